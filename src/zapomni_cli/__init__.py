@@ -1,0 +1,1 @@
+"""The `zapomni` command."""

@@ -1,0 +1,1 @@
+"""What Zapomni does. Empty on purpose: importing a package must cost nothing."""

@@ -1,0 +1,233 @@
+"""What the doors ask of the engine, and what the engine asks of its replaceable parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zapomni_db.models import (
+    Chunk,
+    EmbeddingSpace,
+    EntityData,
+    MemoryPage,
+    MemoryRecord,
+    RelationshipData,
+)
+
+__all__ = [
+    "AddMemoryRequest",
+    "AddMemoryResponse",
+    "Embedder",
+    "EntityExtractor",
+    "ListRequest",
+    "MemoryEngine",
+    "RelationshipExtractor",
+    "SearchRequest",
+    "SearchResponse",
+    "SearchResult",
+    "TextChunker",
+    "UpdateMemoryRequest",
+]
+
+
+class _Frozen(BaseModel):
+    # hide_input: a validation message must not quote what the user wanted to keep.
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+
+class AddMemoryRequest(_Frozen):
+    """A text to keep."""
+
+    text: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    project: str = ""
+    source: str = ""
+    kind: str = "note"
+    tags: list[str] = Field(default_factory=list)
+    pinned: bool = False
+    idempotency_key: str | None = None
+    supersedes: str | None = None
+
+
+class AddMemoryResponse(_Frozen):
+    """What became of a text."""
+
+    memory_id: str
+    chunks_created: int
+    text_preview: str
+    status: Literal["created", "duplicate", "replayed"] = "created"
+    pending_vectors: int = 0
+    """Chunks found by words only until their vectors are made."""
+    notice: str | None = None
+    """What the user should know: a duplicate, a missing model, vectors still to come."""
+
+
+class UpdateMemoryRequest(_Frozen):
+    """Changes to a memory; None leaves a field as it is."""
+
+    memory_id: str
+    text: str | None = None
+    metadata: dict[str, Any] | None = None
+    project: str | None = None
+    source: str | None = None
+    kind: str | None = None
+    tags: list[str] | None = None
+    pinned: bool | None = None
+
+
+class ListRequest(_Frozen):
+    """Which memories to list."""
+
+    limit: int = 20
+    offset: int = 0
+    filters: dict[str, Any] | None = None
+
+
+class SearchRequest(_Frozen):
+    """A question, and which memories may answer it."""
+
+    query: str
+    limit: int = 10
+    offset: int = 0
+    filters: dict[str, Any] | None = None
+
+
+class SearchResult(_Frozen):
+    """The best passage of one memory."""
+
+    memory_id: str
+    chunk_id: str
+    text: str
+    score: float
+    """Fused score, 0 to 1; comparable within one answer only."""
+    similarity_score: float
+    bm25_score: float
+    metadata: dict[str, Any]
+    project: str
+    source: str
+    kind: str
+    tags: list[str]
+    pinned: bool
+    created_at: datetime
+
+
+class SearchResponse(_Frozen):
+    """Ranked passages, and what could not be searched."""
+
+    results: list[SearchResult]
+    count: int
+    notice: str | None = None
+    """Said when part of the search was missing, such as the model."""
+
+
+class MemoryEngine(Protocol):
+    """What the doors call. Implemented by `zapomni_core.engine.ZapomniEngine`."""
+
+    async def add_memory(self, request: AddMemoryRequest) -> AddMemoryResponse:
+        """Keep a text.
+
+        Raises:
+            ValidationError: The request is invalid; nothing was stored.
+            ProcessingError: Storing failed; nothing was stored.
+        """
+        ...
+
+    async def add_memories(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
+        """Keep many texts: all are validated first, then stored in small batches, in order."""
+        ...
+
+    async def search_memory(self, request: SearchRequest) -> SearchResponse:
+        """Find passages by meaning and by words.
+
+        Raises:
+            ValidationError: The request is invalid.
+            SearchError: No part of the search worked.
+        """
+        ...
+
+    async def get_memory(self, memory_id: str) -> MemoryRecord:
+        """Return a memory whole.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
+        ...
+
+    async def update_memory(self, request: UpdateMemoryRequest) -> MemoryRecord:
+        """Change a memory and return it as it is now."""
+        ...
+
+    async def delete_memory(self, memory_id: str) -> None:
+        """Delete a memory for good."""
+        ...
+
+    async def list_memories(self, request: ListRequest) -> MemoryPage:
+        """List memories, pinned first, then newest first."""
+        ...
+
+    async def get_stats(self) -> dict[str, Any]:
+        """Return the fields of `MemoryStats`."""
+        ...
+
+
+class TextChunker(Protocol):
+    """Splits a text into passages. Implemented by `adapters.chunkers.SemanticChunker`."""
+
+    def chunk(self, text: str) -> list[Chunk]:
+        """Return passages with exact offsets: `text[c.start_char:c.end_char] == c.text`."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors.
+
+    Implemented by the adapters `local`, `ollama`, `openai` and `sentence_transformers`.
+    """
+
+    name: str
+    """The adapter's name, as in the setting `embedder`."""
+
+    async def space(self) -> EmbeddingSpace:
+        """Say which space the vectors belong to.
+
+        Raises:
+            EmbeddingError: The model is missing, or the service does not answer.
+        """
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one unit-length vector per text, in order.
+
+        Raises:
+            EmbeddingError: No vector was made.
+        """
+        ...
+
+    async def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question; some models want questions marked as such."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
+
+
+class EntityExtractor(Protocol):
+    """Finds the entities a text speaks of."""
+
+    async def extract_entities(self, text: str) -> list[EntityData]:
+        """Return the entities named in the text."""
+        ...
+
+
+class RelationshipExtractor(Protocol):
+    """Finds how entities of a text relate."""
+
+    async def extract_relationships(
+        self, text: str, entities: list[EntityData]
+    ) -> list[RelationshipData]:
+        """Return relationships between these entities that the text states."""
+        ...

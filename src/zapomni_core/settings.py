@@ -1,0 +1,147 @@
+"""The only reader of the environment and of the configuration file.
+
+Precedence: environment variable `ZAPOMNI_<NAME>`, then `config.toml` in the home folder, then
+the default below. A name nobody knows is an error that suggests the nearest one: a typing
+mistake in a setting must not silently mean "default".
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import ValidationError as PydanticValidationError
+
+from zapomni_core.exceptions import ConfigurationError
+
+__all__ = ["Settings", "load_settings"]
+
+ENV_PREFIX = "ZAPOMNI_"
+
+
+class Settings(BaseModel):
+    """Everything a user can set. Each field's description is its documentation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    home: Path = Field(description="Folder for the database, the models and config.toml.")
+    storage: str = Field(
+        default="", description="Where memories live: a file path or sqlite:///path."
+    )
+    embedder: Literal["local", "ollama", "openai", "sentence-transformers", "none"] = Field(
+        default="local", description="What turns text into vectors; none means word search only."
+    )
+    embedding_model: str = Field(
+        default="", description="Model name for the embedder; empty means the embedder's default."
+    )
+    ollama_host: str = Field(default="http://127.0.0.1:11434", description="Address of Ollama.")
+    openai_base_url: str = Field(
+        default="", description="Base address of an OpenAI-compatible server, up to /v1."
+    )
+    openai_api_key: SecretStr = Field(
+        default=SecretStr(""), description="Key for that server, if it wants one."
+    )
+    embed_timeout_seconds: float = Field(
+        default=30.0, gt=0, description="How long one request to an embedding server may take."
+    )
+    models_dir: Path | None = Field(
+        default=None, description="Folder for model files; default: models in the home folder."
+    )
+    model_source: Path | None = Field(
+        default=None, description="Folder to copy model files from instead of downloading."
+    )
+    chunk_size: int = Field(
+        default=200, ge=16, le=8192, description="Longest passage, in tokens of the model."
+    )
+    chunk_overlap: int = Field(
+        default=30, ge=0, description="Tokens neighbouring passages share; below chunk_size."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None = Field(
+        default=None, description="Log level on stderr; default INFO in serve, else WARNING."
+    )
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @property
+    def database_path(self) -> Path:
+        """The SQLite file."""
+        if not self.storage:
+            return self.home / "zapomni.db"
+        url = urlsplit(self.storage)
+        if url.scheme in ("", "sqlite"):
+            return Path(url.path.removeprefix("/./") or self.storage).expanduser()
+        raise ConfigurationError(
+            f"The setting storage has the scheme {url.scheme!r}; use a file path or sqlite:///path",
+            "CONF_002",
+        )
+
+    @property
+    def models_path(self) -> Path:
+        """The folder model files live in."""
+        return self.models_dir or self.home / "models"
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """Read settings; `overrides` win over everything else.
+
+    Raises:
+        ConfigurationError: A name is unknown or a value impossible.
+    """
+    env = os.environ if environ is None else environ
+    values = {
+        name.removeprefix(ENV_PREFIX).lower(): value
+        for name, value in env.items()
+        if name.startswith(ENV_PREFIX)
+    }
+    home = Path(overrides.get("home") or values.get("home") or Path.home() / ".zapomni")
+    home = home.expanduser().absolute()
+    merged = {**_read_file(home / "config.toml"), **values, **overrides, "home": home}
+    _refuse_unknown(merged)
+    try:
+        settings = Settings.model_validate(merged)
+    except PydanticValidationError as error:
+        problems = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())
+        raise ConfigurationError(
+            f"Invalid settings: {problems}", "CONF_002", original_exception=error
+        ) from error
+    if settings.chunk_overlap >= settings.chunk_size:
+        raise ConfigurationError(
+            "Invalid settings: chunk_overlap must be below chunk_size", "CONF_002"
+        )
+    return settings
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            "config.toml cannot be read; it must be a readable UTF-8 TOML file",
+            "CONF_002",
+            original_exception=error,
+        ) from error
+    if "home" in content:
+        raise ConfigurationError("config.toml cannot set home: it lives there", "CONF_001")
+    return content
+
+
+def _refuse_unknown(names: Mapping[str, Any]) -> None:
+    for name in sorted(names.keys() - Settings.model_fields.keys()):
+        from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+
+        near = get_close_matches(name, Settings.model_fields, n=1, cutoff=0.0)
+        raise ConfigurationError(
+            f"Unknown setting {name!r}; did you mean {near[0]!r}? "
+            f"Settings are set as {ENV_PREFIX}{near[0].upper()} or in config.toml."
+        )

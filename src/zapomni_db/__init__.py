@@ -1,0 +1,1 @@
+"""How memory is kept. Imports nothing else of ours."""

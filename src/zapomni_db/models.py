@@ -1,0 +1,276 @@
+"""The frozen models every layer shares.
+
+They live in the leaf package so that no layer has to import a higher one to speak of them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+__all__ = [
+    "BM25SearchResult",
+    "Chunk",
+    "ChunkData",
+    "ChunkVector",
+    "EmbeddingSpace",
+    "EntityData",
+    "HybridSearchResult",
+    "MemoryData",
+    "MemoryFilter",
+    "MemoryPage",
+    "MemoryPatch",
+    "MemoryRecord",
+    "MemoryStats",
+    "MemorySummary",
+    "PendingChunk",
+    "RelationshipData",
+    "StoredMemory",
+    "TaskStatus",
+    "TextSearchRequest",
+    "VectorSearchRequest",
+    "VectorSearchResult",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+# --- Memories ---------------------------------------------------------------------------
+
+
+class Chunk(_Frozen):
+    """A passage of a text: `text == source[start_char:end_char]`."""
+
+    text: str
+    index: int
+    start_char: int = 0
+    end_char: int = 0
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ChunkData(Chunk):
+    """A passage as it is stored; without an embedding its vector is pending."""
+
+    embedding: list[float] | None = None
+
+
+class EmbeddingSpace(_Frozen):
+    """Which vectors may be compared with each other: those of one model, one dimension."""
+
+    model: str
+    dimension: int = Field(ge=1)
+    sha256: str = ""
+
+
+class MemoryData(_Frozen):
+    """A memory to be stored, all of it or nothing."""
+
+    memory_id: str
+    text: str
+    chunks: list[ChunkData]
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    timestamp: datetime
+    project: str = ""
+    source: str = ""
+    kind: str = "note"
+    tags: list[str] = Field(default_factory=list)
+    pinned: bool = False
+    idempotency_key: str | None = None
+    supersedes: str | None = None
+    space: EmbeddingSpace | None = None
+    """The space the chunks' embeddings belong to; None when every vector is pending."""
+
+
+class StoredMemory(_Frozen):
+    """What became of a memory given to the store."""
+
+    memory_id: str
+    status: Literal["created", "duplicate", "replayed"] = "created"
+    """`duplicate`: the same text was already there. `replayed`: the same idempotency key was."""
+
+
+class MemoryPatch(_Frozen):
+    """Changes to a stored memory; None leaves a field as it is.
+
+    A new text comes with its chunks and the space their embeddings belong to.
+    """
+
+    text: str | None = None
+    chunks: list[ChunkData] | None = None
+    space: EmbeddingSpace | None = None
+    metadata: dict[str, Any] | None = None
+    project: str | None = None
+    source: str | None = None
+    kind: str | None = None
+    tags: list[str] | None = None
+    pinned: bool | None = None
+
+
+class MemorySummary(_Frozen):
+    """A stored memory without its text."""
+
+    memory_id: str
+    preview: str
+    length: int
+    metadata: dict[str, Any]
+    project: str
+    source: str
+    kind: str
+    tags: list[str]
+    pinned: bool
+    created_at: datetime
+    updated_at: datetime
+    superseded_by: str | None = None
+    chunk_count: int
+
+
+class MemoryRecord(MemorySummary):
+    """A stored memory, whole."""
+
+    text: str
+
+
+class MemoryPage(_Frozen):
+    """One page of a listing and how many memories match in all."""
+
+    items: list[MemorySummary]
+    total: int
+
+
+class MemoryFilter(_Frozen):
+    """Which memories count. Every condition given must hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    project: str | None = None
+    source: str | None = None
+    kind: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    """A memory must carry all of these."""
+    pinned: bool | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    """Stored at or after `since` and before `until`."""
+    include_superseded: bool = False
+
+
+# --- Search -----------------------------------------------------------------------------
+
+
+class VectorSearchRequest(_Frozen):
+    """Find the chunks nearest to a vector."""
+
+    query_embedding: list[float]
+    limit: int = 10
+    min_similarity: float = 0.5
+    filters: MemoryFilter = MemoryFilter()
+
+
+class TextSearchRequest(_Frozen):
+    """Find the chunks that contain any of these words, best match first."""
+
+    terms: list[str]
+    limit: int = 10
+    filters: MemoryFilter = MemoryFilter()
+
+
+class _Hit(_Frozen):
+    chunk_id: str
+    memory_id: str
+    text: str
+    metadata: dict[str, Any]
+
+
+class VectorSearchResult(_Hit):
+    """A chunk found by meaning."""
+
+    similarity_score: float = Field(ge=0.0, le=1.0)
+
+
+class BM25SearchResult(_Hit):
+    """A chunk found by its words; a higher score is a better match."""
+
+    bm25_score: float
+
+
+class HybridSearchResult(_Hit):
+    """A chunk after the arms' scores were fused."""
+
+    similarity_score: float
+    bm25_score: float
+    fused_score: float
+
+
+# --- Vectors ----------------------------------------------------------------------------
+
+
+class PendingChunk(_Frozen):
+    """A chunk that has no vector in some space yet."""
+
+    chunk_id: str
+    text: str
+
+
+class ChunkVector(_Frozen):
+    """A vector for a chunk that was pending."""
+
+    chunk_id: str
+    embedding: list[float]
+
+
+# --- Knowledge graph --------------------------------------------------------------------
+
+
+class EntityData(_Frozen):
+    """Something a text speaks of: a person, a technology, a file."""
+
+    entity_id: str
+    name: str
+    type: str
+    description: str = ""
+    confidence: float = Field(ge=0.0, le=1.0)
+    source: str = "unknown"
+
+
+class RelationshipData(_Frozen):
+    """How one entity stands to another, and the words that say so."""
+
+    source_entity_id: str
+    target_entity_id: str
+    relationship_type: str
+    strength: float = Field(ge=0.0, le=1.0)
+    evidence: str = ""
+
+
+# --- Status -----------------------------------------------------------------------------
+
+
+class MemoryStats(_Frozen):
+    """What is stored, and how well the caches work."""
+
+    total_memories: int
+    total_chunks: int
+    total_entities: int
+    database_size_mb: float
+    graph_name: str
+    engine: str = ""
+    schema_version: int | None = None
+    pending_vectors: int = 0
+    embedding_model: str | None = None
+    embedding_dimension: int | None = None
+    cache_hit_rate: float | None = None
+    avg_query_latency_ms: float | None = None
+
+
+class TaskStatus(_Frozen):
+    """How far a background task is."""
+
+    task_id: str
+    status: Literal["pending", "running", "completed", "failed"]
+    progress: float = Field(ge=0.0, le=1.0)
+    message: str = ""
+    error: str | None = None
