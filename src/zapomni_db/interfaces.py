@@ -107,12 +107,12 @@ class EmbeddingStore(Protocol):
         """Return vectors already stored for exactly these texts: the persistent cache."""
         ...
 
-    async def get_pending(self, space: EmbeddingSpace, limit: int) -> list[PendingChunk]:
-        """Return chunks without a vector in this space, oldest first."""
+    async def get_pending(self, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:
+        """Return chunks without a vector in this space, oldest first; None: in the active one."""
         ...
 
     async def count_pending(self, space: EmbeddingSpace | None) -> int:
-        """Count the chunks without a vector in this space."""
+        """Count the chunks without a vector in this space; None: in the active one."""
         ...
 
     async def store_vectors(self, space: EmbeddingSpace, vectors: Sequence[ChunkVector]) -> None:

@@ -1,0 +1,5 @@
+"""The embedded storage engine."""
+
+from zapomni_db.sqlite.storage import SqliteStorage
+
+__all__ = ["SqliteStorage"]

@@ -1,0 +1,266 @@
+"""Storing, reading, changing and deleting memories: functions over one connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from zapomni_db.exceptions import NotFoundError, ValidationError
+from zapomni_db.models import (
+    ChunkData,
+    EmbeddingSpace,
+    MemoryData,
+    MemoryFilter,
+    MemoryPage,
+    MemoryPatch,
+    MemoryRecord,
+    MemorySummary,
+    StoredMemory,
+)
+from zapomni_db.sqlite.filters import where
+from zapomni_db.sqlite.rows import (
+    content_hash,
+    from_json,
+    from_time,
+    text_hash,
+    to_blob,
+    to_json,
+    to_time,
+)
+from zapomni_db.sqlite.spaces import claim_space
+
+__all__ = ["delete", "find_existing", "get", "list_page", "store", "summaries", "update"]
+
+PREVIEW_CHARS = 100
+
+_SUMMARY = """
+SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind, m.pinned,
+       m.created_at, m.updated_at,
+       (SELECT newer.id FROM memories newer WHERE newer.key = m.superseded_by),
+       (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key)
+FROM memories m
+"""
+
+
+def store(connection: sqlite3.Connection, memories: Sequence[MemoryData]) -> list[StoredMemory]:
+    """Insert what is new; answer for the rest with what is there."""
+    return [_store_one(connection, memory) for memory in memories]
+
+
+def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemory:
+    existing = find_existing(connection, memory.project, memory.text, memory.idempotency_key)
+    if existing is not None:
+        return existing
+    key = connection.execute(
+        "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
+        " length, created_at, updated_at, idempotency_key)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            memory.memory_id,
+            content_hash(memory.text),
+            memory.project,
+            memory.source,
+            memory.kind,
+            int(memory.pinned),
+            to_json(memory.metadata),
+            memory.text[:PREVIEW_CHARS],
+            len(memory.text),
+            to_time(memory.timestamp),
+            to_time(memory.timestamp),
+            memory.idempotency_key,
+        ),
+    ).lastrowid
+    assert key is not None
+    connection.execute("INSERT INTO memory_texts VALUES (?, ?)", (key, memory.text))
+    _insert_tags(connection, key, memory.tags)
+    _insert_chunks(connection, key, memory.chunks, memory.space)
+    if memory.supersedes is not None:
+        _supersede(connection, memory.supersedes, key)
+    return StoredMemory(memory_id=memory.memory_id)
+
+
+def find_existing(
+    connection: sqlite3.Connection, project: str, text: str, idempotency_key: str | None
+) -> StoredMemory | None:
+    """Find what the same key or the same live text in the same project is kept under."""
+    digest = content_hash(text)
+    if idempotency_key is not None:
+        row = connection.execute(
+            "SELECT id, content_hash FROM memories WHERE idempotency_key = ?", (idempotency_key,)
+        ).fetchone()
+        if row is not None:
+            if row[1] != digest:
+                raise ValidationError(
+                    "The idempotency key was already used for another text; use a new key.",
+                    "VAL_004",
+                )
+            return StoredMemory(memory_id=row[0], status="replayed")
+    row = connection.execute(
+        "SELECT id FROM memories"
+        " WHERE content_hash = ? AND project = ? AND superseded_by IS NULL ORDER BY key LIMIT 1",
+        (digest, project),
+    ).fetchone()
+    return None if row is None else StoredMemory(memory_id=row[0], status="duplicate")
+
+
+def _insert_tags(connection: sqlite3.Connection, key: int, tags: Iterable[str]) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO memory_tags (tag, memory_key) VALUES (?, ?)",
+        [(tag, key) for tag in tags],
+    )
+
+
+def _insert_chunks(
+    connection: sqlite3.Connection,
+    key: int,
+    chunks: Sequence[ChunkData],
+    space: EmbeddingSpace | None,
+) -> None:
+    first = next((c.embedding for c in chunks if c.embedding is not None), None)
+    space_key, dimension = 0, 0
+    if first is not None:
+        claimed = space or EmbeddingSpace(model="unknown", dimension=len(first))
+        space_key, dimension = claim_space(connection, claimed), claimed.dimension
+    for chunk in chunks:
+        chunk_id = connection.execute(
+            "INSERT INTO chunks (memory_key, position, start_char, end_char, text, text_hash,"
+            " metadata, vector_pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                key,
+                chunk.index,
+                chunk.start_char,
+                chunk.end_char,
+                chunk.text,
+                text_hash(chunk.text),
+                to_json(chunk.metadata),
+                int(chunk.embedding is None),
+            ),
+        ).lastrowid
+        if chunk.embedding is not None:
+            connection.execute(
+                "INSERT INTO chunk_vectors (chunk_id, space_key, vector) VALUES (?, ?, ?)",
+                (chunk_id, space_key, to_blob(chunk.embedding, dimension, chunk.index)),
+            )
+
+
+def _supersede(connection: sqlite3.Connection, older_id: str, newer_key: int) -> None:
+    changed = connection.execute(
+        "UPDATE memories SET superseded_by = ? WHERE id = ?", (newer_key, older_id)
+    ).rowcount
+    if changed == 0:
+        raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
+
+
+def get(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord | None:
+    row = connection.execute(_SUMMARY + " WHERE m.id = ?", (memory_id,)).fetchone()
+    if row is None:
+        return None
+    text = connection.execute(
+        "SELECT text FROM memory_texts WHERE memory_key = ?", (row[0],)
+    ).fetchone()[0]
+    summary = _to_summary(connection, row)
+    return MemoryRecord(text=text, **dict(summary))
+
+
+def summaries(
+    connection: sqlite3.Connection, memory_ids: Sequence[str]
+) -> dict[str, MemorySummary]:
+    rows = connection.execute(
+        _SUMMARY + " WHERE m.id IN (SELECT value FROM json_each(?))", (to_json(list(memory_ids)),)
+    ).fetchall()
+    return {row[1]: _to_summary(connection, row) for row in rows}
+
+
+def list_page(
+    connection: sqlite3.Connection, filters: MemoryFilter, limit: int, offset: int
+) -> MemoryPage:
+    condition, values = where(filters)
+    total = connection.execute(
+        "SELECT count(*) FROM memories m WHERE " + condition, values
+    ).fetchone()[0]
+    rows = connection.execute(
+        _SUMMARY
+        + " WHERE "
+        + condition
+        + " ORDER BY m.pinned DESC, m.created_at DESC, m.key DESC LIMIT ? OFFSET ?",
+        [*values, limit, offset],
+    ).fetchall()
+    return MemoryPage(items=[_to_summary(connection, row) for row in rows], total=total)
+
+
+def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemorySummary:
+    key, memory_id, preview, length, metadata, project, source, kind, pinned = row[:9]
+    created, updated, superseded_by, chunk_count = row[9:]
+    tags = connection.execute(
+        "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag", (key,)
+    )
+    return MemorySummary.model_construct(
+        memory_id=memory_id,
+        preview=preview,
+        length=length,
+        metadata=from_json(metadata),
+        project=project,
+        source=source,
+        kind=kind,
+        tags=[tag for (tag,) in tags],
+        pinned=bool(pinned),
+        created_at=from_time(created),
+        updated_at=from_time(updated),
+        superseded_by=superseded_by,
+        chunk_count=chunk_count,
+    )
+
+
+def update(connection: sqlite3.Connection, memory_id: str, patch: MemoryPatch) -> bool:
+    row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    if row is None:
+        return False
+    key = row[0]
+    connection.execute(
+        "UPDATE memories SET metadata = coalesce(?, metadata), project = coalesce(?, project),"
+        " source = coalesce(?, source), kind = coalesce(?, kind), pinned = coalesce(?, pinned),"
+        " updated_at = ? WHERE key = ?",
+        (
+            None if patch.metadata is None else to_json(patch.metadata),
+            patch.project,
+            patch.source,
+            patch.kind,
+            None if patch.pinned is None else int(patch.pinned),
+            to_time(datetime.now(UTC)),
+            key,
+        ),
+    )
+    if patch.tags is not None:
+        connection.execute("DELETE FROM memory_tags WHERE memory_key = ?", (key,))
+        _insert_tags(connection, key, patch.tags)
+    if patch.text is not None:
+        _replace_text(connection, key, patch.text, patch.chunks or [], patch.space)
+    return True
+
+
+def _replace_text(
+    connection: sqlite3.Connection,
+    key: int,
+    text: str,
+    chunks: Sequence[ChunkData],
+    space: EmbeddingSpace | None,
+) -> None:
+    connection.execute(
+        "UPDATE memories SET content_hash = ?, preview = ?, length = ? WHERE key = ?",
+        (content_hash(text), text[:PREVIEW_CHARS], len(text), key),
+    )
+    connection.execute("UPDATE memory_texts SET text = ? WHERE memory_key = ?", (text, key))
+    connection.execute("DELETE FROM chunks WHERE memory_key = ?", (key,))
+    _insert_chunks(connection, key, chunks, space)
+
+
+def delete(connection: sqlite3.Connection, memory_id: str) -> bool:
+    row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    if row is None:
+        return False
+    # Chunks go first by name, so that their word index and vectors go by their triggers.
+    connection.execute("DELETE FROM chunks WHERE memory_key = ?", row)
+    connection.execute("DELETE FROM memories WHERE key = ?", row)
+    return True

@@ -1,0 +1,246 @@
+"""SqliteStorage: the whole StorageProvider on one file, standard library only."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from zapomni_db.exceptions import DatabaseError
+from zapomni_db.models import (
+    BM25SearchResult,
+    ChunkVector,
+    EmbeddingSpace,
+    EntityData,
+    MemoryData,
+    MemoryFilter,
+    MemoryPage,
+    MemoryPatch,
+    MemoryRecord,
+    MemoryStats,
+    MemorySummary,
+    PendingChunk,
+    RelationshipData,
+    StoredMemory,
+    TextSearchRequest,
+    VectorSearchRequest,
+    VectorSearchResult,
+)
+from zapomni_db.sqlite import graph, memories, search, spaces, upkeep
+from zapomni_db.sqlite.connection import (
+    connect,
+    prepare_file,
+    read_transaction,
+    translated,
+    write_transaction,
+)
+from zapomni_db.sqlite.vector_cache import VectorCache
+
+__all__ = ["SqliteStorage"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Reads may overlap a slow write; more threads than that would only wait for each other.
+THREADS = 4
+DROP_BATCH = 2000
+
+
+class SqliteStorage:
+    """Memories, vectors and graph in one SQLite file.
+
+    Calls run on a few worker threads, each with a connection of its own, so that the event
+    loop never waits for the disk or for another process's lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._cache = VectorCache()
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._writing = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Create or migrate the file as needed. Safe to call again."""
+        if self._pool is None:
+            await asyncio.to_thread(prepare_file, self.path)
+            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="zapomni-sqlite")
+
+    async def close(self) -> None:
+        """Finish what runs and close every connection. Safe to call again."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await asyncio.to_thread(pool.shutdown)
+            while self._connections:
+                self._connections.pop().close()
+            self._local = threading.local()
+
+    # --- memories -----------------------------------------------------------------------
+
+    async def store_memory(self, memory: MemoryData) -> str:
+        """Store one memory and return the id it is kept under."""
+        (stored,) = await self.store_memories([memory])
+        return stored.memory_id
+
+    async def store_memories(self, batch: Sequence[MemoryData]) -> list[StoredMemory]:
+        """Store all of these or none."""
+        return await self._write("storing", memories.store, batch)
+
+    async def find_existing(
+        self, project: str, text: str, idempotency_key: str | None
+    ) -> StoredMemory | None:
+        """Answer what storing would for a repeated text or key."""
+        return await self._read("reading", memories.find_existing, project, text, idempotency_key)
+
+    async def get_memory(self, memory_id: str) -> MemoryRecord | None:
+        """Return a memory whole."""
+        return await self._read("reading", memories.get, memory_id)
+
+    async def get_summaries(self, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
+        """Return those of the memories that exist."""
+        return await self._read("reading", memories.summaries, memory_ids)
+
+    async def list_memories(self, filters: MemoryFilter, limit: int, offset: int) -> MemoryPage:
+        """List memories, pinned first, then newest first."""
+        return await self._read("listing", memories.list_page, filters, limit, offset)
+
+    async def update_memory(self, memory_id: str, patch: MemoryPatch) -> bool:
+        """Apply a patch at once."""
+        return await self._write("updating", memories.update, memory_id, patch)
+
+    async def delete_memory(self, memory_id: str) -> bool:
+        """Delete a memory and everything derived from it."""
+        return await self._write("deleting", memories.delete, memory_id)
+
+    # --- search -------------------------------------------------------------------------
+
+    async def vector_search(self, request: VectorSearchRequest) -> list[VectorSearchResult]:
+        """Return the nearest chunks, exactly scored."""
+        return await self._read("searching", search.by_vector, self._cache, request)
+
+    async def bm25_search(self, request: TextSearchRequest) -> list[BM25SearchResult]:
+        """Return the chunks matching any term."""
+        return await self._read("searching", search.by_words, request)
+
+    # --- vectors ------------------------------------------------------------------------
+
+    async def get_space(self) -> EmbeddingSpace | None:
+        """Return the space searches use."""
+        active = await self._read("reading", spaces.active_space)
+        return None if active is None else active[1]
+
+    async def get_embeddings(
+        self, space: EmbeddingSpace, texts: Sequence[str]
+    ) -> dict[str, list[float]]:
+        """Return vectors already stored for exactly these texts."""
+        return await self._read("reading", spaces.stored_embeddings, space, texts)
+
+    async def get_pending(self, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:
+        """Return chunks without a vector in this space."""
+        return await self._read("reading", spaces.pending, space, limit)
+
+    async def count_pending(self, space: EmbeddingSpace | None) -> int:
+        """Count the chunks without a vector in this space."""
+        return await self._read("reading", spaces.count_pending, space)
+
+    async def store_vectors(self, space: EmbeddingSpace, vectors: Sequence[ChunkVector]) -> None:
+        """Store vectors for pending chunks."""
+        await self._write("storing vectors", spaces.add_vectors, space, vectors)
+
+    async def activate_space(self, space: EmbeddingSpace) -> int:
+        """Make searches use this space if no chunk is pending in it."""
+        missing = await self._write("switching the model", spaces.activate, space)
+        if not missing:
+            while await self._write("dropping vectors", spaces.drop_inactive, DROP_BATCH):
+                pass
+        return missing
+
+    # --- graph --------------------------------------------------------------------------
+
+    async def store_entities(
+        self, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
+    ) -> int:
+        """Create or update entities and relationships between them."""
+        return await self._write("storing entities", graph.store, entities, relationships)
+
+    # --- upkeep -------------------------------------------------------------------------
+
+    async def get_stats(self) -> dict[str, Any]:
+        """Return the fields of MemoryStats this engine knows."""
+        stats: MemoryStats = await self._read("counting", upkeep.stats, self.path)
+        return stats.model_dump(exclude_none=True)
+
+    async def health_check(self) -> bool:
+        """Say whether the file answers. Never raises."""
+        try:
+            await self.count_pending(None)
+        except DatabaseError:
+            return False
+        return True
+
+    async def check_integrity(self) -> Mapping[str, str]:
+        """Return problems by the name of the check; none if all is sound."""
+        return await self._write("checking", upkeep.check_integrity)
+
+    # --- threads ------------------------------------------------------------------------
+
+    async def _read(
+        self,
+        operation: str,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        def work() -> T:
+            with translated(operation), read_transaction(self._connection()) as connection:
+                return function(connection, *args, **kwargs)
+
+        return await self._run(work)
+
+    async def _write(
+        self,
+        operation: str,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        def work() -> T:
+            # Own threads take turns here; waiting in SQLite means sleeping and polling.
+            with self._writing, translated(operation):
+                with write_transaction(self._connection()) as connection:
+                    result = function(connection, *args, **kwargs)
+                    spaces.prune_log(connection)
+                return result
+
+        return await self._run(work)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._pool is None:
+            raise DatabaseError("The storage is not connected; call connect() first.", "CONN_001")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = connect(self.path)
+            self._local.connection = connection
+            self._connections.append(connection)
+        return connection

@@ -1,0 +1,74 @@
+"""Counting and checking what is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from zapomni_db.models import MemoryStats
+from zapomni_db.sqlite.spaces import active_space, count_pending
+
+__all__ = ["check_integrity", "stats"]
+
+
+def stats(connection: sqlite3.Connection, path: Path) -> MemoryStats:
+    counts = connection.execute(
+        "SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM chunks),"
+        " (SELECT count(*) FROM entities)"
+    ).fetchone()
+    active = active_space(connection)
+    return MemoryStats(
+        total_memories=counts[0],
+        total_chunks=counts[1],
+        total_entities=counts[2],
+        database_size_mb=round(_bytes_on_disk(path) / 1e6, 3),
+        graph_name=path.stem,
+        engine="sqlite",
+        schema_version=connection.execute("PRAGMA user_version").fetchone()[0],
+        pending_vectors=count_pending(connection, None),
+        embedding_model=active[1].model if active else None,
+        embedding_dimension=active[1].dimension if active else None,
+    )
+
+
+def _bytes_on_disk(path: Path) -> int:
+    parts = (path, path.with_name(path.name + "-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+# Each returns how many rows are wrong; 0 is sound.
+_COUNTED_CHECKS = {
+    "passages without a memory": "SELECT count(*) FROM chunks c WHERE NOT EXISTS"
+    " (SELECT 1 FROM memories m WHERE m.key = c.memory_key)",
+    "memories without text": "SELECT count(*) FROM memories m WHERE NOT EXISTS"
+    " (SELECT 1 FROM memory_texts t WHERE t.memory_key = m.key)",
+    "memories without passages": "SELECT count(*) FROM memories m WHERE NOT EXISTS"
+    " (SELECT 1 FROM chunks c WHERE c.memory_key = m.key)",
+    "vectors of the wrong size": "SELECT count(*) FROM chunk_vectors v JOIN embedding_spaces s"
+    " ON s.key = v.space_key WHERE length(v.vector) <> 4 * s.dimension",
+    "passages wrongly marked as having a vector": "SELECT count(*) FROM chunks c"
+    " WHERE c.vector_pending = 0 AND NOT EXISTS (SELECT 1 FROM chunk_vectors v"
+    " JOIN embedding_spaces s ON s.key = v.space_key AND s.active = 1 WHERE v.chunk_id = c.id)",
+}
+
+
+def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
+    """Run SQLite's own checks, the word index's, and ours."""
+    problems: dict[str, str] = {}
+    verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if verdict != "ok":
+        problems["file structure"] = "damaged"
+    if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        problems["references"] = "broken"
+    try:
+        connection.execute(
+            "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)"
+        )
+    except sqlite3.DatabaseError:
+        problems["word index"] = "does not match the stored passages"
+    for name, sql in _COUNTED_CHECKS.items():
+        wrong = connection.execute(sql).fetchone()[0]
+        if wrong:
+            problems[name] = f"{wrong} found"
+    return problems

@@ -1,0 +1,170 @@
+"""The vectors of the active space as one numpy matrix, kept in step with the file.
+
+Each refresh happens inside the reader's transaction and reads the log of changes, so a search
+sees exactly the vectors of its snapshot, whichever process wrote them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["VectorCache"]
+
+
+class VectorCache:
+    """Vectors by chunk id, normalised, scored exactly."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._space_key = 0
+        self._seq = -1
+        self._size = 0
+        self._rows: dict[int, int] = {}
+        self._ids: NDArray[np.int64] | None = None
+        self._matrix: NDArray[np.float32] | None = None
+
+    def search(
+        self,
+        connection: sqlite3.Connection,
+        space_key: int,
+        query: list[float],
+        limit: int,
+        *,
+        only: set[int] | None = None,
+        without: set[int] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Return (chunk id, cosine) of the nearest chunks, best first.
+
+        Args:
+            connection: Inside a read transaction.
+            space_key: The active space.
+            query: A vector of that space.
+            limit: How many to return.
+            only: If given, no other chunk counts.
+            without: Chunks that do not count.
+        """
+        import numpy as np  # word search must not pay for it
+
+        with self._lock:
+            self._refresh(connection, space_key)
+            if self._matrix is None or self._ids is None or not self._size:
+                return []
+            vector = np.asarray(query, dtype=np.float32)
+            vector /= np.linalg.norm(vector)
+            rows = self._selection(only, without)
+            if rows is None:
+                scores = self._matrix[: self._size] @ vector
+                ids = self._ids[: self._size]
+            else:
+                scores = self._matrix[rows] @ vector
+                ids = self._ids[rows]
+        if limit < len(scores):
+            # Ties at the border are settled by id, so that paging is stable.
+            border = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+            keep = np.flatnonzero(scores >= border)
+            scores, ids = scores[keep], ids[keep]
+        order = np.lexsort((ids, -scores))[:limit]
+        return [(int(ids[i]), float(scores[i])) for i in order]
+
+    def _selection(
+        self, only: set[int] | None, without: set[int] | None
+    ) -> NDArray[np.int64] | None:
+        import numpy as np
+
+        if only is None and not without:
+            return None
+        rows = self._rows
+        if only is not None:
+            chosen = [rows[i] for i in only if i in rows]
+        else:
+            assert without is not None
+            chosen = [row for i, row in rows.items() if i not in without]
+        return np.array(sorted(chosen), dtype=np.int64)
+
+    def _refresh(self, connection: sqlite3.Connection, space_key: int) -> None:
+        newest = connection.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]
+        if space_key == self._space_key and newest == self._seq:
+            return
+        oldest = connection.execute("SELECT coalesce(min(seq), 0) FROM vector_log").fetchone()[0]
+        if space_key != self._space_key or self._seq < oldest - 1:
+            self._load(connection, space_key)
+        else:
+            self._apply(connection, space_key)
+        self._seq = newest
+
+    def _load(self, connection: sqlite3.Connection, space_key: int) -> None:
+        import numpy as np
+
+        self._space_key = space_key
+        (count, dimension) = connection.execute(
+            "SELECT (SELECT count(*) FROM chunk_vectors WHERE space_key = s.key), s.dimension"
+            " FROM embedding_spaces s WHERE s.key = ?",
+            (space_key,),
+        ).fetchone()
+        capacity = max(count, 64)
+        self._matrix = np.zeros((capacity, dimension), dtype=np.float32)
+        self._ids = np.zeros(capacity, dtype=np.int64)
+        self._rows, self._size = {}, 0
+        cursor = connection.execute(
+            "SELECT chunk_id, vector FROM chunk_vectors WHERE space_key = ? ORDER BY rowid",
+            (space_key,),
+        )
+        while batch := cursor.fetchmany(4096):
+            block = np.frombuffer(b"".join(v for _, v in batch), dtype=np.float32)
+            block = block.reshape(len(batch), dimension)
+            norms = np.linalg.norm(block, axis=1, keepdims=True)
+            self._matrix[self._size : self._size + len(batch)] = block / norms
+            for chunk_id, _ in batch:
+                self._ids[self._size] = chunk_id
+                self._rows[chunk_id] = self._size
+                self._size += 1
+
+    def _apply(self, connection: sqlite3.Connection, space_key: int) -> None:
+        changed = connection.execute(
+            "SELECT l.chunk_id, v.vector FROM"
+            " (SELECT DISTINCT chunk_id FROM vector_log WHERE seq > ?) l"
+            " LEFT JOIN chunk_vectors v ON v.chunk_id = l.chunk_id AND v.space_key = ?",
+            (self._seq, space_key),
+        )
+        for chunk_id, blob in changed:
+            if blob is None:
+                self._remove(chunk_id)
+            else:
+                self._put(chunk_id, blob)
+
+    def _put(self, chunk_id: int, blob: bytes) -> None:
+        import numpy as np
+
+        assert self._matrix is not None
+        assert self._ids is not None
+        row = self._rows.get(chunk_id)
+        if row is None:
+            if self._size == len(self._ids):
+                self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
+                self._ids = np.concatenate([self._ids, np.zeros_like(self._ids)])
+            row = self._size
+            self._size += 1
+        vector = np.frombuffer(blob, dtype=np.float32)
+        self._matrix[row] = vector / np.linalg.norm(vector)
+        self._ids[row] = chunk_id
+        self._rows[chunk_id] = row
+
+    def _remove(self, chunk_id: int) -> None:
+        row = self._rows.pop(chunk_id, None)
+        if row is None:
+            return
+        assert self._matrix is not None
+        assert self._ids is not None
+        self._size -= 1
+        if row != self._size:
+            # The last row moves into the gap; order in the matrix means nothing.
+            moved = int(self._ids[self._size])
+            self._matrix[row] = self._matrix[self._size]
+            self._ids[row] = moved
+            self._rows[moved] = row
