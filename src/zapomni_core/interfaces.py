@@ -130,8 +130,10 @@ class MemoryEngine(Protocol):
         """Keep a text.
 
         Raises:
-            ValidationError: The request is invalid; nothing was stored.
-            ProcessingError: Storing failed; nothing was stored.
+            ValidationError: The request is invalid.
+            NotFoundError: `supersedes` names no memory.
+            ProcessingError: The text could not be split.
+            DatabaseError: Storing failed. In each case nothing was stored.
         """
         ...
 
@@ -144,7 +146,7 @@ class MemoryEngine(Protocol):
 
         Raises:
             ValidationError: The request is invalid.
-            SearchError: No part of the search worked.
+            SearchError: The store refused the query.
         """
         ...
 

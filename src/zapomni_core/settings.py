@@ -138,7 +138,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _refuse_unknown(names: Mapping[str, Any]) -> None:
     for name in sorted(names.keys() - Settings.model_fields.keys()):
-        from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+        from difflib import get_close_matches  # only when something is wrong
 
         near = get_close_matches(name, Settings.model_fields, n=1, cutoff=0.0)
         raise ConfigurationError(

@@ -1,0 +1,201 @@
+"""Which embedder serves: the configured one, else the local one, never two models mixed."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from zapomni_core.exceptions import ConfigurationError, EmbeddingError
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import Embedder
+from zapomni_core.settings import Settings
+from zapomni_db.models import EmbeddingSpace
+
+__all__ = ["Embedded", "EmbeddingChain", "build_embedders"]
+
+log = get_logger(__name__)
+
+Stored = Callable[[EmbeddingSpace, Sequence[str]], Awaitable[dict[str, list[float]]]]
+"""Looks up vectors the database already has for exactly these texts."""
+_Make = Callable[[Embedder, Sequence[str]], Awaitable[list[list[float]]]]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Vectors, one per text, and the space they belong to."""
+
+    space: EmbeddingSpace
+    vectors: list[list[float]]
+
+
+def build_embedders(settings: Settings) -> list[Embedder]:
+    """Return the embedders the settings ask for, in the order they are tried."""
+    if settings.embedder == "none":
+        return []
+    from zapomni_core.adapters.local_embedder import LocalEmbedder
+
+    local: list[Embedder] = [LocalEmbedder(settings.models_path)]
+    return local if settings.embedder == "local" else [_configured(settings), *local]
+
+
+def _configured(settings: Settings) -> Embedder:
+    model = settings.embedding_model
+    timeout = settings.embed_timeout_seconds
+    if settings.embedder == "ollama":
+        from zapomni_core.adapters.ollama import OllamaEmbedder
+
+        return OllamaEmbedder(settings.ollama_host, model or "nomic-embed-text", timeout)
+    if settings.embedder == "openai":
+        from zapomni_core.adapters.openai import OpenAIEmbedder
+
+        if not settings.openai_base_url:
+            raise ConfigurationError(
+                "The embedder openai needs the address of its server: set "
+                "ZAPOMNI_OPENAI_BASE_URL, such as http://127.0.0.1:8080/v1",
+                "CONF_002",
+            )
+        key = settings.openai_api_key.get_secret_value()
+        model = model or "text-embedding-3-small"
+        return OpenAIEmbedder(settings.openai_base_url, model, key, timeout)
+    from zapomni_core.adapters.sentence_transformers import SentenceTransformersEmbedder
+
+    return SentenceTransformersEmbedder(model or "all-MiniLM-L6-v2")
+
+
+class EmbeddingChain:
+    """Tries embedders in order and embeds only what neither cache nor database knows."""
+
+    def __init__(
+        self,
+        embedders: Sequence[Embedder],
+        stored: Stored | None = None,
+        cache_size: int = 4096,
+    ) -> None:
+        self.embedders = list(embedders)
+        self._stored = stored
+        self._cache = _VectorCache(cache_size)
+        self._lookups = 0
+        self._hits = 0
+
+    @property
+    def hit_rate(self) -> float | None:
+        """The share of texts that needed no embedding; None before the first."""
+        return self._hits / self._lookups if self._lookups else None
+
+    async def embed(self, texts: Sequence[str], active: EmbeddingSpace | None = None) -> Embedded:
+        """Embed texts to be stored; `active` is the space the store's vectors belong to.
+
+        Raises:
+            EmbeddingError: EMB_005 if no embedder makes vectors of that space, else what the
+                first one tried failed with.
+        """
+
+        async def make(embedder: Embedder, missing: Sequence[str]) -> list[list[float]]:
+            return await embedder.embed(missing)
+
+        return await self._first_that_works(texts, active, "text", make)
+
+    async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> list[float]:
+        """Embed a question to be compared with the store's vectors."""
+
+        async def make(embedder: Embedder, missing: Sequence[str]) -> list[list[float]]:
+            return [await embedder.embed_query(query) for query in missing]
+
+        embedded = await self._first_that_works([text], active, "query", make)
+        return embedded.vectors[0]
+
+    async def close(self) -> None:
+        """Release every embedder's connections."""
+        for embedder in self.embedders:
+            await embedder.close()
+
+    async def _first_that_works(
+        self, texts: Sequence[str], active: EmbeddingSpace | None, role: str, make: _Make
+    ) -> Embedded:
+        failures: list[tuple[Embedder, EmbeddingError]] = []
+        others: list[EmbeddingSpace] = []
+        for embedder in self.embedders:
+            try:
+                space = await embedder.space()
+                if active is not None and space != active:
+                    others.append(space)
+                    continue
+                vectors = await self._vectors(embedder, space, texts, role, make)
+            except EmbeddingError as error:
+                failures.append((embedder, error))
+                continue
+            for failed, reason in failures:
+                log.warning(
+                    "embedding_fallback",
+                    failed=failed.name,
+                    error_code=reason.error_code,
+                    used=embedder.name,
+                    texts=len(texts),
+                )
+            return Embedded(space, vectors)
+        if failures:
+            raise failures[0][1]
+        raise _nobody(active, others)
+
+    async def _vectors(
+        self,
+        embedder: Embedder,
+        space: EmbeddingSpace,
+        texts: Sequence[str],
+        role: str,
+        make: _Make,
+    ) -> list[list[float]]:
+        wanted = list(dict.fromkeys(texts))
+        known = {text: vector for text in wanted if (vector := self._cache.get(space, role, text))}
+        missing = [text for text in wanted if text not in known]
+        if missing and self._stored is not None and role == "text":
+            known |= await self._stored(space, missing)
+            missing = [text for text in wanted if text not in known]
+        self._lookups += len(wanted)
+        self._hits += len(wanted) - len(missing)
+        if missing:
+            known |= zip(missing, await make(embedder, missing), strict=True)
+            for text in missing:
+                self._cache.put(space, role, text, known[text])
+        return [known[text] for text in texts]
+
+
+def _nobody(active: EmbeddingSpace | None, others: Sequence[EmbeddingSpace]) -> EmbeddingError:
+    if active is None or not others:
+        return EmbeddingError(
+            "Embeddings are switched off: the setting embedder is none.", "EMB_004"
+        )
+    return EmbeddingError(
+        f"The stored vectors belong to the model {active.model}, dimension {active.dimension}. "
+        f"Run `zapomni models reembed` to switch to {others[0].model}, "
+        "or configure the old model again.",
+        "EMB_005",
+    )
+
+
+class _VectorCache:
+    """The vectors last used; four bytes per number instead of a Python float's 24."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._vectors: OrderedDict[tuple[EmbeddingSpace, str, bytes], array[float]] = OrderedDict()
+
+    def get(self, space: EmbeddingSpace, role: str, text: str) -> list[float] | None:
+        key = (space, role, _digest(text))
+        vector = self._vectors.get(key)
+        if vector is None:
+            return None
+        self._vectors.move_to_end(key)
+        return vector.tolist()
+
+    def put(self, space: EmbeddingSpace, role: str, text: str, vector: Sequence[float]) -> None:
+        self._vectors[space, role, _digest(text)] = array("f", vector)
+        if len(self._vectors) > self._size:
+            self._vectors.popitem(last=False)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,199 @@
+"""ZapomniEngine: one short method per use case. `create_engine` puts the machine together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from zapomni_core.adapters.chunkers import SemanticChunker
+from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
+from zapomni_core.adapters.tokenizer import LazyTokenizer
+from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError, ZapomniError
+from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import (
+    AddMemoryRequest,
+    AddMemoryResponse,
+    Embedder,
+    ListRequest,
+    SearchRequest,
+    SearchResponse,
+    TextChunker,
+    UpdateMemoryRequest,
+)
+from zapomni_core.modules.memories import parse_filters, validate_page
+from zapomni_core.settings import Settings
+from zapomni_core.workflows.add_memory import Writer
+from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
+from zapomni_core.workflows.search_memory import Searcher
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats
+from zapomni_db.sqlite import SqliteStorage
+
+__all__ = ["ZapomniEngine", "create_engine"]
+
+LATENCIES_KEPT = 100
+
+logger = get_logger(__name__)
+
+
+async def create_engine(settings: Settings) -> ZapomniEngine:
+    """Build an engine from settings, connected and ready. Close it when done."""
+    tokenizer = LazyTokenizer(settings.models_path)
+    chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
+    storage = SqliteStorage(settings.database_path)
+    await storage.connect()
+    return ZapomniEngine(storage, chunker, *build_embedders(settings))
+
+
+class ZapomniEngine:
+    """The memory engine every door calls.
+
+    Args:
+        storage: Where memories live, connected.
+        chunker: What splits texts.
+        embedder: What makes vectors; None means word search only.
+        fallbacks: What stands in for it, in this order.
+    """
+
+    def __init__(
+        self,
+        storage: StorageProvider,
+        chunker: TextChunker,
+        embedder: Embedder | None = None,
+        *fallbacks: Embedder,
+    ) -> None:
+        self.storage = storage
+        embedders = [] if embedder is None else [embedder, *fallbacks]
+        self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
+        self._writer = Writer(storage, chunker, self._embeddings)
+        self._searcher = Searcher(storage, self._embeddings)
+        self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self._filler: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop background work between two batches and release everything."""
+        if self._filler is not None:
+            self._filler.cancel()
+            await asyncio.gather(self._filler, return_exceptions=True)
+        await self._embeddings.close()
+        await self.storage.close()
+
+    @operation()
+    async def add_memory(self, request: AddMemoryRequest) -> AddMemoryResponse:
+        """Keep a text."""
+        (response,) = await self.add_memories([request])
+        return response
+
+    @operation()
+    async def add_memories(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
+        """Keep many texts, in order."""
+        responses = await self._writer.add(requests)
+        logger.info(
+            "memories_added",
+            memory_ids=[r.memory_id for r in responses[:10]],
+            count=len(responses),
+            chunks=sum(r.chunks_created for r in responses),
+        )
+        return responses
+
+    @operation()
+    async def search_memory(self, request: SearchRequest) -> SearchResponse:
+        """Find passages by meaning and by words."""
+        started = time.perf_counter()
+        response = await self._searcher.search(request)
+        self._latencies.append((time.perf_counter() - started) * 1000)
+        return response
+
+    @operation()
+    async def get_memory(self, memory_id: str) -> MemoryRecord:
+        """Return a memory whole."""
+        record = await self.storage.get_memory(_checked_id(memory_id))
+        if record is None:
+            raise NotFoundError("No memory has this id.")
+        return record
+
+    @operation()
+    async def update_memory(self, request: UpdateMemoryRequest) -> MemoryRecord:
+        """Change a memory and return it as it is now."""
+        _checked_id(request.memory_id)
+        return await self._writer.update(request)
+
+    @operation()
+    async def delete_memory(self, memory_id: str) -> None:
+        """Delete a memory for good."""
+        if not await self.storage.delete_memory(_checked_id(memory_id)):
+            raise NotFoundError("No memory has this id.")
+
+    @operation()
+    async def list_memories(self, request: ListRequest) -> MemoryPage:
+        """List memories, pinned first, then newest first."""
+        validate_page(request.limit, request.offset)
+        filters = parse_filters(request.filters)
+        return await self.storage.list_memories(filters, request.limit, request.offset)
+
+    @operation()
+    async def get_stats(self) -> dict[str, Any]:
+        """Return the fields of MemoryStats."""
+        stats = MemoryStats(
+            **await self.storage.get_stats(),
+            cache_hit_rate=self._embeddings.hit_rate,
+            avg_query_latency_ms=_mean(self._latencies),
+        )
+        return stats.model_dump()
+
+    @operation()
+    async def fill_pending(self, progress: Progress | None = None) -> int:
+        """Make the vectors still missing; return how many."""
+        return await fill_pending(self.storage, self._embeddings, progress)
+
+    @operation()
+    async def reembed(self, progress: Progress | None = None) -> int:
+        """Move every vector to the configured embedder; return how many were made."""
+        return await reembed(self.storage, self._embeddings, progress)
+
+    @operation()
+    async def check_integrity(self) -> Mapping[str, str]:
+        """Return what is wrong with the store, by the name of the check."""
+        return await self.storage.check_integrity()
+
+    def fill_pending_in_background(self) -> None:
+        """Start making missing vectors unless that is under way. For long-lived processes."""
+        if self._embeddings.embedders and (self._filler is None or self._filler.done()):
+            self._filler = asyncio.create_task(self._fill_quietly())
+
+    async def _fill_quietly(self) -> None:
+        try:
+            done = await self.fill_pending()
+        except EmbeddingError as error:
+            logger.warning("vectors_still_pending", error_code=error.error_code)
+        except ZapomniError as error:
+            logger.error("filling_vectors_failed", error_code=error.error_code)  # noqa: TRY400
+        else:
+            if done:
+                logger.info("pending_vectors_filled", count=done)
+
+
+def _checked_id(memory_id: str) -> str:
+    if not memory_id.strip():
+        raise ValidationError("memory_id cannot be empty", "VAL_001")
+    return memory_id.strip()
+
+
+def _mean(values: Sequence[float] | deque[float]) -> float | None:
+    return round(sum(values) / len(values), 2) if values else None

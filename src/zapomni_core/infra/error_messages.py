@@ -1,0 +1,151 @@
+"""What a user is told when something fails: what happened, what to do, code and correlation id.
+
+Only ValidationError and ConfigurationError speak in their own words, for those are written for
+users and name nothing but fields and limits. Everything else gets the words below: a message
+from further down may carry a path, an address or a value.
+"""
+
+from __future__ import annotations
+
+from zapomni_core.exceptions import (
+    CacheError,
+    CircuitBreakerOpenError,
+    ConfigurationError,
+    CoreError,
+    DatabaseConnectionError,
+    DatabaseError,
+    DatabaseTimeoutError,
+    EmbeddingError,
+    ExtractionError,
+    NotFoundError,
+    ProcessingError,
+    QueryError,
+    SchemaError,
+    SearchError,
+    TransactionError,
+    ValidationError,
+    ZapomniError,
+)
+
+__all__ = ["sanitize_error_for_user"]
+
+# What happened, what to do. {message} stands for the error's own words.
+_UNKNOWN = (
+    "Something unexpected went wrong.",
+    "Try again. If it happens again, run `zapomni doctor` and report the correlation id.",
+)
+
+_BY_CLASS: dict[type[BaseException], tuple[str, str]] = {
+    ValidationError: ("The input is invalid. {message}", "Correct the input and try again."),
+    NotFoundError: (
+        "There is no memory with this id. It may have been deleted.",
+        "Search for the memory to find its id.",
+    ),
+    DatabaseError: ("The database reported a failure.", "Try again, then run `zapomni doctor`."),
+    DatabaseConnectionError: (
+        "The database cannot be opened or reached. Often this passes by itself.",
+        "Try again in a moment, then run `zapomni doctor`.",
+    ),
+    QueryError: ("The database could not answer.", "Try again, then run `zapomni doctor`."),
+    DatabaseTimeoutError: (
+        "The database took too long to answer.",
+        "Try again in a moment: another program may be writing.",
+    ),
+    TransactionError: (
+        "The change could not be completed, so nothing of it was kept.",
+        "Try again in a moment: another program may be writing, or the disk may be full.",
+    ),
+    SchemaError: (
+        "The database's structure does not fit this version of Zapomni.",
+        "Run `zapomni doctor` to see what is wrong.",
+    ),
+    CoreError: ("The operation failed.", "Try again, then run `zapomni doctor`."),
+    ProcessingError: (
+        "The text could not be processed; nothing was stored.",
+        "Try again. If it happens again, report the error code.",
+    ),
+    EmbeddingError: (
+        "The embedding could not be made. The embedding service may be unavailable.",
+        "Try again in a moment. With Ollama, check that it is running: `ollama list`.",
+    ),
+    ExtractionError: (
+        "Entities and relationships could not be found in the text.",
+        "Try again in a moment.",
+    ),
+    SearchError: ("The search failed.", "Try again, then run `zapomni doctor`."),
+    CacheError: (
+        "The cache is not available. Nothing is lost; answers may be slower.",
+        "Try again in a moment.",
+    ),
+    ConfigurationError: (
+        "A setting is wrong. {message}",
+        "Correct the environment variable or config.toml, then start again.",
+    ),
+    CircuitBreakerOpenError: (
+        "A service failed several times and is left alone for a while.",
+        "Wait a minute and try again. With Ollama, check that it is running: `ollama list`.",
+    ),
+}
+
+_BY_CODE: dict[str, tuple[str, str]] = {
+    "CONN_003": (
+        "Access to the database was denied.",
+        "Check that you may read and write Zapomni's home folder.",
+    ),
+    "CONN_004": (
+        "Too many operations use the database at once.",
+        "Try again when some of them have finished.",
+    ),
+    "SCHEMA_003": (
+        "The database was written by another version of Zapomni, or could not be upgraded.",
+        "Install the newest version: `pip install --upgrade zapomni`.",
+    ),
+    "SCHEMA_004": (
+        "The database is damaged, or it is not a Zapomni database.",
+        "Run `zapomni doctor`. If it confirms the damage, restore a backup.",
+    ),
+    "PROC_003": (
+        "This document format is not supported.",
+        "Give plain text, Markdown, HTML, PDF or DOCX; PDF and DOCX need `zapomni[docs]`.",
+    ),
+    "EMB_001": (
+        "The embedding service cannot be reached. Often this passes by itself.",
+        "Check that Ollama is running: `ollama list`. Then try again.",
+    ),
+    "EMB_002": (
+        "The embedding service took too long to answer.",
+        "Try again in a moment, or raise ZAPOMNI_EMBED_TIMEOUT_SECONDS.",
+    ),
+    "EMB_003": (
+        "The embedding service gave vectors of the wrong shape.",
+        "Check the setting embedding_model.",
+    ),
+    "EMB_004": (
+        "The embedding model is missing or its file is damaged. Search by words still works.",
+        "Run `zapomni models pull`. With Ollama: `ollama pull` and the model's name.",
+    ),
+    "EMB_005": (
+        "The stored vectors were made by another embedding model.",
+        "Run `zapomni models reembed`, or set embedding_model back.",
+    ),
+    "SEARCH_004": ("Nothing was found.", "Ask in other words, or with fewer filters."),
+}
+
+
+def sanitize_error_for_user(error: BaseException, correlation_id: str) -> dict[str, str]:
+    """Return `error`, `error_code`, `suggested_action` and `correlation_id`, safe to show."""
+    code, own_words = "UNKNOWN", ""
+    happened, action = _UNKNOWN
+    if isinstance(error, ZapomniError):
+        code, own_words = error.error_code, error.message
+        happened, action = _BY_CODE.get(code) or _look_up(type(error))
+    return {
+        "error": happened.replace("{message}", own_words).strip(),
+        "error_code": code,
+        "suggested_action": action,
+        "correlation_id": correlation_id,
+    }
+
+
+def _look_up(error_type: type[BaseException]) -> tuple[str, str]:
+    return next((_BY_CLASS[cls] for cls in error_type.__mro__ if cls in _BY_CLASS), _UNKNOWN)

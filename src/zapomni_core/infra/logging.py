@@ -1,0 +1,177 @@
+"""JSON log lines on stderr; stdout belongs to the MCP protocol.
+
+A line carries ids, counts, names and codes, never what the user stored or asked. An exception
+is its type, its error code and where it happened: messages of foreign exceptions quote values,
+absolute paths name people. structlog is imported with the first line that is written, because
+importing it costs a quarter of a second.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from zapomni_core.infra.correlation import current_correlation_id
+
+__all__ = ["Logger", "describe_exception", "get_logger", "setup_logging"]
+
+MAX_FRAMES = 25
+MAX_CAUSES = 5
+
+# What is written before anyone called setup_logging.
+_threshold = logging.WARNING
+
+
+def setup_logging(level: str = "INFO") -> None:
+    """Write our lines from `level` up, and other libraries' warnings, as JSON on stderr."""
+    global _threshold  # noqa: PLW0603 - one process has one stderr
+    _threshold = logging.getLevelNamesMapping()[level.upper()]
+    root = logging.getLogger()
+    for handler in [h for h in root.handlers if isinstance(h, _LibraryHandler)]:
+        root.removeHandler(handler)
+    libraries = max(_threshold, logging.WARNING)
+    root.addHandler(_LibraryHandler(libraries))
+    root.setLevel(libraries)
+    logging.captureWarnings(capture=True)
+
+
+def get_logger(name: str) -> Logger:
+    """Return the logger of a module; free until it writes."""
+    return Logger(name)
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """Say what failed and where, without any value the exception may carry."""
+    described = _describe_one(error)
+    causes: list[dict[str, Any]] = []
+    cause = error.__cause__ or error.__context__
+    while cause is not None and len(causes) < MAX_CAUSES:
+        causes.append(_describe_one(cause))
+        cause = cause.__cause__ or cause.__context__
+    return {**described, "caused_by": causes} if causes else described
+
+
+def _describe_one(error: BaseException) -> dict[str, Any]:
+    frames = [
+        f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_name}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    described: dict[str, Any] = {"error_type": type(error).__name__}
+    code = getattr(error, "error_code", None) or _system_reason(error)
+    if code:
+        described["error_code"] = code
+    return {**described, "frames": frames[-MAX_FRAMES:]}
+
+
+def _system_reason(error: BaseException) -> str | None:
+    """Return the name of the system's own error code, such as ENOSPC or SQLITE_BUSY."""
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0)
+    name = getattr(error, "sqlite_errorname", None)
+    return name if isinstance(name, str) else None
+
+
+def _add_correlation_id(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> Mapping[str, Any]:
+    event.setdefault("correlation_id", current_correlation_id())
+    return event
+
+
+def _describe_exc_info(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> Mapping[str, Any]:
+    exc_info = event.pop("exc_info", None)
+    if exc_info is True:
+        exc_info = sys.exc_info()
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    if isinstance(error, BaseException):
+        for key, value in describe_exception(error).items():
+            event.setdefault(key, value)
+    return event
+
+
+def _type_name(value: object) -> str:
+    # A value that is no plain JSON may print anything: an exception its message, a path itself.
+    return type(value).__name__
+
+
+@cache
+def _pipeline() -> Any:
+    import structlog
+
+    # wrap_logger instead of configure: a program that embeds us keeps its own structlog set-up.
+    return structlog.wrap_logger(
+        _Stderr(),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _add_correlation_id,
+            _describe_exc_info,
+            structlog.processors.JSONRenderer(default=_type_name),
+        ],
+        wrapper_class=structlog.BoundLogger,
+    )
+
+
+class Logger:
+    """Writes events with fields: `log.info("memory_added", chunks=3)`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """Write for someone who is looking for a fault."""
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Write that something went as it should."""
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Write that something works, but worse than it should."""
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Write that an operation failed."""
+        self._write(logging.ERROR, event, fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        """Write that an operation failed, with the exception being handled."""
+        self._write(logging.ERROR, event, {"exc_info": True, **fields})
+
+    def critical(self, event: str, **fields: Any) -> None:
+        """Write that nothing works any more."""
+        self._write(logging.CRITICAL, event, fields)
+
+    def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
+        if level >= _threshold:
+            method = logging.getLevelName(level).lower()
+            getattr(_pipeline(), method)(event, logger=self._name, **fields)
+
+
+class _Stderr:
+    """Where structlog's lines end: whatever stderr is at that moment."""
+
+    def msg(self, line: str) -> None:
+        # A host that closed our stderr must not make a memory fail.
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+    debug = info = warning = error = critical = msg
+
+
+class _LibraryHandler(logging.Handler):
+    """Writes other libraries' warnings as place and type: their texts quote values."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        write = _pipeline().error if record.levelno >= logging.ERROR else _pipeline().warning
+        where = f"{record.module}:{record.funcName}:{record.lineno}"
+        write("library_message", logger=record.name, where=where, exc_info=record.exc_info)

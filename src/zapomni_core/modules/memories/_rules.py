@@ -1,0 +1,183 @@
+"""Limits and formats. Messages name the field, never what was in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError as PydanticValidationError
+
+from zapomni_core.exceptions import ValidationError
+from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
+from zapomni_db.models import MemoryFilter
+
+__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update"]
+
+MAX_TEXT_CHARS = 10_000_000
+MAX_METADATA_BYTES = 100_000
+MAX_METADATA_DEPTH = 10
+MAX_NAME_CHARS = 200
+MAX_TAGS = 50
+MAX_LIMIT = 1000
+
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+
+def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
+    """Check a request; `source` and `tags` given in the metadata count as the fields."""
+    _check_text(request.text)
+    _check_metadata(request.metadata)
+    lifted = request.model_copy(
+        update={
+            "source": request.source or _text_of(request.metadata.get("source")),
+            "tags": _clean_tags(request.tags or _tags_of(request.metadata.get("tags"))),
+        }
+    )
+    _check_names(project=lifted.project, source=lifted.source)
+    _check_kind(lifted.kind)
+    if request.idempotency_key is not None:
+        if not request.idempotency_key.strip():
+            raise ValidationError("idempotency_key cannot be empty; leave it out", "VAL_001")
+        _check_names(idempotency_key=request.idempotency_key)
+    return lifted
+
+
+def validate_update(request: UpdateMemoryRequest) -> UpdateMemoryRequest:
+    """Check a request for changes."""
+    if request.text is not None:
+        _check_text(request.text)
+    if request.metadata is not None:
+        _check_metadata(request.metadata)
+    _check_names(project=request.project or "", source=request.source or "")
+    if request.kind is not None:
+        _check_kind(request.kind)
+    if request.tags is None:
+        return request
+    return request.model_copy(update={"tags": _clean_tags(request.tags)})
+
+
+def validate_page(limit: int, offset: int) -> None:
+    """Check how much is asked for."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise ValidationError(f"limit must be from 1 to {MAX_LIMIT}, got {limit}", "VAL_003")
+    if offset < 0:
+        raise ValidationError(f"offset cannot be negative, got {offset}", "VAL_003")
+
+
+def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
+    """Turn a dictionary of filters into a MemoryFilter."""
+    given = filters or {}
+    for name in given:
+        if name not in MemoryFilter.model_fields:
+            near = get_close_matches(str(name), MemoryFilter.model_fields, n=1, cutoff=0.0)[0]
+            raise ValidationError(
+                f"Unknown filter; did you mean {near!r}? "
+                f"Filters are: {', '.join(MemoryFilter.model_fields)}.",
+                "VAL_004",
+            )
+    try:
+        parsed = MemoryFilter.model_validate(given)
+    except PydanticValidationError as error:
+        problems = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())
+        raise ValidationError(
+            f"Invalid filter: {problems}", "VAL_002", original_exception=error
+        ) from error
+    if parsed.since and parsed.until and parsed.since >= parsed.until:
+        raise ValidationError("Invalid filter: since must be before until", "VAL_003")
+    _check_names(
+        project=parsed.project or "", source=parsed.source or "", kind=parsed.kind or ""
+    )
+    return parsed.model_copy(update={"tags": _clean_tags(parsed.tags)})
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise ValidationError("text cannot be empty", "VAL_001")
+    if len(text) > MAX_TEXT_CHARS:
+        raise ValidationError(
+            f"text exceeds max length ({MAX_TEXT_CHARS:,} characters); "
+            "split it and add the parts",
+            "VAL_003",
+            details={"length": len(text)},
+        )
+    _check_utf8("text", text)
+
+
+def _check_utf8(field: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValidationError(
+            f"{field} is not valid UTF-8 (a lone surrogate at character {error.start})",
+            "VAL_004",
+        ) from None
+
+
+def _check_metadata(metadata: dict[str, Any]) -> None:
+    if _depth(metadata) > MAX_METADATA_DEPTH:
+        raise ValidationError(
+            f"metadata nesting exceeds max depth ({MAX_METADATA_DEPTH})", "VAL_003"
+        )
+    try:
+        encoded = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValidationError(
+            "metadata is not JSON: use text, numbers, true/false, null, lists and objects",
+            "VAL_002",
+            original_exception=error,
+        ) from error
+    _check_utf8("metadata", encoded)
+    if len(encoded.encode()) > MAX_METADATA_BYTES:
+        raise ValidationError("metadata exceeds max size (100 KB)", "VAL_003")
+
+
+def _depth(value: Any) -> int:
+    """Measure nesting without recursion: hostile input must not exhaust the stack."""
+    deepest, stack = 0, [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        deepest = max(deepest, depth)
+        if deepest > MAX_METADATA_DEPTH:
+            break
+        if isinstance(item, dict):
+            stack.extend((child, depth + 1) for child in item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend((child, depth + 1) for child in item)
+    return deepest
+
+
+def _check_names(**names: str) -> None:
+    for field, value in names.items():
+        if len(value) > MAX_NAME_CHARS:
+            raise ValidationError(f"{field} exceeds {MAX_NAME_CHARS} characters", "VAL_003")
+        _check_utf8(field, value)
+
+
+def _check_kind(kind: str) -> None:
+    if not _KIND.fullmatch(kind):
+        raise ValidationError(
+            "kind must be a short lower-case word such as note, document or decision", "VAL_004"
+        )
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _tags_of(value: Any) -> list[str]:
+    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+        return value
+    return []
+
+
+def _clean_tags(tags: list[str]) -> list[str]:
+    cleaned = list(dict.fromkeys(tag.strip() for tag in tags))
+    if len(cleaned) > MAX_TAGS:
+        raise ValidationError(f"tags exceed {MAX_TAGS}", "VAL_003")
+    if not all(cleaned):
+        raise ValidationError("a tag cannot be empty", "VAL_001")
+    for tag in cleaned:
+        _check_names(tag=tag)
+    return cleaned

@@ -1,0 +1,196 @@
+"""Keeping texts: check, split, embed, store. Also changing the text of one already kept.
+
+A text is stored even when no vector can be made: it is found by its words at once, and by its
+meaning as soon as `fill_vectors` has caught up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from zapomni_core.adapters.embedding_chain import EmbeddingChain
+from zapomni_core.exceptions import EmbeddingError, NotFoundError
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import (
+    AddMemoryRequest,
+    AddMemoryResponse,
+    TextChunker,
+    UpdateMemoryRequest,
+)
+from zapomni_core.modules.memories import validate_add, validate_update
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import (
+    Chunk,
+    ChunkData,
+    EmbeddingSpace,
+    MemoryData,
+    MemoryPatch,
+    MemoryRecord,
+    StoredMemory,
+)
+
+__all__ = ["Writer"]
+
+# Beyond this many chunks the caller is not kept waiting for vectors: some 50,000 tokens.
+EMBED_AT_ONCE = 256
+# Memories per transaction: long enough to be fast, short enough for a waiting hook.
+STORE_AT_ONCE = 64
+PREVIEW_CHARS = 100
+
+_NOTICES = {
+    "duplicate": "The same text is already kept; this is its id.",
+    "replayed": "This idempotency key was used before; this is what it stored.",
+}
+_LATER = "Long text: its vectors are made in the background; until then it is found by its words."
+
+logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A valid request, split."""
+
+    request: AddMemoryRequest
+    chunks: list[Chunk]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """The parts that keeping a text needs."""
+
+    storage: StorageProvider
+    chunker: TextChunker
+    embeddings: EmbeddingChain
+
+    async def add(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
+        """Check everything first, then store in batches, in order."""
+        valid = [validate_add(request) for request in requests]
+        responses: list[AddMemoryResponse] = []
+        for batch in _batches(valid, STORE_AT_ONCE):
+            responses.extend(await self._add_batch(batch))
+        return responses
+
+    async def _add_batch(self, batch: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
+        known = [
+            await self.storage.find_existing(r.project, r.text, r.idempotency_key) for r in batch
+        ]
+        drafts = [
+            _Draft(request, await self._split(request.text))
+            for request, existing in zip(batch, known, strict=True)
+            if existing is None
+        ]
+        vectors, space, notice = await self._embed([c for d in drafts for c in d.chunks])
+        fresh = iter(drafts)
+        memories, remaining = [], iter(vectors)
+        for draft in drafts:
+            own = [next(remaining) for _ in draft.chunks]
+            memories.append(_memory(draft, own, space))
+        stored = iter(await self.storage.store_memories(memories) if memories else [])
+        answers = []
+        for request, existing in zip(batch, known, strict=True):
+            if existing is not None:
+                answers.append(_answer(request, existing, 0, 0, None))
+            else:
+                chunks = len(next(fresh).chunks)
+                pending = chunks if space is None else 0
+                answers.append(_answer(request, next(stored), chunks, pending, notice))
+        return answers
+
+    async def update(self, request: UpdateMemoryRequest) -> MemoryRecord:
+        """Change a memory at once; a new text is split and embedded like any other."""
+        valid = validate_update(request)
+        patch = MemoryPatch(**valid.model_dump(exclude={"memory_id"}))
+        if valid.text is not None:
+            chunks = await self._split(valid.text)
+            vectors, space, _ = await self._embed(chunks)
+            data = [_chunk_data(c, v) for c, v in zip(chunks, vectors, strict=True)]
+            patch = patch.model_copy(update={"chunks": data, "space": space})
+        if await self.storage.update_memory(valid.memory_id, patch):
+            record = await self.storage.get_memory(valid.memory_id)
+            if record is not None:
+                return record
+        raise NotFoundError("No memory has this id.")
+
+    async def _split(self, text: str) -> list[Chunk]:
+        return await asyncio.to_thread(self.chunker.chunk, text)
+
+    async def _embed(
+        self, chunks: Sequence[Chunk]
+    ) -> tuple[Sequence[list[float] | None], EmbeddingSpace | None, str | None]:
+        """Return vectors, or Nones and why the chunks go without."""
+        nothing: list[list[float] | None] = [None] * len(chunks)
+        if not chunks or not self.embeddings.embedders:
+            return nothing, None, None
+        if len(chunks) > EMBED_AT_ONCE:
+            return nothing, None, _LATER
+        try:
+            made = await self.embeddings.embed(
+                [chunk.text for chunk in chunks], await self.storage.get_space()
+            )
+        except EmbeddingError as error:
+            logger.warning("stored_without_vectors", error_code=error.error_code)
+            return nothing, None, f"Kept, but found by its words only for now: {error.message}"
+        return made.vectors, made.space, None
+
+
+def _batches(
+    requests: Sequence[AddMemoryRequest], size: int
+) -> Iterator[Sequence[AddMemoryRequest]]:
+    """Cut into batches small enough to embed at once; a long text travels alone.
+
+    Characters stand for tokens here: a batch only has to be roughly right.
+    """
+    batch: list[AddMemoryRequest] = []
+    chars = 0
+    for request in requests:
+        if batch and (len(batch) == size or chars + len(request.text) > EMBED_AT_ONCE * 200):
+            yield batch
+            batch, chars = [], 0
+        batch.append(request)
+        chars += len(request.text)
+    if batch:
+        yield batch
+
+
+def _memory(
+    draft: _Draft, vectors: Sequence[list[float] | None], space: EmbeddingSpace | None
+) -> MemoryData:
+    request = draft.request
+    return MemoryData(
+        memory_id=str(uuid.uuid4()),
+        text=request.text,
+        chunks=[_chunk_data(c, v) for c, v in zip(draft.chunks, vectors, strict=True)],
+        metadata=request.metadata,
+        timestamp=datetime.now(UTC),
+        project=request.project,
+        source=request.source,
+        kind=request.kind,
+        tags=request.tags,
+        pinned=request.pinned,
+        idempotency_key=request.idempotency_key,
+        supersedes=request.supersedes,
+        space=space,
+    )
+
+
+def _chunk_data(chunk: Chunk, vector: list[float] | None) -> ChunkData:
+    # Both parts were validated already: validating 384 numbers again costs more than storing.
+    return ChunkData.model_construct(**dict(chunk), embedding=vector)
+
+
+def _answer(
+    request: AddMemoryRequest, stored: StoredMemory, chunks: int, pending: int, notice: str | None
+) -> AddMemoryResponse:
+    created = stored.status == "created"
+    return AddMemoryResponse(
+        memory_id=stored.memory_id,
+        chunks_created=chunks if created else 0,
+        text_preview=request.text[:PREVIEW_CHARS],
+        status=stored.status,
+        pending_vectors=pending if created else 0,
+        notice=notice if created else _NOTICES[stored.status],
+    )

@@ -1,0 +1,314 @@
+"""What is particular to the SQLite engine: the file, its schema, its cache."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from builders import SPACE, memory, vector
+
+from zapomni_core.exceptions import (
+    DatabaseConnectionError,
+    DatabaseError,
+    SchemaError,
+    TransactionError,
+)
+from zapomni_db.models import MemoryFilter, VectorSearchRequest
+from zapomni_db.sqlite import SqliteStorage, connection, migrations, spaces
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "new folder" / "zapomni.db"
+
+
+def near(query):
+    return VectorSearchRequest(query_embedding=query, min_similarity=-1.0)
+
+
+async def texts_near(storage, query):
+    return [hit.text for hit in await storage.vector_search(near(query))]
+
+
+def schema_of(file: Path) -> set[str]:
+    with sqlite3.connect(file) as db:
+        rows = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    db.close()
+    return {row[0] for row in rows}
+
+
+async def test_files_and_folder_are_private_whatever_the_umask(path):
+    before = os.umask(0)
+    try:
+        async with SqliteStorage(path) as storage:
+            await storage.store_memory(memory("private"))
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert modes == {"zapomni.db": 0o600, "zapomni.db-wal": 0o600, "zapomni.db-shm": 0o600}
+
+
+async def test_a_file_left_open_to_others_is_closed_to_them(path):
+    async with SqliteStorage(path):
+        pass
+    path.chmod(0o644)
+
+    async with SqliteStorage(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_the_house_rules_hold_on_every_connection(path):
+    connection.prepare_file(path)
+    db = connection.connect(path)
+
+    def pragma(name):
+        return db.execute(f"PRAGMA {name}").fetchone()[0]
+
+    try:
+        assert pragma("journal_mode") == "wal"
+        assert pragma("synchronous") == 2  # FULL
+        assert pragma("foreign_keys") == 1
+        assert pragma("auto_vacuum") == 2  # INCREMENTAL
+        assert pragma("busy_timeout") == 5000
+    finally:
+        db.close()
+
+
+async def test_migrations_replayed_one_by_one_give_the_fresh_schema(tmp_path, monkeypatch):
+    fresh = tmp_path / "fresh.db"
+    connection.prepare_file(fresh)
+    replayed = tmp_path / "replayed.db"
+    latest = migrations.LATEST_VERSION
+    for version in range(1, latest + 1):
+        monkeypatch.setattr(migrations, "LATEST_VERSION", version)
+        monkeypatch.setattr(connection, "LATEST_VERSION", version)
+        connection.prepare_file(replayed)
+
+    assert schema_of(replayed) == schema_of(fresh)
+    scripts = sorted(Path(migrations.__file__).parent.glob("*.sql"))
+    assert [int(script.name[:4]) for script in scripts] == list(range(1, latest + 1))
+
+
+async def test_a_failing_migration_changes_nothing(path, monkeypatch):
+    monkeypatch.setattr(
+        migrations, "_statements", lambda _: iter(["CREATE TABLE half (x)", "NOT SQL"])
+    )
+
+    with pytest.raises(SchemaError, match="as it was before") as caught:
+        await SqliteStorage(path).connect()
+
+    assert caught.value.error_code == "SCHEMA_003"
+    assert schema_of(path) == set()
+
+
+async def test_a_database_from_a_newer_version_is_refused_untouched(path):
+    connection.prepare_file(path)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+    before = path.read_bytes()
+
+    with pytest.raises(SchemaError, match="newer version") as caught:
+        await SqliteStorage(path).connect()
+
+    assert caught.value.error_code == "SCHEMA_003"
+    assert path.read_bytes() == before
+
+
+async def test_another_programs_database_is_refused(tmp_path):
+    file = tmp_path / "other.db"
+    db = sqlite3.connect(file)
+    db.execute("CREATE TABLE precious (x)")
+    db.close()
+
+    with pytest.raises(SchemaError, match="another program"):
+        await SqliteStorage(file).connect()
+
+    assert schema_of(file) == {"CREATE TABLE precious (x)"}
+
+
+async def test_a_file_that_is_no_database_is_refused_untouched(tmp_path):
+    file = tmp_path / "zapomni.db"
+    file.write_bytes(b"this is not a database, but somebody's letter " * 100)
+    before = file.read_bytes()
+
+    with pytest.raises(SchemaError, match="damaged or not a database") as caught:
+        await SqliteStorage(file).connect()
+
+    assert caught.value.error_code == "SCHEMA_004"
+    assert str(file) not in str(caught.value)
+    assert file.read_bytes() == before
+
+
+async def test_damage_is_found_by_the_integrity_check(path):
+    async with SqliteStorage(path) as storage:
+        await storage.store_memories([memory(f"note {i}", vector(1, i)) for i in range(50)])
+    db = sqlite3.connect(path)
+    db.execute("DELETE FROM memory_texts WHERE memory_key = 1")
+    db.execute("UPDATE chunk_vectors SET vector = x'00' WHERE chunk_id = 2")
+    db.execute("UPDATE chunks SET text = 'changed behind the index' WHERE id = 3")
+    db.execute("UPDATE chunks SET vector_pending = 0 WHERE id = 4")
+    db.execute("DELETE FROM chunk_vectors WHERE chunk_id = 4")
+    db.commit()
+    db.close()
+
+    async with SqliteStorage(path) as storage:
+        problems = await storage.check_integrity()
+
+    assert set(problems) == {
+        "memories without text",
+        "vectors of the wrong size",
+        "word index",
+        "passages wrongly marked as having a vector",
+    }
+
+
+async def test_a_torn_page_is_reported_not_followed(path):
+    async with SqliteStorage(path) as storage:
+        await storage.store_memories([memory(f"note {i} " * 50) for i in range(200)])
+    with path.open("r+b") as file:
+        file.seek(8 * 4096)
+        file.write(os.urandom(40 * 4096))
+
+    with pytest.raises(SchemaError) as caught:
+        async with SqliteStorage(path) as storage:
+            await storage.list_memories(MemoryFilter(), 1000, 0)
+            await storage.check_integrity()
+
+    assert caught.value.error_code == "SCHEMA_004"
+
+
+async def test_a_full_disk_loses_nothing_and_says_so(path):
+    async with SqliteStorage(path) as storage:
+        kept = await storage.store_memory(memory("kept before the disk was full"))
+
+        def limit_pages(db):
+            pages = db.execute("PRAGMA page_count").fetchone()[0]
+            db.execute(f"PRAGMA max_page_count = {pages + 2}")
+
+        for _ in range(8):  # every worker thread's connection
+            await storage._read("limiting", limit_pages)
+        with pytest.raises(DatabaseError, match="disk is full") as caught:
+            for number in range(50):
+                await storage.store_memory(memory(f"too much {number} " * 2000))
+        assert caught.value.error_code == "DB_002"
+
+    async with SqliteStorage(path) as storage:
+        assert (await storage.get_memory(kept)).text == "kept before the disk was full"
+        assert await storage.check_integrity() == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without permission")
+def test_a_place_one_may_not_write_to_is_a_clear_error():
+    # Not tmp_path: its parents are closed to everybody else anyway.
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        connection.prepare_file(folder / "zapomni.db")
+        os.seteuid(65534)
+        try:
+            with pytest.raises(DatabaseConnectionError, match="cannot be used") as caught:
+                connection.prepare_file(folder / "zapomni.db")
+        finally:
+            os.seteuid(0)
+
+    assert caught.value.error_code == "CONN_003"
+    assert name not in str(caught.value)
+
+
+async def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+
+    with pytest.raises(DatabaseConnectionError) as caught:
+        await SqliteStorage(tmp_path / "file" / "zapomni.db").connect()
+
+    assert str(tmp_path) not in str(caught.value)
+
+
+async def test_a_lock_held_too_long_is_a_transient_error(path, monkeypatch):
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 20)
+    async with SqliteStorage(path) as storage:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        try:
+            with pytest.raises(TransactionError, match="try again") as caught:
+                await storage.store_memory(memory("waiting"))
+        finally:
+            other.execute("ROLLBACK")
+            other.close()
+        assert caught.value.is_transient
+        assert caught.value.error_code == "TXN_002"
+        await storage.store_memory(memory("now it works"))
+
+
+async def test_vectors_written_changed_and_deleted_elsewhere_are_noticed(path):
+    async with SqliteStorage(path) as reader, SqliteStorage(path) as writer:
+        first = await writer.store_memory(memory("first", vector(1)))
+        assert await texts_near(reader, vector(1)) == ["first"]
+
+        await writer.store_memories([memory(f"more {i}", vector(0, 1, i)) for i in range(100)])
+        assert len(await reader.vector_search(near(vector(0, 1)))) == 10
+        assert await texts_near(reader, vector(1)) == await texts_near(writer, vector(1))
+
+        await writer.delete_memory(first)
+        assert "first" not in await texts_near(reader, vector(1))
+
+
+async def test_a_cache_that_missed_pruned_changes_reloads_whole(path, monkeypatch):
+    async with SqliteStorage(path) as reader, SqliteStorage(path) as writer:
+        gone = await writer.store_memory(memory("gone", vector(1)))
+        assert await texts_near(reader, vector(1)) == ["gone"]
+        monkeypatch.setattr(spaces, "LOG_ENTRIES_KEPT", 2)
+        await writer.delete_memory(gone)
+        for number in range(5):
+            await writer.store_memory(memory(f"new {number}", vector(1, number)))
+
+        found = await texts_near(reader, vector(1))
+
+    assert sorted(found) == [f"new {n}" for n in range(5)]
+
+
+async def test_the_cache_agrees_with_the_file_after_any_mix_of_changes(path):
+    async with SqliteStorage(path) as storage:
+        ids = [
+            await storage.store_memory(memory(f"m{i}", vector(1, i % 7, i % 3))) for i in range(40)
+        ]
+        await storage.vector_search(near(vector(1)))
+        for memory_id in ids[::3]:
+            await storage.delete_memory(memory_id)
+        await storage.store_memories([memory(f"n{i}", vector(1, i)) for i in range(90)])
+        cached = await storage.vector_search(
+            VectorSearchRequest(query_embedding=vector(1, 2), limit=500, min_similarity=-1)
+        )
+    async with SqliteStorage(path) as fresh:
+        loaded = await fresh.vector_search(
+            VectorSearchRequest(query_embedding=vector(1, 2), limit=500, min_similarity=-1)
+        )
+
+    assert [(h.text, h.similarity_score) for h in cached] == [
+        (h.text, pytest.approx(h.similarity_score)) for h in loaded
+    ]
+    assert len(cached) == 26 + 90
+
+
+async def test_using_a_closed_store_is_a_clear_error(path):
+    storage = SqliteStorage(path)
+
+    with pytest.raises(DatabaseError, match="not connected"):
+        await storage.get_memory("x")
+
+    await storage.close()
+    await storage.connect()
+    await storage.connect()
+    assert await storage.get_space() is None
+    await storage.store_memory(memory("works", vector(1)))
+    assert await storage.get_space() == SPACE
+    await storage.close()
