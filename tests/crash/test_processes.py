@@ -1,0 +1,101 @@
+"""Many processes at once, and processes killed for real."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from writers import add_forever, add_some, text_of
+
+from zapomni_core.engine import create_engine
+from zapomni_core.interfaces import AddMemoryRequest, ListRequest
+from zapomni_core.settings import load_settings
+
+pytestmark = pytest.mark.anyio
+
+# `make soak` asks for more.
+CYCLES = int(os.environ.get("KILL_CYCLES", "200"))
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Processes that start in milliseconds, because their imports are done already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["zapomni_core.engine", "writers"])
+    return context
+
+
+def read_report(report: Path) -> tuple[set[str], dict[str, str]]:
+    """Return the keys tried and the ids acknowledged by key."""
+    tried, acknowledged = set(), {}
+    lines = report.read_text(encoding="utf-8").split("\n") if report.exists() else []
+    for line in lines[:-1]:  # what follows the last newline was cut off by a kill
+        word, key, *rest = line.split()
+        if word == "try":
+            tried.add(key)
+        else:
+            acknowledged[key] = rest[0]
+    return tried, acknowledged
+
+
+def kill_at_random(processes, home: Path, report: Path, cycles: int) -> None:
+    dice = random.Random(20)
+    for cycle in range(cycles):
+        writer = processes.Process(
+            target=add_forever, args=(str(home), str(report), f"cycle{cycle}")
+        )
+        size = report.stat().st_size if report.exists() else 0
+        writer.start()
+        deadline = time.monotonic() + 60
+        while not report.exists() or report.stat().st_size == size:
+            assert time.monotonic() < deadline, "the writer never started"
+            time.sleep(0.001)
+        time.sleep(dice.random() * 0.03)
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.join(60)
+
+
+async def test_kill_9_loses_nothing_acknowledged_and_leaves_nothing_half(processes, tmp_path):
+    home, report = tmp_path / "home", tmp_path / "report"
+
+    kill_at_random(processes, home, report, CYCLES)
+
+    tried, acknowledged = read_report(report)
+    assert len(acknowledged) > CYCLES / 2
+    async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
+        for key, memory_id in acknowledged.items():
+            assert (await engine.get_memory(memory_id)).text == text_of(key)
+        assert await engine.check_integrity() == {}
+        # A client that was killed before its answer came would retry: nothing may double.
+        answers = await engine.add_memories(
+            [AddMemoryRequest(text=text_of(key), idempotency_key=key) for key in sorted(tried)]
+        )
+        assert (await engine.list_memories(ListRequest())).total == len(tried)
+        by_key = dict(zip(sorted(tried), answers, strict=True))
+        assert all(by_key[key].memory_id == old for key, old in acknowledged.items())
+    unacknowledged = sum(a.status == "replayed" for a in answers) - len(acknowledged)
+    print(f"{CYCLES} kills, {len(acknowledged)} acknowledged, {unacknowledged} stored unanswered")
+
+
+async def test_eight_processes_may_write_at_once(processes, tmp_path):
+    home, report = tmp_path / "home", tmp_path / "report"
+    writers = [
+        processes.Process(target=add_some, args=(str(home), str(report), f"writer{n}", 50))
+        for n in range(8)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+
+    assert [writer.exitcode for writer in writers] == [0] * 8
+    _, acknowledged = read_report(report)
+    assert len(acknowledged) == 400
+    async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
+        assert (await engine.list_memories(ListRequest())).total == 400
+        assert await engine.check_integrity() == {}

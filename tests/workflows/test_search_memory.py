@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from zapomni_core.engine import create_engine
+from zapomni_core.exceptions import ValidationError
+from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.settings import load_settings
+from zapomni_core.shared.fusion import fuse
+from zapomni_core.shared.text import query_terms
+
+pytestmark = pytest.mark.anyio
+
+
+async def search(engine, query, **fields):
+    return await engine.search_memory(SearchRequest(query=query, **fields))
+
+
+async def test_each_memory_appears_once_by_its_best_passage(engine):
+    long = "\n\n".join(
+        f"Section {n}. " + ("The database is Postgres. " * 20 if n == 3 else "Filler text. " * 40)
+        for n in range(6)
+    )
+    await engine.add_memory(AddMemoryRequest(text=long))
+    await engine.add_memory(AddMemoryRequest(text="Our database runs on port 5432."))
+
+    response = await search(engine, "which database")
+
+    assert response.count == len(response.results) == 2
+    assert len({r.memory_id for r in response.results}) == 2
+    by_length = max(response.results, key=lambda r: len(r.text))
+    assert "Postgres" in by_length.text
+
+
+async def test_pages_join_without_gap_or_overlap(wordy_engine):
+    await wordy_engine.add_memories(
+        [AddMemoryRequest(text=f"apple pie number {n}") for n in range(25)]
+    )
+
+    whole = await search(wordy_engine, "apple", limit=25)
+    pages = [await search(wordy_engine, "apple", limit=10, offset=o) for o in (0, 10, 20)]
+
+    joined = [r.memory_id for page in pages for r in page.results]
+    assert joined == [r.memory_id for r in whole.results]
+    assert [page.count for page in pages] == [10, 10, 5]
+
+
+async def test_a_long_memory_full_of_hits_does_not_crowd_out_the_others(wordy_engine):
+    book = "\n\n".join(f"Chapter {n} about whales. " + "whale " * 150 for n in range(120))
+    await wordy_engine.add_memory(AddMemoryRequest(text=book))
+    for number in range(8):
+        await wordy_engine.add_memory(
+            AddMemoryRequest(text=f"A note that mentions one whale, once, in passing: {number}.")
+        )
+
+    response = await search(wordy_engine, "whale", limit=9)
+
+    assert response.count == 9
+
+
+async def test_results_carry_what_an_agent_needs(engine):
+    added = await engine.add_memory(
+        AddMemoryRequest(
+            text="Use uv for installs.", tags=["tools"], source="chat", project="p",
+            kind="decision", metadata={"url": "https://example.org"}, pinned=True,
+        )
+    )  # fmt: skip
+
+    (hit,) = (await search(engine, "package installer")).results
+
+    assert hit.memory_id == added.memory_id
+    assert (hit.tags, hit.source, hit.project, hit.kind) == (["tools"], "chat", "p", "decision")
+    assert hit.metadata == {"url": "https://example.org"}
+    assert hit.pinned
+    assert 0 < hit.score <= 1
+    assert 0 < hit.similarity_score <= 1
+    assert hit.created_at.tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (SearchRequest(query=""), "VAL_001"),
+        (SearchRequest(query=" \n"), "VAL_001"),
+        (SearchRequest(query="x", limit=0), "VAL_003"),
+        (SearchRequest(query="x", limit=-1), "VAL_003"),
+        (SearchRequest(query="x", limit=1001), "VAL_003"),
+        (SearchRequest(query="x", offset=-1), "VAL_003"),
+        (SearchRequest(query="x", filters={"projekt": "p"}), "VAL_004"),
+        (SearchRequest(query="x", filters={"since": "yesterday"}), "VAL_002"),
+        (SearchRequest(query="x", filters={"since": "2025-01-01T00:00:00"}), "VAL_002"),
+        (SearchRequest(query="x", filters={"tags": "not-a-list"}), "VAL_002"),
+        (SearchRequest(query="x", filters={"project": 3}), "VAL_002"),
+        (
+            SearchRequest(
+                query="x",
+                filters={"since": "2025-02-01T00:00:00Z", "until": "2025-01-01T00:00:00Z"},
+            ),
+            "VAL_003",
+        ),
+    ],
+)
+async def test_a_bad_request_is_refused_with_its_code(wordy_engine, request_, code):
+    with pytest.raises(ValidationError) as caught:
+        await wordy_engine.search_memory(request_)
+
+    assert caught.value.error_code == code
+
+
+async def test_an_unknown_filter_suggests_the_nearest(wordy_engine):
+    with pytest.raises(ValidationError, match="did you mean 'project'"):
+        await search(wordy_engine, "x", filters={"projekt": "p"})
+
+
+ODD_QUERIES = [
+    "AND", "a AND", '"', '"unbalanced', "*", "(", ")", "NEAR(a b)", "C++", "foo-bar", "🧠", "\0",
+    "a\0b", "the of and", "!!!", "-", "日本", "مرحبا", "\u202eabc", "\ud800", "col:val", "^a",
+    "x" * 1_000_000, "word " * 200_000, "'; DROP TABLE memories; --", "%", "_", "\\", "{a}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ODD_QUERIES, ids=lambda q: ascii(q[:20]))
+async def test_any_query_text_is_answered(engine, query):
+    await engine.add_memory(AddMemoryRequest(text="C++ foo-bar and 日本 🧠"))
+
+    response = await search(engine, query)
+
+    assert response.count in (0, 1)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(min_size=1))
+def test_no_fuzzed_query_raises_anything_but_validation_errors(query, fuzz_loop):
+    run, engine = fuzz_loop
+    try:
+        run(search(engine, query))
+    except ValidationError:
+        assert not query.strip()
+
+
+@pytest.fixture
+def fuzz_loop():
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    engine = loop.run_until_complete(create_engine(load_settings(embedder="none")))
+    loop.run_until_complete(engine.add_memory(AddMemoryRequest(text="some text 0 a é 中 x")))
+    yield loop.run_until_complete, engine
+    loop.run_until_complete(engine.close())
+    loop.close()
+
+
+def test_the_telling_words_of_a_question_are_searched_for():
+    assert query_terms("Where is the Deploy script, and why?") == ["deploy", "script"]
+    assert query_terms("what is it") == ["what", "is", "it"]
+    assert query_terms("???") == []
+    assert len(query_terms(" ".join(f"w{n}" for n in range(1000)))) == 64
+
+
+def test_fusion_prefers_what_both_arms_found_and_keeps_the_rest():
+    fused = fuse([(0.5, {"both": 9.0, "words": 3.0}), (0.5, {"both": 0.8, "near": 0.7})])
+
+    assert list(sorted(fused, key=fused.get, reverse=True))[0] == "both"
+    assert fused["both"] == pytest.approx(1.0)
+    assert fused["words"] > 0
+    assert fused["near"] > 0
+
+
+def test_an_arm_without_hits_does_not_drag_the_other_down():
+    assert fuse([(0.5, {"a": 2.0, "b": 1.0}), (0.5, {})])["a"] == pytest.approx(1.0)
+    assert fuse([(0.5, {}), (0.5, {})]) == {}
