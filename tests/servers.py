@@ -48,7 +48,7 @@ def serve(answer: Callable[[Request], Answer]) -> Iterator[Server]:
             requests.append(request)
             self._send(answer(request))
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815 - the name http.server looks for
 
         def _send(self, reply: Answer) -> None:
             if reply.hang:

@@ -32,7 +32,7 @@ from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.search_memory import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats
-from zapomni_db.sqlite import SqliteStorage
+from zapomni_db.sqlite.storage import SqliteStorage
 
 __all__ = ["ZapomniEngine", "create_engine"]
 

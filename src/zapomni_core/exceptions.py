@@ -1,14 +1,14 @@
 """Errors of the core layer, and the whole lower tree under one roof.
 
-    ZapomniError
-    └── CoreError
-        ├── ProcessingError          PROC_001..004
-        ├── EmbeddingError           EMB_001..005   transient unless the model itself is missing
-        ├── ExtractionError          EXTR_001..003  transient
-        ├── SearchError              SEARCH_001..004
-        ├── CacheError               CACHE_001..003 never retried: go on without the cache
-        ├── ConfigurationError       CONF_001..002
-        └── CircuitBreakerOpenError  CIRCUIT_001
+ZapomniError
+└── CoreError
+    ├── ProcessingError          PROC_001..004
+    ├── EmbeddingError           EMB_001..005   transient unless the model itself is missing
+    ├── ExtractionError          EXTR_001..003  transient
+    ├── SearchError              SEARCH_001..004
+    ├── CacheError               CACHE_001..003 never retried: go on without the cache
+    ├── ConfigurationError       CONF_001..002
+    └── CircuitBreakerOpenError  CIRCUIT_001
 """
 
 from __future__ import annotations

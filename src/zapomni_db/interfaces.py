@@ -1,7 +1,7 @@
 """What the core asks of a storage engine.
 
 `StorageProvider` is the whole contract; the small Protocols it is made of are what single
-parts of the core ask for. Implemented by `zapomni_db.sqlite.SqliteStorage`.
+parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStorage`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.sqlite import SqliteStorage
+from zapomni_db.sqlite.storage import SqliteStorage
 
 
 @pytest.fixture(params=["sqlite"])

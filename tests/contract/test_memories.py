@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import SPACE, memory, vector
 
+from builders import SPACE, memory, vector
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemoryPatch, TextSearchRequest
 

@@ -4,8 +4,8 @@ import math
 import random
 
 import pytest
-from builders import SPACE, memory, vector
 
+from builders import SPACE, memory, vector
 from zapomni_core.exceptions import ValidationError
 from zapomni_db.models import (
     ChunkVector,
@@ -117,7 +117,8 @@ async def test_pending_chunks_become_searchable_when_their_vectors_arrive(storag
     await storage.store_memory(memory("waits for its vector"))
     (waiting,) = await storage.get_pending(None, 10)
 
-    await storage.store_vectors(SPACE, [ChunkVector(chunk_id=waiting.chunk_id, embedding=vector(1))])
+    arrived = ChunkVector(chunk_id=waiting.chunk_id, embedding=vector(1))
+    await storage.store_vectors(SPACE, [arrived])
 
     assert await storage.count_pending(SPACE) == 0
     assert await storage.get_space() == SPACE
@@ -130,7 +131,8 @@ async def test_a_vector_for_a_chunk_deleted_meanwhile_is_passed_over(storage):
     (waiting,) = await storage.get_pending(None, 10)
     await storage.delete_memory(memory_id)
 
-    await storage.store_vectors(SPACE, [ChunkVector(chunk_id=waiting.chunk_id, embedding=vector(1))])
+    arrived = ChunkVector(chunk_id=waiting.chunk_id, embedding=vector(1))
+    await storage.store_vectors(SPACE, [arrived])
 
     assert await storage.vector_search(near(vector(1))) == []
     assert await storage.check_integrity() == {}

@@ -62,7 +62,7 @@ def speak(tmp_path, monkeypatch):
     """Start the server with a sitecustomize of our own, to be spoken to line by line."""
     processes = []
 
-    def start(sitecustomize: str) -> subprocess.Popen[bytes]:
+    def start(sitecustomize: str = "") -> subprocess.Popen[bytes]:
         folder = tmp_path / "site"
         folder.mkdir()
         (folder / "sitecustomize.py").write_text(sitecustomize, encoding="utf-8")
@@ -217,3 +217,35 @@ async def test_stdout_carries_protocol_only_even_if_a_library_prints(speak):
     assert process.returncode == 0
     for noise in ("start", "while serving", "behind our back", "exit"):
         assert noise.encode() in errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"cut in the middle of an emoji \\ud83d"', '{"a":' * 300 + "1" + "}" * 300],
+    ids=["surrogate", "depth"],
+)
+async def test_a_message_the_parser_refuses_is_answered_and_the_next_one_works(speak, text):
+    process = speak()
+    initialize(process)
+    call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":%s}}\n'
+    process.stdin.write((call % text).encode())
+    process.stdin.write(b"this is no JSON at all\n")
+    process.stdin.flush()
+    answer = json.loads(process.stdout.readline())
+    assert answer["id"] == 2
+    assert answer["error"]["code"] == -32700
+    assert "PROTO_001" in answer["error"]["message"]
+    assert "emoji" not in answer["error"]["message"]
+    send(process, "tools/call", {"name": "get_stats", "arguments": {}}, 3)
+    assert json.loads(process.stdout.readline())["id"] == 3
+
+
+async def test_a_host_that_goes_away_ends_the_server_with_one_log_line_and_no_traceback(speak):
+    process = speak()
+    initialize(process)
+    process.stdout.close()
+    send(process, "tools/call", {"name": "get_stats", "arguments": {}}, 2)
+    assert process.wait(timeout=60) == 1
+    lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    assert [line["event"] for line in lines] == ["server_stopped"]
+    assert {cause["error_type"] for cause in lines[0]["caused_by"]} >= {"BrokenPipeError"}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnxruntime
 import pytest
 
 from zapomni_core.adapters.local_embedder import LocalEmbedder
@@ -112,18 +113,16 @@ async def test_a_tampered_file_is_refused(models, tmp_path, name):
     await embedder.close()
 
 
-async def test_an_unreadable_file_is_refused_without_naming_its_path(tmp_path):
-    folder = tmp_path / MODEL
-    folder.mkdir()
-    (folder / "tokenizer.json").write_text("{}")
-    target = tmp_path / "gone"
-    target.write_text("")
-    (folder / "model_quantized.onnx").symlink_to(target)
-    embedder = LocalEmbedder(tmp_path)
-    with pytest.raises(EmbeddingError) as caught:
+async def test_a_runtime_that_cannot_load_the_model_is_said(models, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise RuntimeError("/somewhere/model: opset 99 is not supported")
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", refuse)
+    embedder = LocalEmbedder(models)
+    with pytest.raises(EmbeddingError, match="installed onnxruntime") as caught:
         await embedder.embed(TEXTS)
     assert caught.value.error_code == "EMB_004"
-    assert str(tmp_path) not in caught.value.message
+    assert "/somewhere" not in caught.value.message
     await embedder.close()
 
 

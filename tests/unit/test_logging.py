@@ -18,16 +18,6 @@ SECRET = "the user's own words"
 log = get_logger("zapomni.test")
 
 
-@pytest.fixture(autouse=True)
-def _put_logging_back(monkeypatch):
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    monkeypatch.setattr("zapomni_core.infra.logging._threshold", logging.WARNING)
-    yield
-    root.handlers[:], root.level = before, level
-    logging.captureWarnings(capture=False)
-
-
 @pytest.fixture
 def lines(capsys):
     def read() -> list[dict]:
@@ -130,6 +120,16 @@ def test_a_long_chain_of_causes_is_cut(lines):
         current = current.__cause__
     log.error("failed", exc_info=error)
     assert len(lines()[0]["caused_by"]) == 5
+
+
+def test_a_group_of_exceptions_names_what_it_holds(lines):
+    setup_logging()
+    log.error("failed", exc_info=ExceptionGroup(SECRET, [BrokenPipeError(32, SECRET)]))
+    (line,) = lines()
+    assert line["error_type"] == "ExceptionGroup"
+    assert line["caused_by"] == [
+        {"error_type": "BrokenPipeError", "error_code": "EPIPE", "frames": []}
+    ]
 
 
 def test_a_librarys_warning_becomes_a_json_line_without_its_text(lines):

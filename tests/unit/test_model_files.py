@@ -11,13 +11,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from servers import Answer, serve
 
+from servers import Answer, serve
 from zapomni_core.adapters import model_mirrors
 from zapomni_core.adapters.model_files import (
     FILES,
     MODEL,
     ModelFile,
+    check_file,
     default_mirrors,
     find_model,
     pull_model,
@@ -112,9 +113,7 @@ def test_a_damaged_file_is_replaced_and_the_genuine_one_beside_it_left_alone(tmp
         "model_quantized.onnx": "ok",
         "tokenizer.json": "damaged",
     }
-    pull_model(
-        tmp_path / "models", mirrors=[folder_mirror(put(tmp_path / "source"))], files=KNOWN
-    )
+    pull_model(tmp_path / "models", mirrors=[folder_mirror(put(tmp_path / "source"))], files=KNOWN)
     assert (folder / "tokenizer.json").read_bytes() == CONTENT["tokenizer.json"]
     assert (folder / "model_quantized.onnx").stat().st_mtime_ns == before
 
@@ -284,6 +283,13 @@ def test_a_missing_model_is_an_error_that_says_how_to_get_it(tmp_path):
     with pytest.raises(EmbeddingError, match="zapomni models pull") as caught:
         find_model(tmp_path)
     assert caught.value.error_code == "EMB_004"
+
+
+def test_a_file_that_cannot_be_read_is_an_error_without_any_path(tmp_path):
+    with pytest.raises(EmbeddingError, match="Is a directory") as caught:
+        check_file(tmp_path, FILES[0])
+    assert caught.value.error_code == "EMB_004"
+    assert str(tmp_path) not in caught.value.message
 
 
 def test_no_package_registry_is_named_in_the_source():

@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from servers import Answer, ollama, serve, vector_of
 
+from servers import Answer, ollama, serve, vector_of
 from zapomni_core.adapters.ollama import OllamaEmbedder
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_core.infra.circuit_breaker import CircuitState
@@ -25,8 +25,8 @@ def close_to(vectors: list[list[float]]) -> list:
     return [pytest.approx(vector) for vector in vectors]
 
 
-async def failing(url: str, model: str = MODEL, timeout: float = 5.0) -> EmbeddingError:
-    embedder = OllamaEmbedder(url, model, timeout, AT_ONCE)
+async def failing(url: str, seconds: float = 5.0) -> EmbeddingError:
+    embedder = OllamaEmbedder(url, MODEL, seconds, AT_ONCE)
     with pytest.raises(EmbeddingError) as caught:
         await embedder.embed(["one", "two"])
     await embedder.close()
@@ -139,7 +139,7 @@ async def test_a_refused_connection_is_said():
 
 async def test_a_slow_server_times_out_and_is_asked_again():
     with serve(lambda _: Answer(b"", hang=True)) as server:
-        error = await failing(server.url, timeout=0.05)
+        error = await failing(server.url, seconds=0.05)
     assert (error.error_code, error.is_transient) == ("EMB_002", True)
     assert "within 0.05 s" in error.message
     assert len(server.requests) == 3

@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from servers import Answer, openai, serve, vector_of
 
+from servers import Answer, openai, serve, vector_of
 from zapomni_core.adapters.openai import OpenAIEmbedder
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_core.infra.retry import RetryPolicy

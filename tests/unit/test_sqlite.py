@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from builders import SPACE, memory, vector
 
+from builders import SPACE, memory, vector
 from zapomni_core.exceptions import (
     DatabaseConnectionError,
     DatabaseError,
@@ -18,7 +18,8 @@ from zapomni_core.exceptions import (
     TransactionError,
 )
 from zapomni_db.models import MemoryFilter, VectorSearchRequest
-from zapomni_db.sqlite import SqliteStorage, connection, migrations, spaces
+from zapomni_db.sqlite import connection, migrations, spaces
+from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.anyio
 

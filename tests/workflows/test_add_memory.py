@@ -124,9 +124,7 @@ async def test_changing_a_text_changes_what_finds_it(engine):
 async def test_pinning_changes_nothing_else(engine):
     added = await engine.add_memory(add("pin me", tags=["t"], metadata={"a": 1}))
 
-    record = await engine.update_memory(
-        UpdateMemoryRequest(memory_id=added.memory_id, pinned=True)
-    )
+    record = await engine.update_memory(UpdateMemoryRequest(memory_id=added.memory_id, pinned=True))
 
     assert record.pinned
     assert (record.text, record.tags, record.metadata) == ("pin me", ["t"], {"a": 1})

@@ -94,7 +94,8 @@ def find_model(models_path: Path) -> ModelPaths:
     """
     folder = models_path / MODEL
     for file in FILES:
-        if not (folder / file.name).is_file():
+        # Not Path.is_file: that raises, naming the path, if we may not enter the folder.
+        if not os.path.isfile(folder / file.name):  # noqa: PTH113
             raise EmbeddingError(
                 f"The embedding model {MODEL} is not on this machine. {PULL_HINT}", "EMB_004"
             )

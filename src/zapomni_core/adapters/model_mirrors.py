@@ -108,12 +108,12 @@ def hub_mirror(base: str = HUB, repository: str = "Xenova/all-MiniLM-L6-v2") -> 
 
 
 def _open_in(source: Path, name: str) -> IO[bytes]:
-    for path in (source / name, *sorted(source.glob(f"*/{name}"))):
-        if path.is_file():
-            try:
+    try:
+        for path in (source / name, *sorted(source.glob(f"*/{name}"))):
+            if path.is_file():
                 return path.open("rb")
-            except OSError as error:
-                raise MirrorError(f"{name} cannot be read") from error
+    except OSError as error:
+        raise MirrorError(f"{name} cannot be read") from error
     raise MirrorError(f"{name} is not there")
 
 

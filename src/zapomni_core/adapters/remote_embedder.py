@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from zapomni_core.exceptions import CircuitBreakerOpenError, EmbeddingError
 from zapomni_core.infra.circuit_breaker import CircuitBreaker, CircuitBreakerConfig
@@ -178,7 +177,7 @@ class RemoteEmbedder:
         import httpx2  # costs 0.15 s at import
 
         # A proxy from the environment must not see what goes to this very machine.
-        local = urlsplit(self._base_url).hostname in LOOPBACK
+        local = httpx2.URL(self._base_url).host in LOOPBACK
         return httpx2.AsyncClient(
             headers=self._headers, timeout=None, follow_redirects=False, trust_env=not local
         )

@@ -1,0 +1,1 @@
+"""Retries, breakers, logging, correlation: no business."""

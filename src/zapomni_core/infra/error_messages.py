@@ -88,6 +88,8 @@ _BY_CLASS: dict[type[BaseException], tuple[str, str]] = {
 }
 
 _BY_CODE: dict[str, tuple[str, str]] = {
+    "DB_002": ("The disk is full. Nothing stored is lost.", "Free some space and try again."),
+    "DB_003": ("The disk reported an error.", "Check the disk, then run `zapomni doctor`."),
     "CONN_003": (
         "Access to the database was denied.",
         "Check that you may read and write Zapomni's home folder.",

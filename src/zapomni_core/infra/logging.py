@@ -50,10 +50,10 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
     """Say what failed and where, without any value the exception may carry."""
     described = _describe_one(error)
     causes: list[dict[str, Any]] = []
-    cause = error.__cause__ or error.__context__
+    cause = _cause_of(error)
     while cause is not None and len(causes) < MAX_CAUSES:
         causes.append(_describe_one(cause))
-        cause = cause.__cause__ or cause.__context__
+        cause = _cause_of(cause)
     return {**described, "caused_by": causes} if causes else described
 
 
@@ -67,6 +67,13 @@ def _describe_one(error: BaseException) -> dict[str, Any]:
     if code:
         described["error_code"] = code
     return {**described, "frames": frames[-MAX_FRAMES:]}
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    if isinstance(error, BaseExceptionGroup):
+        first: BaseException = error.exceptions[0]
+        return first
+    return error.__cause__ or error.__context__
 
 
 def _system_reason(error: BaseException) -> str | None:

@@ -1,0 +1,1 @@
+"""Business areas: black boxes that do not know each other."""

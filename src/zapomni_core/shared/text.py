@@ -12,9 +12,12 @@ _WORD = re.compile(r"\w+")
 
 # Words that say nothing about what is asked. Small on purpose: every other word may matter.
 _STOP_WORDS = frozenset(
-    """a about an and any are as at be been but by can could did do does for from had has have how
-    i if in into is it its me my of on or our should so than that the their them then there these
-    they this to us was we were what when where which who whom why will with would you your""".split()
+    (
+        "a about an and any are as at be been but by can could did do does for from had has have "
+        "how i if in into is it its me my of on or our should so than that the their them then "
+        "there these they this to us was we were what when where which who whom why will with "
+        "would you your"
+    ).split()
 )
 
 

@@ -1,0 +1,1 @@
+"""Use cases, each top to bottom in one file; the only place where modules meet."""

@@ -1,5 +1,1 @@
-"""The embedded storage engine."""
-
-from zapomni_db.sqlite.storage import SqliteStorage
-
-__all__ = ["SqliteStorage"]
+"""The embedded storage engine. Empty on purpose: `connection` must stay cheap to import."""

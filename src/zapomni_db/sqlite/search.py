@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from typing import LiteralString
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
@@ -25,15 +26,13 @@ def by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> list
     expression = _match_expression(request.terms)
     if not expression:
         return []
-    condition, values = where(request.filters)
-    # CROSS JOIN: the word index must drive, or newer SQLite versions scan a project instead.
+    selection, values = _selection(request.filters)
     # Ids are ranked first and texts read after: the sorter would copy every matching text.
     scores = dict(
         connection.execute(
-            "SELECT c.id, -bm25(chunks_fts) AS score FROM chunks_fts"
-            " CROSS JOIN chunks c ON c.id = chunks_fts.rowid"
-            " CROSS JOIN memories m ON m.key = c.memory_key"
-            " WHERE chunks_fts MATCH ? AND " + condition + " ORDER BY score DESC, c.id LIMIT ?",
+            "SELECT rowid, -bm25(chunks_fts) AS score FROM chunks_fts WHERE chunks_fts MATCH ?"
+            + selection
+            + " ORDER BY score DESC, rowid LIMIT ?",
             [expression, *values, request.limit],
         ).fetchall()
     )
@@ -47,6 +46,25 @@ def by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> list
         )
         for row in _hits(connection, scores)
     ]
+
+
+_SUPERSEDED = (
+    "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key"
+    " WHERE m.superseded_by IS NOT NULL"
+)
+_MATCHING = "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key WHERE "
+
+
+def _selection(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
+    """Return the filter as a condition on chunk ids: one set, instead of two joins per match.
+
+    The plus keeps the word index in the lead: with a plain rowid, SQLite would run the whole
+    word query once for every id of the set.
+    """
+    if filters == MemoryFilter():
+        return " AND +rowid NOT IN (" + _SUPERSEDED + ")", []
+    condition, values = where(filters)
+    return " AND +rowid IN (" + _MATCHING + condition + ")", values
 
 
 def _match_expression(terms: Iterable[str]) -> str:
@@ -90,19 +108,9 @@ def _selected(
 ) -> tuple[set[int] | None, set[int] | None]:
     """Return the chunks that alone count, or else those that do not."""
     if filters == MemoryFilter():
-        rows = connection.execute(
-            "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key"
-            " WHERE m.superseded_by IS NOT NULL"
-        )
-        return None, {row[0] for row in rows}
-    if filters == MemoryFilter(include_superseded=True):
-        return None, None
+        return None, {row[0] for row in connection.execute(_SUPERSEDED)}
     condition, values = where(filters)
-    rows = connection.execute(
-        "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key WHERE " + condition,
-        values,
-    )
-    return {row[0] for row in rows}, None
+    return {row[0] for row in connection.execute(_MATCHING + condition, values)}, None
 
 
 def _hits(

@@ -57,13 +57,7 @@ class VectorCache:
                 return []
             vector = np.asarray(query, dtype=np.float32)
             vector /= np.linalg.norm(vector)
-            rows = self._selection(only, without)
-            if rows is None:
-                scores = self._matrix[: self._size] @ vector
-                ids = self._ids[: self._size]
-            else:
-                scores = self._matrix[rows] @ vector
-                ids = self._ids[rows]
+            scores, ids = self._score(vector, only, without)
         if limit < len(scores):
             # Ties at the border are settled by id, so that paging is stable.
             border = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -72,20 +66,26 @@ class VectorCache:
         order = np.lexsort((ids, -scores))[:limit]
         return [(int(ids[i]), float(scores[i])) for i in order]
 
-    def _selection(
-        self, only: set[int] | None, without: set[int] | None
-    ) -> NDArray[np.int64] | None:
+    def _score(
+        self, vector: NDArray[np.float32], only: set[int] | None, without: set[int] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         import numpy as np
 
-        if only is None and not without:
-            return None
-        rows = self._rows
+        assert self._matrix is not None
+        assert self._ids is not None
+        matrix, ids = self._matrix[: self._size], self._ids[: self._size]
+        # vecdot, not @: a threaded BLAS spends eight times the CPU on a product this small.
         if only is not None:
-            chosen = [rows[i] for i in only if i in rows]
-        else:
-            assert without is not None
-            chosen = [row for i, row in rows.items() if i not in without]
-        return np.array(sorted(chosen), dtype=np.int64)
+            rows = np.array(sorted(self._rows[i] for i in only if i in self._rows), dtype=np.int64)
+            if len(rows) * 4 < self._size:
+                return np.vecdot(matrix[rows], vector), ids[rows]
+            return np.vecdot(matrix, vector)[rows], ids[rows]
+        scores = np.vecdot(matrix, vector)
+        if not without:
+            return scores, ids
+        keep = np.ones(self._size, dtype=bool)
+        keep[[self._rows[i] for i in without if i in self._rows]] = False
+        return scores[keep], ids[keep]
 
     def _refresh(self, connection: sqlite3.Connection, space_key: int) -> None:
         newest = connection.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]

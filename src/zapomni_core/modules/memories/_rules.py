@@ -86,9 +86,7 @@ def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
         ) from error
     if parsed.since and parsed.until and parsed.since >= parsed.until:
         raise ValidationError("Invalid filter: since must be before until", "VAL_003")
-    _check_names(
-        project=parsed.project or "", source=parsed.source or "", kind=parsed.kind or ""
-    )
+    _check_names(project=parsed.project or "", source=parsed.source or "", kind=parsed.kind or "")
     return parsed.model_copy(update={"tags": _clean_tags(parsed.tags)})
 
 
@@ -97,8 +95,7 @@ def _check_text(text: str) -> None:
         raise ValidationError("text cannot be empty", "VAL_001")
     if len(text) > MAX_TEXT_CHARS:
         raise ValidationError(
-            f"text exceeds max length ({MAX_TEXT_CHARS:,} characters); "
-            "split it and add the parts",
+            f"text exceeds max length ({MAX_TEXT_CHARS:,} characters); split it and add the parts",
             "VAL_003",
             details={"length": len(text)},
         )

@@ -1,0 +1,64 @@
+# make run   install, pull the model, show what it does
+# make test  lint, types, import walls, all tests
+# Both work again offline once they have run.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Constrains build tools too, so that two installs agree.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test lint check format coverage soak bench constraints clean
+
+run: .venv/run.stamp
+	$(BIN)/zapomni models pull
+	$(BIN)/zapomni demo
+
+test: .venv/dev.stamp
+	$(BIN)/zapomni models pull
+	$(MAKE) --no-print-directory check
+
+check: lint
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The long versions of tests that have a short one in `make test`.
+soak: .venv/dev.stamp
+	KILL_CYCLES=2000 $(BIN)/python -m pytest tests/crash -s
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.search
+
+constraints: .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet uv
+	echo "# Every version an install gets. Renew with \`make constraints\`." > constraints.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
+		--extra docs --extra dev pyproject.toml >> constraints.txt
+	echo "hatchling==1.33.0" >> constraints.txt
+
+clean:
+	rm -rf .venv
+
+.venv/run.stamp: .venv/bin/pip pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+.venv/dev.stamp: .venv/bin/pip pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@ .venv/run.stamp
+
+.venv/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Zapomni needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv .venv

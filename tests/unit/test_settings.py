@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zapomni_core.exceptions import ConfigurationError
+from zapomni_core.settings import Settings, load_settings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "zapomni-home"
+    folder.mkdir()
+    return folder
+
+
+def write_config(home: Path, text: str) -> None:
+    (home / "config.toml").write_text(text, encoding="utf-8")
+
+
+def refusal(**arguments) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(**arguments)
+    return caught.value
+
+
+def test_without_anything_set_the_defaults_hold(private_home):
+    settings = load_settings({})
+    assert settings.home == Path.home() / ".zapomni" == private_home
+    assert settings.database_path == private_home / "zapomni.db"
+    assert settings.models_path == private_home / "models"
+    assert settings.embedder == "local"
+    assert settings.log_level is None
+
+
+def test_the_process_environment_is_read(monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "ollama")
+    assert load_settings().embedder == "ollama"
+
+
+def test_an_override_wins_over_the_environment_and_that_over_the_file(home):
+    write_config(home, "chunk_size = 100\nchunk_overlap = 10\nembedder = 'none'\n")
+    environ = {"ZAPOMNI_HOME": str(home), "ZAPOMNI_CHUNK_SIZE": "200", "ZAPOMNI_EMBEDDER": "openai"}
+    settings = load_settings(environ, embedder="ollama")
+    assert settings.embedder == "ollama"
+    assert settings.chunk_size == 200
+    assert settings.chunk_overlap == 10
+
+
+def test_a_home_given_as_override_is_where_the_file_is_looked_for(home):
+    write_config(home, "embedder = 'none'")
+    assert load_settings({"ZAPOMNI_HOME": "/nowhere"}, home=home).embedder == "none"
+
+
+def test_a_tilde_in_home_is_the_users_home():
+    assert load_settings({"ZAPOMNI_HOME": "~/memory"}).home == Path.home() / "memory"
+
+
+def test_a_relative_home_becomes_absolute(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert load_settings({"ZAPOMNI_HOME": "memory"}).home == tmp_path / "memory"
+
+
+def test_other_environment_variables_are_none_of_our_business(home):
+    assert load_settings({"ZAPOMNI_HOME": str(home), "ZAPOMNIX": "1", "PATH": "x"}).home == home
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("EMBEDER", "embedder"), ("OLLAMA", "ollama_host"), ("LOGLEVEL", "log_level")],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_one(wrong, near):
+    error = refusal(environ={f"ZAPOMNI_{wrong}": "x"})
+    assert error.error_code == "CONF_001"
+    assert repr(wrong.lower()) in error.message
+    assert f"did you mean {near!r}" in error.message
+    assert f"ZAPOMNI_{near.upper()}" in error.message
+
+
+def test_an_unknown_name_in_the_file_is_refused_too(home):
+    write_config(home, "chunksize = 100")
+    assert "did you mean 'chunk_size'" in refusal(environ={}, home=home).message
+
+
+def test_an_unknown_override_is_refused_too():
+    assert "did you mean 'storage'" in refusal(environ={}, storag="x").message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("EMBEDDER", "the-user's-words"),
+        ("CHUNK_SIZE", "the-user's-words"),
+        ("CHUNK_SIZE", "15"),
+        ("CHUNK_SIZE", "8193"),
+        ("CHUNK_OVERLAP", "-1"),
+        ("EMBED_TIMEOUT_SECONDS", "0"),
+        ("LOG_LEVEL", "the-user's-words"),
+    ],
+)
+def test_an_impossible_value_is_refused_by_name_and_not_quoted(name, value):
+    error = refusal(environ={f"ZAPOMNI_{name}": value})
+    assert error.error_code == "CONF_002"
+    assert name.lower() in error.message
+    assert "the-user's-words" not in error.message
+
+
+def test_all_wrong_values_are_named_at_once():
+    error = refusal(environ={"ZAPOMNI_CHUNK_SIZE": "x", "ZAPOMNI_EMBEDDER": "y"})
+    assert "chunk_size" in error.message
+    assert "embedder" in error.message
+
+
+def test_passages_cannot_overlap_whole():
+    error = refusal(environ={"ZAPOMNI_CHUNK_SIZE": "30", "ZAPOMNI_CHUNK_OVERLAP": "30"})
+    assert error.error_code == "CONF_002"
+    assert "chunk_overlap must be below chunk_size" in error.message
+
+
+@pytest.mark.parametrize("content", [b"this is = = not TOML", b"\xff\xfe", b"a = 1\na = 2\n"])
+def test_a_file_that_is_no_toml_is_refused_without_its_path(home, content):
+    (home / "config.toml").write_bytes(content)
+    error = refusal(environ={}, home=home)
+    assert error.error_code == "CONF_002"
+    assert str(home) not in error.message
+
+
+def test_a_folder_in_the_files_place_is_refused(home):
+    (home / "config.toml").mkdir()
+    assert refusal(environ={}, home=home).error_code == "CONF_002"
+
+
+def test_the_file_cannot_move_its_own_folder(home):
+    write_config(home, "home = '/elsewhere'")
+    assert "cannot set home" in refusal(environ={}, home=home).message
+
+
+@pytest.mark.parametrize("value", ["debug", "Debug", "DEBUG"])
+def test_a_log_level_may_be_written_in_any_case(value):
+    assert load_settings({"ZAPOMNI_LOG_LEVEL": value}).log_level == "DEBUG"
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ("/data/memory.db", "/data/memory.db"),
+        ("/data/my memory.db", "/data/my memory.db"),
+        ("sqlite:///data/memory.db", "/data/memory.db"),
+        ("memory.db", "memory.db"),
+        ("sqlite:///./memory.db", "memory.db"),
+    ],
+)
+def test_storage_may_be_a_path_or_a_url(storage, expected):
+    assert load_settings({"ZAPOMNI_STORAGE": storage}).database_path == Path(expected)
+
+
+def test_a_tilde_in_storage_is_the_users_home():
+    assert load_settings({}, storage="~/memory.db").database_path == Path.home() / "memory.db"
+
+
+def test_another_kind_of_storage_is_refused_without_its_password():
+    settings = load_settings({}, storage="postgres://user:secret@host/db")
+    with pytest.raises(ConfigurationError) as caught:
+        _ = settings.database_path
+    assert caught.value.error_code == "CONF_002"
+    assert "postgres" in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_models_may_live_elsewhere(tmp_path):
+    assert load_settings({}, models_dir=tmp_path).models_path == tmp_path
+
+
+def test_a_key_is_not_shown():
+    settings = load_settings({"ZAPOMNI_OPENAI_API_KEY": "sk-secret"})
+    assert "sk-secret" not in repr(settings)
+    assert settings.openai_api_key.get_secret_value() == "sk-secret"
+
+
+def test_every_setting_is_documented():
+    assert all(field.description for field in Settings.model_fields.values())
+
+
+def test_settings_do_not_change_once_read():
+    settings = load_settings({})
+    with pytest.raises(ValueError, match="frozen"):
+        settings.chunk_size = 99
