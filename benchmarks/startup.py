@@ -73,7 +73,7 @@ def cpu_seconds(pid: int) -> float:
 def measure(runs: int) -> dict[str, dict[str, list[float]]]:
     commands = {
         "hello": [sys.executable, "-c", HELLO],
-        "zapomni": [sys.executable, "-m", "zapomni_mcp"],
+        "zapomni": [sys.executable, "-m", "zapomni_cli", "serve"],
     }
     samples = {name: {"wall": [], "cpu": []} for name in commands}
     with tempfile.TemporaryDirectory() as home:

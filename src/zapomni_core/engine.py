@@ -73,6 +73,7 @@ class ZapomniEngine:
         self._writer = Writer(storage, chunker, self._embeddings)
         self._searcher = Searcher(storage, self._embeddings)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self._keeps_filling = False
         self._filler: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -110,6 +111,8 @@ class ZapomniEngine:
             count=len(responses),
             chunks=sum(r.chunks_created for r in responses),
         )
+        if self._keeps_filling:
+            self.keep_filling_vectors()
         return responses
 
     @operation()
@@ -172,8 +175,12 @@ class ZapomniEngine:
         """Return what is wrong with the store, by the name of the check."""
         return await self.storage.check_integrity()
 
-    def fill_pending_in_background(self) -> None:
-        """Start making missing vectors unless that is under way. For long-lived processes."""
+    def keep_filling_vectors(self) -> None:
+        """Make missing vectors in the background, now and after every add.
+
+        For long-lived processes; a command that ends at once calls `fill_pending` instead.
+        """
+        self._keeps_filling = True
         if self._embeddings.embedders and (self._filler is None or self._filler.done()):
             self._filler = asyncio.create_task(self._fill_quietly())
 

@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic import ValidationError as PydanticValidationError
@@ -53,7 +52,7 @@ class Settings(BaseModel):
         default=None, description="Folder for model files; default: models in the home folder."
     )
     model_source: Path | None = Field(
-        default=None, description="Folder to copy model files from instead of downloading."
+        default=None, description="Folder to copy model files from before a download is tried."
     )
     chunk_size: int = Field(
         default=200, ge=16, le=8192, description="Longest passage, in tokens of the model."
@@ -75,18 +74,20 @@ class Settings(BaseModel):
         """The SQLite file."""
         if not self.storage:
             return self.home / "zapomni.db"
-        url = urlsplit(self.storage)
-        if url.scheme in ("", "sqlite"):
-            return Path(url.path.removeprefix("/./") or self.storage).expanduser()
+        scheme, separator, rest = self.storage.partition("://")
+        if not separator:
+            return Path(self.storage).expanduser().absolute()
+        if scheme == "sqlite" and rest.startswith("/"):
+            # Three slashes, then the path; a fourth one is the path's own.
+            return Path("/" + rest.lstrip("/"))
         raise ConfigurationError(
-            f"The setting storage has the scheme {url.scheme!r}; use a file path or sqlite:///path",
-            "CONF_002",
+            "The setting storage must be a file path or sqlite:///absolute/path", "CONF_002"
         )
 
     @property
     def models_path(self) -> Path:
         """The folder model files live in."""
-        return self.models_dir or self.home / "models"
+        return (self.models_dir or self.home / "models").expanduser()
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

@@ -3,7 +3,7 @@
     ZapomniError
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
     ├── NotFoundError                 MEM_001        no memory has this id
-    ├── DatabaseError
+    ├── DatabaseError                 DB_001..003
     │   ├── DatabaseConnectionError   CONN_001..004  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
     │   │   └── DatabaseTimeoutError  QUERY_002      transient
@@ -113,7 +113,13 @@ class NotFoundError(ZapomniError):
 
 
 class DatabaseError(ZapomniError):
-    """A storage operation failed."""
+    """A storage operation failed.
+
+    Error codes:
+        DB_001: No more is known.
+        DB_002: The disk is full.
+        DB_003: The disk reported an error.
+    """
 
     default_code = "DB_001"
 

@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
@@ -164,14 +165,23 @@ async def test_a_search_keeps_to_its_token_budget_and_says_what_it_left_out(clie
     for number in range(20):
         await call(client, "add_memory", text=f"Lighthouse {number}. " + "The lamp turns. " * 30)
     result = await client.call_tool(
-        "search_memory", {"query": "lighthouse", "limit": 20, "max_tokens": 500}
+        "search_memory", {"query": "lighthouse", "limit": 18, "offset": 2, "max_tokens": 500}
     )
     answer = result.structured_content
-    assert 0 < len(answer["results"]) < 20
-    assert answer["omitted"] == 20 - len(answer["results"])
-    assert "max_tokens" in answer["note"]
+    assert 0 < len(answer["results"]) < 18
+    assert answer["omitted"] == 18 - len(answer["results"])
+    assert f"offset={2 + len(answer['results'])}" in answer["note"]
     assert len(json.dumps(answer)) / 3.5 < 650
     assert len(result.content[0].text) / 3.5 < 650
+
+
+async def test_the_best_passage_is_cut_rather_than_left_out(client):
+    await call(client, "add_memory", text="Lighthouse. " + "The lamp turns. " * 30)
+    answer = await call(client, "search_memory", query="lighthouse", max_tokens=200)
+    (hit,) = answer["results"]
+    assert hit["truncated"]
+    assert hit["text"].startswith("Lighthouse. The lamp turns.")
+    assert "get_memory" in answer["note"]
 
 
 async def test_a_long_memory_comes_in_parts_with_a_note_how_to_read_on(client):
@@ -368,10 +378,57 @@ async def test_what_a_library_prints_while_serving_goes_to_stderr(capsys):
     assert sys.stdout is not sys.stderr
 
 
-async def test_interrupting_the_server_ends_it_quietly(monkeypatch):
-    def interrupted(self, transport):
-        raise KeyboardInterrupt
+@pytest.fixture
+def end_with(monkeypatch):
+    """Let the server's loop end with an error; the test process keeps its own stdout."""
 
-    monkeypatch.setattr("zapomni_mcp.server.ZapomniServer.run", interrupted)
-    monkeypatch.setattr("os.dup2", lambda *_fds: None)
+    def end(error: BaseException) -> None:
+        def run(self, transport):
+            raise error
+
+        monkeypatch.setattr("zapomni_mcp.server.ZapomniServer.run", run)
+        monkeypatch.setattr("os.dup2", lambda *_fds: None)
+
+    return end
+
+
+async def test_interrupting_the_server_ends_it_quietly(end_with, capsys):
+    end_with(KeyboardInterrupt())
     serve(load_settings())
+    assert capsys.readouterr() == ("", "")
+
+
+async def test_a_host_that_went_away_leaves_one_log_line_and_no_traceback(end_with, capsys):
+    end_with(ExceptionGroup("", [BrokenPipeError(32, SECRET)]))
+    with pytest.raises(SystemExit, match="1"):
+        serve(load_settings())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert SECRET not in err
+    assert json.loads(err)["event"] == "server_stopped"
+    assert json.loads(err)["caused_by"][0]["error_code"] == "EPIPE"
+
+
+async def test_the_engine_is_closed_even_when_everything_is_cancelled():
+    opened = asyncio.Event()
+
+    class Slow(Broken):
+        async def get_stats(self):
+            opened.set()
+            await asyncio.Event().wait()
+
+        async def close(self):
+            await asyncio.sleep(0)
+            self.closed = True
+
+    engine = Slow(RuntimeError())
+
+    async def session() -> None:
+        async with connect_to(engine) as client:
+            await client.call_tool("get_stats", {})
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(session)
+        await asyncio.wait_for(opened.wait(), 10)
+        group.cancel_scope.cancel()
+    assert engine.closed

@@ -150,7 +150,7 @@ async def test_vectors_of_a_long_text_are_made_in_the_background(engine, monkeyp
     await engine.add_memory(add(text + "\n\nThe vehicle under water is painted violet."))
     assert (await engine.get_stats())["pending_vectors"] > 2
 
-    engine.fill_pending_in_background()
+    engine.keep_filling_vectors()
     await engine._filler
 
     assert (await engine.get_stats())["pending_vectors"] == 0

@@ -1,0 +1,1 @@
+"""One file per family of tools; a tool parses, calls the engine, formats."""

@@ -1,0 +1,236 @@
+"""`zapomni doctor`: proves the whole loop, and has a remedy for whatever fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sqlite3
+import stat
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from zapomni_cli.options import examples, json_option
+from zapomni_cli.output import print_json
+from zapomni_cli.runtime import read_settings
+from zapomni_core.adapters.embedding_chain import build_embedders
+from zapomni_core.adapters.model_files import MODEL, verify_model
+from zapomni_core.engine import ZapomniEngine, create_engine
+from zapomni_core.exceptions import ConfigurationError, ZapomniError
+from zapomni_core.infra.error_messages import sanitize_error_for_user
+from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
+from zapomni_core.settings import Settings
+
+__all__ = ["CheckResult", "check_everything", "doctor"]
+
+ENOUGH_SPACE = 200_000_000
+PROBE_PROJECT = "zapomni-doctor"
+PULL = "Run `zapomni models pull`. Until then search works by words only."
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check: how it went, what was found, and what to do if it failed."""
+
+    name: str
+    status: Literal["ok", "failed", "skipped"]
+    detail: str = ""
+    fix: str = ""
+
+
+@click.command(epilog=examples("zapomni doctor", "zapomni doctor --json"))
+@json_option
+def doctor(*, as_json: bool) -> None:
+    """Prove that Zapomni works, or say what to fix.
+
+    Keeps a probe memory, finds it, reads it and deletes it again; checks the database, the
+    model, the files and the versions. Exits with 1 if anything failed.
+    """
+    results = asyncio.run(_collect())
+    failed = [result for result in results if result.status == "failed"]
+    if as_json:
+        print_json({"ok": not failed, "checks": [asdict(result) for result in results]})
+    else:
+        for result in results:
+            _print_result(result)
+        click.echo()
+        click.echo(f"{len(failed)} of {len(results)} checks failed." if failed else "All is well.")
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _print_result(result: CheckResult) -> None:
+    color = {"ok": "green", "failed": "red"}.get(result.status, "yellow")
+    word = click.style(f"{result.status:<7}", fg=color)
+    click.echo(f"{word}  {result.name:<16}  {result.detail}".rstrip())
+    if result.fix:
+        click.echo(f"{'':27}{result.fix}")
+
+
+async def _collect() -> list[CheckResult]:
+    try:
+        settings = read_settings()
+    except ConfigurationError as error:
+        fix = "Correct the environment variable or config.toml."
+        return [CheckResult("settings", "failed", error.message, fix)]
+    return [result async for result in check_everything(settings)]
+
+
+async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
+    """Run every check that can be run, cheapest first."""
+    yield _check_versions()
+    yield _check_space(settings)
+    try:
+        engine = await create_engine(settings)
+    except ZapomniError as error:
+        yield _failure("database", error)
+        return
+    async with engine:
+        yield CheckResult("database", "ok", "opens, and its version fits")
+        yield _check_modes(settings)
+        yield await _check_integrity(engine)
+        yield _check_model(settings)
+        yield await _check_embedder(settings)
+        yield await _check_loop(engine)
+        yield await _check_pending(engine, settings)
+
+
+def _failure(name: str, error: ZapomniError) -> CheckResult:
+    told = sanitize_error_for_user(error, error.correlation_id)
+    detail = f"{told['error']} ({told['error_code']})"
+    return CheckResult(name, "failed", detail, told["suggested_action"])
+
+
+def _check_versions() -> CheckResult:
+    found = (
+        f"zapomni {version('zapomni')}, Python {platform.python_version()}, "
+        f"SQLite {sqlite3.sqlite_version}"
+    )
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
+    except sqlite3.OperationalError:
+        fix = "Use a Python whose SQLite has FTS5, such as the one from python.org."
+        return CheckResult("versions", "failed", f"{found} without FTS5", fix)
+    finally:
+        connection.close()
+    return CheckResult("versions", "ok", found)
+
+
+def _check_space(settings: Settings) -> CheckResult:
+    folder = settings.database_path.parent
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    detail = f"{free / 1e9:.1f} GB free"
+    if free < ENOUGH_SPACE:
+        fix = "Free some space, or move the folder and set ZAPOMNI_HOME."
+        return CheckResult("disk space", "failed", detail, fix)
+    return CheckResult("disk space", "ok", detail)
+
+
+def _check_modes(settings: Settings) -> CheckResult:
+    """Check that nobody else on this machine can read the memories."""
+    if os.name != "posix":
+        return CheckResult("file modes", "skipped", "not a POSIX system")
+    open_to_others = [path for path in _private_paths(settings) if _mode(path) & 0o077]
+    if open_to_others:
+        fix = f"chmod -R go-rwx '{settings.database_path.parent}'"
+        return CheckResult("file modes", "failed", "others may read your memories", fix)
+    return CheckResult("file modes", "ok", "only you can read your memories")
+
+
+def _private_paths(settings: Settings) -> Iterator[Path]:
+    database = settings.database_path
+    if not settings.storage:
+        # A folder the user chose may hold other things and be open for a reason.
+        yield database.parent
+    for path in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
+        if path.exists():
+            yield path
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def _check_integrity(engine: ZapomniEngine) -> CheckResult:
+    try:
+        problems = await engine.check_integrity()
+    except ZapomniError as error:
+        return _failure("integrity", error)
+    if problems:
+        detail = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+        fix = "Restore a backup of the database, or report this with the line above."
+        return CheckResult("integrity", "failed", detail, fix)
+    return CheckResult("integrity", "ok", "the database is sound")
+
+
+def _check_model(settings: Settings) -> CheckResult:
+    if settings.embedder != "local":
+        return CheckResult("model files", "skipped", f"the embedder is {settings.embedder}")
+    wrong = {n: state for n, state in verify_model(settings.models_path).items() if state != "ok"}
+    if wrong:
+        detail = "; ".join(f"{name} is {state}" for name, state in wrong.items())
+        return CheckResult("model files", "failed", detail, PULL)
+    return CheckResult("model files", "ok", f"{MODEL}, every byte checked")
+
+
+async def _check_embedder(settings: Settings) -> CheckResult:
+    embedders: list[Embedder] = []
+    try:
+        embedders = build_embedders(settings)
+        if not embedders:
+            return CheckResult("embedder", "skipped", "none: search works by words only")
+        vector = await embedders[0].embed_query("Does it answer?")
+        space = await embedders[0].space()
+    except ZapomniError as error:
+        return _failure("embedder", error)
+    finally:
+        for embedder in embedders:
+            await embedder.close()
+    detail = f"{embedders[0].name} answers: {space.model}, {len(vector)} dimensions"
+    return CheckResult("embedder", "ok", detail)
+
+
+async def _check_loop(engine: ZapomniEngine) -> CheckResult:
+    """Keep, find, read and delete a probe memory."""
+    name, token = "probe memory", uuid.uuid4().hex
+    request = AddMemoryRequest(text=f"A probe of the doctor: {token}.", project=PROBE_PROJECT)
+    memory_id = ""
+    try:
+        memory_id = (await engine.add_memory(request)).memory_id
+        query = SearchRequest(query=token, filters={"project": PROBE_PROJECT})
+        found = await engine.search_memory(query)
+        record = await engine.get_memory(memory_id)
+        await engine.delete_memory(memory_id)
+    except ZapomniError as error:
+        if memory_id:
+            with suppress(ZapomniError):
+                await engine.delete_memory(memory_id)
+        return _failure(name, error)
+    if record.text != request.text or memory_id not in [hit.memory_id for hit in found.results]:
+        fix = "Report this: what was kept did not come back."
+        return CheckResult(name, "failed", "kept, but not found or not the same", fix)
+    return CheckResult(name, "ok", "kept, found, read and deleted")
+
+
+async def _check_pending(engine: ZapomniEngine, settings: Settings) -> CheckResult:
+    try:
+        pending = (await engine.get_stats())["pending_vectors"]
+    except ZapomniError as error:
+        return _failure("vectors", error)
+    if settings.embedder == "none":
+        return CheckResult("vectors", "skipped", "the embedder is none")
+    if pending:
+        detail = f"{pending} passages are found by words only"
+        return CheckResult("vectors", "failed", detail, "Run `zapomni models reembed`.")
+    return CheckResult("vectors", "ok", "every passage has one")

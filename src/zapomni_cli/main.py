@@ -1,0 +1,135 @@
+"""The `zapomni` command: finds the command's module, runs it, and turns errors into words.
+
+Nothing but click is imported before the command is known: `zapomni --help` stays quick, and
+`zapomni serve` pays for nothing it does not use.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+__all__ = ["COMMANDS", "cli", "main", "run"]
+
+# In the order a newcomer needs them: where the command lives, and what it does in one line.
+COMMANDS = {
+    "add": ("zapomni_cli.writing:add", "Keep a text or files."),
+    "search": ("zapomni_cli.reading:search", "Find memories by meaning and by words."),
+    "get": ("zapomni_cli.reading:get", "Show a memory whole."),
+    "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
+    "update": ("zapomni_cli.writing:update", "Change a memory."),
+    "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
+    "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
+    "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
+    "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
+    "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
+    "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
+    "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),
+    "demo": ("zapomni_cli.demo:demo", "Watch Zapomni remember and recall."),
+}
+
+HELP = """\
+Long-term memory for AI agents that lives on your machine.
+
+Memories are kept in ~/.zapomni, or in the folder ZAPOMNI_HOME names.
+
+\b
+Examples:
+  zapomni demo
+  zapomni add "We deploy on Tuesdays; Friday deploys are forbidden."
+  zapomni search "when do we release"
+  zapomni COMMAND --help
+"""
+
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports only the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order they are taught."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None if there is none of this name."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list from the table above: importing every command would be slow."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
+)
+@click.version_option(package_name="zapomni", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Hold the commands together."""
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character must not make the command fail.
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        result = cli.main(args, prog_name="zapomni", standalone_mode=False)
+        sys.stdout.flush()
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain again when it exits.
+        sys.stdout = None
+        return 0
+    except Exception as error:  # noqa: BLE001 - no command ends in a traceback
+        return _report(error)
+    return result if isinstance(result, int) else 0
+
+
+def _report(error: Exception) -> int:
+    from zapomni_core.exceptions import (
+        ConfigurationError,
+        NotFoundError,
+        ValidationError,
+        ZapomniError,
+    )
+    from zapomni_core.infra.correlation import operation
+    from zapomni_core.infra.error_messages import sanitize_error_for_user
+    from zapomni_core.infra.logging import get_logger
+
+    with operation() as new_id:
+        if not isinstance(error, ZapomniError):
+            get_logger(__name__).error("command_failed", exc_info=error)
+        told = sanitize_error_for_user(error, getattr(error, "correlation_id", new_id))
+    click.echo(f"Error: {told['error']}", err=True)
+    click.echo(told["suggested_action"], err=True)
+    click.echo(f"({told['error_code']}, correlation id {told['correlation_id']})", err=True)
+    if isinstance(error, ValidationError | ConfigurationError):
+        return 2
+    return 3 if isinstance(error, NotFoundError) else 1

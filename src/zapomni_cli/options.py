@@ -1,0 +1,127 @@
+"""Options that several commands take, and how their values are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+__all__ = [
+    "chosen",
+    "examples",
+    "filter_options",
+    "json_option",
+    "label_options",
+    "page_options",
+    "parse_when",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_AGO = re.compile(r"(\d{1,6})([hdw])")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help: lines to copy."""
+    # The backspace is click's sign not to wrap what follows.
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def parse_when(value: str, now: datetime | None = None) -> datetime:
+    """Read an ISO date or time, or how long ago: 24h, 7d, 2w. Local time unless it says else.
+
+    Raises:
+        ValueError: It is none of these.
+    """
+    ago = _AGO.fullmatch(value.strip().lower())
+    if ago is None:
+        return datetime.fromisoformat(value.strip()).astimezone()
+    try:
+        return (now or datetime.now(UTC)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    except OverflowError:
+        raise ValueError from None
+
+
+def chosen(options: dict[str, Any]) -> dict[str, Any]:
+    """Keep the options that were given."""
+    given = {k: v for k, v in options.items() if v is not None and v != () and v is not False}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
+
+
+def filter_options(command: F) -> F:
+    """Add the filters of search and list."""
+    for option in reversed(
+        [
+            click.option("--project", help="Only this project."),
+            click.option("--tag", "tags", multiple=True, help="Only with this tag; repeatable."),
+            click.option("--source", help="Only from this source."),
+            click.option("--kind", help="Only this kind, such as note or document."),
+            click.option("--since", callback=_when, help="Kept since: 2026-01-31, 24h, 7d, 2w."),
+            click.option("--until", callback=_when, help="Kept before: as --since."),
+            click.option("--pinned", is_flag=True, help="Only pinned ones."),
+            click.option(
+                "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def page_options(default: int) -> Callable[[F], F]:
+    """Add --limit and --offset."""
+
+    def decorate(command: F) -> F:
+        command = click.option("--offset", default=0, help="How many to skip.")(command)
+        return click.option(
+            "--limit", default=default, show_default=True, help="How many to show."
+        )(command)
+
+    return decorate
+
+
+def label_options(command: F) -> F:
+    """Add what a memory can be labelled with."""
+    for option in reversed(
+        [
+            click.option("--tag", "tags", multiple=True, help="A tag; repeatable."),
+            click.option("--project", help="The project it belongs to."),
+            click.option("--source", help="Where it comes from."),
+            click.option("--kind", help="What it is: note, decision, document, ..."),
+            click.option("--metadata", callback=_json_object, help="More, as a JSON object."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _when(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return parse_when(value)
+    except ValueError:
+        raise click.BadParameter(
+            "use a date (2026-01-31), a time (2026-01-31T14:00) or how long ago (24h, 7d, 2w)"
+        ) from None
+
+
+def _json_object(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise click.BadParameter("""use a JSON object, such as '{"author": "Ada"}'""")
+    return parsed

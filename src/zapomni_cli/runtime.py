@@ -1,0 +1,54 @@
+"""What the commands share: an open engine, and standard input as text."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from zapomni_core.engine import ZapomniEngine, create_engine
+from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra.logging import setup_logging
+from zapomni_core.settings import Settings, load_settings
+
+__all__ = ["read_settings", "read_stdin", "with_engine"]
+
+T = TypeVar("T")
+
+
+def read_settings() -> Settings:
+    """Read the settings and set up logging as they say."""
+    settings = load_settings()
+    # What a user should know, the commands say themselves.
+    setup_logging(settings.log_level or "ERROR")
+    return settings
+
+
+def with_engine(
+    work: Callable[[ZapomniEngine], Awaitable[T]], settings: Settings | None = None
+) -> T:
+    """Open the engine, do the work, close the engine."""
+    chosen = settings or read_settings()
+
+    async def run() -> T:
+        async with await create_engine(chosen) as engine:
+            return await work(engine)
+
+    return asyncio.run(run())
+
+
+def read_stdin() -> str:
+    """Read standard input as UTF-8.
+
+    Raises:
+        ValidationError: It is something else.
+    """
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise ValidationError(
+            f"The input is not valid UTF-8 (byte {error.start})",
+            "VAL_004",
+            original_exception=error,
+        ) from error

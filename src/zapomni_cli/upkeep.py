@@ -1,0 +1,88 @@
+"""Commands about the store as a whole: serve, status, stats."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from zapomni_cli.options import examples, json_option
+from zapomni_cli.output import print_json, print_pairs
+from zapomni_core.settings import Settings, load_settings
+
+__all__ = ["serve", "stats", "status"]
+
+
+@click.command(
+    epilog=examples(
+        "claude mcp add --scope user zapomni -- zapomni serve",
+        "codex mcp add zapomni -- zapomni serve",
+    )
+)
+def serve() -> None:
+    """Serve an agent over MCP.
+
+    Speaks the Model Context Protocol on standard input and output until the agent closes
+    them. Your agent starts this command itself; you only tell it once how.
+    """
+    # By name: the doors do not import each other, and this one only starts the other.
+    import_module("zapomni_mcp.server").serve(load_settings())
+
+
+@click.command(epilog=examples("zapomni stats", "zapomni stats --json"))
+@json_option
+def stats(*, as_json: bool) -> None:
+    """Count what is stored."""
+    from zapomni_cli.runtime import with_engine  # not for serve
+
+    found = with_engine(lambda engine: engine.get_stats())
+    if as_json:
+        print_json(found)
+    else:
+        print_pairs((name, value) for name, value in found.items() if value is not None)
+
+
+@click.command(epilog=examples("zapomni status", "zapomni status --json"))
+@json_option
+def status(*, as_json: bool) -> None:
+    """Show where memories live and whether all is well.
+
+    A quick look; `zapomni doctor` tests everything.
+    """
+    from zapomni_cli.runtime import read_settings, with_engine  # not for serve
+
+    settings = read_settings()
+    found = with_engine(lambda engine: engine.get_stats(), settings)
+    shown: dict[str, Any] = {
+        "home": str(settings.home),
+        "database": str(settings.database_path),
+        "storage_engine": found["engine"],
+        "memories": found["total_memories"],
+        "passages": found["total_chunks"],
+        "size_mb": found["database_size_mb"],
+        "embedder": settings.embedder,
+        "model": _model_state(settings),
+        "stored_vectors": found["embedding_model"],
+        "pending_vectors": found["pending_vectors"],
+    }
+    if as_json:
+        print_json(shown)
+        return
+    print_pairs((name.replace("_", " "), value) for name, value in shown.items())
+    if shown["pending_vectors"]:
+        click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
+
+
+def _model_state(settings: Settings) -> str:
+    if settings.embedder == "none":
+        return "none: search by words only"
+    if settings.embedder != "local":
+        return settings.embedding_model or "the embedder's default"
+    from zapomni_core.adapters.model_files import MODEL, verify_model
+
+    states = set(verify_model(settings.models_path).values())
+    if states == {"ok"}:
+        return f"{MODEL}: ready"
+    problem = "damaged" if "damaged" in states else "missing"
+    return f"{MODEL}: {problem}, search by words only; run `zapomni models pull`"

@@ -1,0 +1,229 @@
+"""Commands that write: add, update, pin, forget."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zapomni_cli.options import chosen, examples, json_option, label_options
+from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
+from zapomni_cli.reading import print_memory
+from zapomni_cli.runtime import read_stdin, with_engine
+from zapomni_core.adapters.documents import read_document
+from zapomni_core.engine import ZapomniEngine
+from zapomni_core.exceptions import EmbeddingError, ProcessingError, ValidationError
+from zapomni_core.interfaces import AddMemoryRequest, AddMemoryResponse, UpdateMemoryRequest
+from zapomni_db.models import MemoryRecord
+
+__all__ = ["add", "forget", "pin", "update"]
+
+
+@click.command(
+    epilog=examples(
+        'zapomni add "The build needs Node 22; 24 breaks the icons."',
+        'zapomni add "Use uv, not pip." --project shop --tag tooling --kind preference',
+        "git log -1 --format=%B | zapomni add - --source git",
+        "zapomni add --file docs/setup.md --file paper.pdf --tag manual",
+    )
+)
+@click.argument("text", nargs=-1)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A text, Markdown, HTML, PDF or DOCX file; repeatable.",
+)
+@label_options
+@click.option("--pin", "pinned", is_flag=True, help="Pin it: listed first.")
+@click.option("--key", "idempotency_key", help="The same key again keeps nothing twice.")
+@click.option("--supersedes", metavar="ID", help="The memory this one replaces.")
+@json_option
+def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labels: Any) -> None:
+    """Keep a text or files.
+
+    TEXT may be - to read standard input. The same text in the same project is kept once. In
+    a pipe the ids come alone, one a line. PDF, DOCX and HTML files need the extra `docs`:
+    pip install 'zapomni[docs]'.
+    """
+    if bool(text) == bool(files):
+        raise click.UsageError("Give a TEXT (or - for standard input) or --file, not both.")
+    given = chosen(labels)
+    if files:
+        _add_files(files, given, as_json=as_json)
+    else:
+        words = read_stdin() if text == ("-",) else " ".join(text)
+        request = AddMemoryRequest(text=words, **given)
+        with_engine(lambda engine: _add_text(engine, request, as_json=as_json))
+
+
+async def _add_text(engine: ZapomniEngine, request: AddMemoryRequest, *, as_json: bool) -> None:
+    response = await engine.add_memory(request)
+    if as_json:
+        print_json(response.model_dump(mode="json"))
+    else:
+        _print_added(response)
+    if response.pending_vectors:
+        await _fill(engine)
+
+
+def _print_added(response: AddMemoryResponse, name: str = "") -> None:
+    if is_terminal():
+        verb = "Kept" if response.status == "created" else "Already kept"
+        passages = f" ({count_of(response.chunks_created, 'passage')})"
+        size = passages if response.chunks_created else ""
+        click.echo(f"{verb} {f'{name}: ' if name else ''}{response.memory_id}{size}")
+    else:
+        click.echo(response.memory_id)
+    if response.notice:
+        click.echo(response.notice, err=True)
+
+
+async def _fill(engine: ZapomniEngine) -> None:
+    """Make missing vectors while the user watches; the text is kept whatever happens."""
+    try:
+        # Whoever reads our output may go on with the id.
+        sys.stdout.flush()
+        with progress_bar("Making vectors") as report:
+            await engine.fill_pending(report)
+    except EmbeddingError:
+        # Why there are no vectors was said when the text was kept.
+        return
+    except asyncio.CancelledError:
+        click.echo("The text is kept. `zapomni models reembed` makes its vectors.", err=True)
+        raise
+
+
+def _add_files(files: Sequence[Path], labels: dict[str, Any], *, as_json: bool) -> None:
+    if len(files) > 1 and labels.keys() & {"idempotency_key", "supersedes"}:
+        raise click.UsageError("--key and --supersedes go with one file only.")
+
+    async def work(engine: ZapomniEngine) -> list[dict[str, Any]]:
+        outcomes: list[dict[str, Any]] = []
+        with progress_bar("Adding files") as report:
+            for number, path in enumerate(files, 1):
+                outcomes.append(await _add_file(engine, path, labels, quiet=as_json))
+                report(number, len(files))
+        failed = [outcome for outcome in outcomes if "error" in outcome]
+        added = [outcome for outcome in outcomes if "error" not in outcome]
+        if as_json:
+            print_json({"added": added, "failed": failed})
+        if any(outcome["pending_vectors"] for outcome in added):
+            await _fill(engine)
+        return failed
+
+    if failed := with_engine(work):
+        wrong_input = all(outcome["error_code"].startswith("VAL_") for outcome in failed)
+        click.get_current_context().exit(2 if wrong_input else 1)
+
+
+async def _add_file(
+    engine: ZapomniEngine, path: Path, labels: dict[str, Any], *, quiet: bool
+) -> dict[str, Any]:
+    try:
+        response = await engine.add_memory(_file_request(path, labels))
+    except (ProcessingError, ValidationError) as error:
+        # One bad file does not keep the others out.
+        click.echo(f"{path}: {error.message}", err=True)
+        return {"file": str(path), "error": error.message, "error_code": error.error_code}
+    if not quiet:
+        _print_added(response, str(path))
+    return {"file": str(path), **response.model_dump(mode="json")}
+
+
+def _file_request(path: Path, labels: dict[str, Any]) -> AddMemoryRequest:
+    document = read_document(path)
+    metadata = {**document.metadata, "format": document.kind, **labels.get("metadata", {})}
+    defaults = {"kind": "document", "source": path.name}
+    return AddMemoryRequest(**{**defaults, **labels, "text": document.text, "metadata": metadata})
+
+
+@click.command(
+    epilog=examples(
+        'zapomni update ID --text "We deploy on Wednesdays."',
+        "zapomni update ID --project shop --tag deploy --tag rules",
+        "zapomni update ID --no-tags",
+    )
+)
+@click.argument("memory_id", metavar="ID")
+@click.option("--text", help="The new text; - reads standard input.")
+@click.option("--file", type=click.Path(path_type=Path), help="Take the new text from a file.")
+@label_options
+@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@json_option
+def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
+    """Change a memory.
+
+    What is not given stays as it is. Tags and metadata given replace the old ones.
+    """
+    request = UpdateMemoryRequest(memory_id=memory_id, **_changes(chosen(options)))
+    record = with_engine(lambda engine: engine.update_memory(request))
+    _print_changed(record, "Changed", as_json=as_json)
+
+
+def _changes(given: dict[str, Any]) -> dict[str, Any]:
+    if {"text", "file"} <= given.keys() or {"tags", "no_tags"} <= given.keys():
+        raise click.UsageError("Give --text or --file, and --tag or --no-tags, not both.")
+    if not given:
+        raise click.UsageError("Say what to change, such as --text or --tag.")
+    changes = dict(given)
+    if changes.pop("no_tags", False):
+        changes["tags"] = []
+    if changes.get("text") == "-":
+        changes["text"] = read_stdin()
+    if path := changes.pop("file", None):
+        try:
+            changes["text"] = read_document(path).text
+        except ProcessingError as error:
+            raise click.ClickException(f"{path}: {error.message}") from error
+    return changes
+
+
+def _print_changed(record: MemoryRecord, verb: str, *, as_json: bool) -> None:
+    if as_json:
+        print_memory(record, as_json=True)
+    else:
+        click.echo(f"{verb} {record.memory_id}" if is_terminal() else record.memory_id)
+
+
+@click.command(epilog=examples("zapomni pin ID", "zapomni pin ID --off"))
+@click.argument("memory_id", metavar="ID")
+@click.option("--off", is_flag=True, help="Unpin it.")
+@json_option
+def pin(memory_id: str, *, off: bool, as_json: bool) -> None:
+    """Pin a memory, or unpin it with --off.
+
+    Pinned memories come first in `zapomni list`.
+    """
+    request = UpdateMemoryRequest(memory_id=memory_id, pinned=not off)
+    record = with_engine(lambda engine: engine.update_memory(request))
+    _print_changed(record, "Unpinned" if off else "Pinned", as_json=as_json)
+
+
+@click.command(epilog=examples("zapomni forget ID", "zapomni forget ID ID --yes"))
+@click.argument("memory_ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(memory_ids: tuple[str, ...], *, yes: bool) -> None:
+    """Delete memories for good.
+
+    Asks first. In a script say --yes. If one id is unknown, nothing is deleted.
+    """
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("Nobody can answer here; say --yes to delete without asking.")
+
+    async def work(engine: ZapomniEngine) -> int:
+        records = [await engine.get_memory(memory_id) for memory_id in dict.fromkeys(memory_ids)]
+        for record in records:
+            click.echo(f"{record.memory_id}  {one_line(record.preview, 60)}", err=True)
+        if not yes:
+            click.confirm(f"Delete {count_of(len(records), 'memory', 'memories')}?", abort=True)
+        for record in records:
+            await engine.delete_memory(record.memory_id)
+        return len(records)
+
+    click.echo(f"Forgot {count_of(with_engine(work), 'memory', 'memories')}.")

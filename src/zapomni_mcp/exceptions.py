@@ -1,0 +1,44 @@
+"""Errors of the MCP door.
+
+ZapomniError
+├── ValidationError         VAL_001..004    (zapomni_db.exceptions) the arguments are wrong
+└── MCPError
+    ├── ToolExecutionError  TOOL_001..003
+    └── ProtocolError       PROTO_001..003
+"""
+
+from __future__ import annotations
+
+from zapomni_core.exceptions import ValidationError, ZapomniError
+
+__all__ = ["MCPError", "ProtocolError", "ToolExecutionError", "ValidationError"]
+
+
+class MCPError(ZapomniError):
+    """The MCP door failed."""
+
+    default_code = "MCP_001"
+
+
+class ToolExecutionError(MCPError):
+    """A tool could not be run.
+
+    Error codes:
+        TOOL_001: No tool has this name.
+        TOOL_002: The engine behind the tools could not be started.
+        TOOL_003: The tool took too long.
+    """
+
+    default_code = "TOOL_001"
+
+
+class ProtocolError(MCPError):
+    """A message breaks the protocol.
+
+    Error codes:
+        PROTO_001: Not valid JSON-RPC.
+        PROTO_002: Unsupported method.
+        PROTO_003: The answer does not fit its schema.
+    """
+
+    default_code = "PROTO_001"
