@@ -50,6 +50,12 @@ class AddMemoryRequest(_Frozen):
     pinned: bool = False
     idempotency_key: str | None = None
     supersedes: str | None = None
+    parent: str = ""
+    """The conversation, session, document or file this is a part of."""
+    position: int = 0
+    """Where in its parent it stands: the number of a turn, a page, a line."""
+    occurred_at: datetime | None = None
+    """When what it tells happened; None: when it is stored."""
 
 
 class AddMemoryResponse(_Frozen):
@@ -111,6 +117,9 @@ class SearchResult(_Frozen):
     kind: str
     tags: list[str]
     pinned: bool
+    parent: str
+    position: int
+    occurred_at: datetime
     created_at: datetime
 
 

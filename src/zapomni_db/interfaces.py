@@ -45,8 +45,9 @@ class MemoryStore(Protocol):
     async def store_memories(self, memories: Sequence[MemoryData]) -> list[StoredMemory]:
         """Store all of these or none, and say of each what became of it, in order.
 
-        A text already kept in the same project is not stored twice, nor is anything under an
-        idempotency key already used.
+        A text already kept in the same project (and at the same position of the same parent,
+        if it has one) is not stored twice, nor is anything under an idempotency key already
+        used.
 
         Raises:
             ValidationError: A key was used for another text, a vector has the wrong
@@ -56,7 +57,12 @@ class MemoryStore(Protocol):
         ...
 
     async def find_existing(
-        self, project: str, text: str, idempotency_key: str | None
+        self,
+        project: str,
+        text: str,
+        idempotency_key: str | None,
+        parent: str = "",
+        position: int = 0,
     ) -> StoredMemory | None:
         """Answer what `store_memories` would for a repeated text or key, without writing."""
         ...

@@ -81,6 +81,12 @@ class MemoryData(_Frozen):
     pinned: bool = False
     idempotency_key: str | None = None
     supersedes: str | None = None
+    parent: str = ""
+    """The conversation, session, document or file this is a part of."""
+    position: int = 0
+    """Where in its parent it stands."""
+    occurred_at: datetime | None = None
+    """When what it tells happened, if that is not when it was stored."""
     space: EmbeddingSpace | None = None
     """The space the chunks' embeddings belong to; None when every vector is pending."""
 
@@ -122,6 +128,9 @@ class MemorySummary(_Frozen):
     kind: str
     tags: list[str]
     pinned: bool
+    parent: str = ""
+    position: int = 0
+    occurred_at: datetime
     created_at: datetime
     updated_at: datetime
     superseded_by: str | None = None
@@ -149,12 +158,13 @@ class MemoryFilter(_Frozen):
     project: str | None = None
     source: str | None = None
     kind: str | None = None
+    parent: str | None = None
     tags: list[str] = Field(default_factory=list)
     """A memory must carry all of these."""
     pinned: bool | None = None
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
-    """Stored at or after `since` and before `until`."""
+    """Happened at or after `since` and before `until`."""
     include_superseded: bool = False
 
 

@@ -77,6 +77,30 @@ async def test_duplicates_within_one_batch_are_stored_once(storage):
     assert second.memory_id == first.memory_id
 
 
+async def test_the_same_words_at_another_place_of_a_conversation_are_another_memory(storage):
+    turns = [memory("ok", parent="chat", position=n) for n in (1, 7)]
+
+    first = await storage.store_memories(turns)
+    again = await storage.store_memories([memory("ok", parent="chat", position=7)])
+
+    assert [stored.status for stored in first] == ["created", "created"]
+    assert again[0] == first[1].model_copy(update={"status": "duplicate"})
+    assert (await storage.list_memories(MemoryFilter(parent="chat"), 10, 0)).total == 2
+
+
+async def test_a_memory_can_tell_of_another_day_than_it_was_stored_on(storage):
+    then = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+    memory_id = await storage.store_memory(
+        memory("the walk", parent="p", position=3, occurred_at=then)
+    )
+
+    kept = await storage.get_memory(memory_id)
+    assert (kept.occurred_at, kept.parent, kept.position) == (then, "p", 3)
+    early = MemoryFilter(until=datetime(2024, 1, 1, tzinfo=UTC))
+    assert (await storage.list_memories(early, 10, 0)).total == 1
+
+
 async def test_an_idempotency_key_answers_with_what_it_stored(storage):
     first = await storage.store_memories([memory("once", idempotency_key="k")])
     again = await storage.store_memories([memory("once", idempotency_key="k", project="other")])

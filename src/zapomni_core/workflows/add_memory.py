@@ -76,7 +76,10 @@ class Writer:
 
     async def _add_batch(self, batch: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
         known = [
-            await self.storage.find_existing(r.project, r.text, r.idempotency_key) for r in batch
+            await self.storage.find_existing(
+                r.project, r.text, r.idempotency_key, r.parent, r.position
+            )
+            for r in batch
         ]
         drafts = [
             _Draft(request, await self._split(request.text))
@@ -173,6 +176,9 @@ def _memory(
         pinned=request.pinned,
         idempotency_key=request.idempotency_key,
         supersedes=request.supersedes,
+        parent=request.parent,
+        position=request.position,
+        occurred_at=request.occurred_at,
         space=space,
     )
 

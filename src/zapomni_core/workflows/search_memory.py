@@ -130,6 +130,9 @@ class Searcher:
                 kind=summary.kind,
                 tags=summary.tags,
                 pinned=summary.pinned,
+                parent=summary.parent,
+                position=summary.position,
+                occurred_at=summary.occurred_at,
                 created_at=summary.created_at,
             )
             for hit in hits

@@ -27,12 +27,14 @@ def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
         add("m.source = ?", filters.source)
     if filters.kind is not None:
         add("m.kind = ?", filters.kind)
+    if filters.parent is not None:
+        add("m.parent = ?", filters.parent)
     if filters.pinned is not None:
         add("m.pinned = ?", int(filters.pinned))
     if filters.since is not None:
-        add("m.created_at >= ?", to_time(filters.since))
+        add("m.occurred_at >= ?", to_time(filters.since))
     if filters.until is not None:
-        add("m.created_at < ?", to_time(filters.until))
+        add("m.occurred_at < ?", to_time(filters.until))
     for tag in filters.tags:
         add("EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = ? AND t.memory_key = m.key)", tag)
     return " AND ".join(clauses) or "TRUE", values

@@ -37,7 +37,7 @@ PREVIEW_CHARS = 100
 
 _SUMMARY = """
 SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind, m.pinned,
-       m.created_at, m.updated_at,
+       m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
        (SELECT newer.id FROM memories newer WHERE newer.key = m.superseded_by),
        (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key)
 FROM memories m
@@ -50,13 +50,20 @@ def store(connection: sqlite3.Connection, memories: Sequence[MemoryData]) -> lis
 
 
 def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemory:
-    existing = find_existing(connection, memory.project, memory.text, memory.idempotency_key)
+    existing = find_existing(
+        connection,
+        memory.project,
+        memory.text,
+        memory.idempotency_key,
+        memory.parent,
+        memory.position,
+    )
     if existing is not None:
         return existing
     key = connection.execute(
         "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
-        " length, created_at, updated_at, idempotency_key)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " length, parent, position, occurred_at, created_at, updated_at, idempotency_key)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             memory.memory_id,
             content_hash(memory.text),
@@ -67,6 +74,9 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
             to_json(memory.metadata),
             memory.text[:PREVIEW_CHARS],
             len(memory.text),
+            memory.parent,
+            memory.position,
+            to_time(memory.occurred_at or memory.timestamp),
             to_time(memory.timestamp),
             to_time(memory.timestamp),
             memory.idempotency_key,
@@ -82,9 +92,14 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
 
 
 def find_existing(
-    connection: sqlite3.Connection, project: str, text: str, idempotency_key: str | None
+    connection: sqlite3.Connection,
+    project: str,
+    text: str,
+    idempotency_key: str | None,
+    parent: str = "",
+    position: int = 0,
 ) -> StoredMemory | None:
-    """Find what the same key or the same live text in the same project is kept under."""
+    """Find what the same key, or the same live text in the same place, is kept under."""
     digest = content_hash(text)
     if idempotency_key is not None:
         row = connection.execute(
@@ -99,8 +114,9 @@ def find_existing(
             return StoredMemory(memory_id=row[0], status="replayed")
     row = connection.execute(
         "SELECT id FROM memories"
-        " WHERE content_hash = ? AND project = ? AND superseded_by IS NULL ORDER BY key LIMIT 1",
-        (digest, project),
+        " WHERE content_hash = ? AND project = ? AND parent = ? AND position = ?"
+        " AND superseded_by IS NULL ORDER BY key LIMIT 1",
+        (digest, project, parent, position),
     ).fetchone()
     return None if row is None else StoredMemory(memory_id=row[0], status="duplicate")
 
@@ -184,7 +200,7 @@ def list_page(
         _SUMMARY
         + " WHERE "
         + condition
-        + " ORDER BY m.pinned DESC, m.created_at DESC, m.key DESC LIMIT ? OFFSET ?",
+        + " ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC LIMIT ? OFFSET ?",
         [*values, limit, offset],
     ).fetchall()
     return MemoryPage(items=[_to_summary(connection, row) for row in rows], total=total)
@@ -192,7 +208,7 @@ def list_page(
 
 def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemorySummary:
     key, memory_id, preview, length, metadata, project, source, kind, pinned = row[:9]
-    created, updated, superseded_by, chunk_count = row[9:]
+    parent, position, occurred, created, updated, superseded_by, chunk_count = row[9:]
     tags = connection.execute(
         "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag", (key,)
     )
@@ -206,6 +222,9 @@ def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemoryS
         kind=kind,
         tags=[tag for (tag,) in tags],
         pinned=bool(pinned),
+        parent=parent,
+        position=position,
+        occurred_at=from_time(occurred),
         created_at=from_time(created),
         updated_at=from_time(updated),
         superseded_by=superseded_by,

@@ -105,10 +105,17 @@ class SqliteStorage:
         return await self._write("storing", memories.store, batch)
 
     async def find_existing(
-        self, project: str, text: str, idempotency_key: str | None
+        self,
+        project: str,
+        text: str,
+        idempotency_key: str | None,
+        parent: str = "",
+        position: int = 0,
     ) -> StoredMemory | None:
         """Answer what storing would for a repeated text or key."""
-        return await self._read("reading", memories.find_existing, project, text, idempotency_key)
+        return await self._read(
+            "reading", memories.find_existing, project, text, idempotency_key, parent, position
+        )
 
     async def get_memory(self, memory_id: str) -> MemoryRecord | None:
         """Return a memory whole."""

@@ -46,7 +46,7 @@ Source = Annotated[
     str, Field(max_length=1000, description="Where it comes from: a file, a URL, a meeting.")
 ]
 Kind = Annotated[
-    str, Field(max_length=50, description="What it is: note, decision, preference, fact, bug.")
+    str, Field(max_length=32, description="What it is: note, decision, preference, fact, bug.")
 ]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 Tags = Annotated[list[Tag], Field(max_length=50, description="Labels to filter by later.")]
@@ -147,6 +147,15 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
     tags: Tags | None = None,
     metadata: Metadata | None = None,
     pinned: Annotated[bool, Field(description="Show it first, always.")] = False,
+    parent: Annotated[
+        str,
+        Field(max_length=200, description="The conversation, session or document it is part of."),
+    ] = "",
+    position: Annotated[int, Field(ge=0, description="Where in its parent it stands.")] = 0,
+    occurred_at: Annotated[
+        datetime, Field(description="When it happened, if not now. ISO 8601, UTC by default.")
+    ]
+    | None = None,
     supersedes: Annotated[
         str, Field(max_length=100, description="Id of the memory this one replaces.")
     ] = "",
@@ -168,6 +177,9 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         kind=kind,
         tags=tags or [],
         pinned=pinned,
+        parent=parent,
+        position=position,
+        occurred_at=_with_zone(occurred_at),
         supersedes=supersedes or None,
         idempotency_key=idempotency_key or None,
     )
@@ -185,7 +197,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     offset: Annotated[int, Field(ge=0, le=1000, description="Results to skip.")] = 0,
     project: Project = "",
     source: Source = "",
-    kind: Annotated[str, Field(max_length=50, description="Only this kind of memory.")] = "",
+    kind: Annotated[str, Field(max_length=32, description="Only this kind of memory.")] = "",
     tags: AllTags | None = None,
     since: Moment | None = None,
     until: Moment | None = None,

@@ -19,6 +19,7 @@ MAX_TEXT_CHARS = 10_000_000
 MAX_METADATA_BYTES = 100_000
 MAX_METADATA_DEPTH = 10
 MAX_NAME_CHARS = 200
+MAX_SOURCE_CHARS = 1000
 MAX_TAGS = 50
 MAX_LIMIT = 1000
 
@@ -35,8 +36,12 @@ def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
             "tags": _clean_tags(request.tags or _tags_of(request.metadata.get("tags"))),
         }
     )
-    _check_names(project=lifted.project, source=lifted.source)
+    _check_names(project=lifted.project, source=lifted.source, parent=lifted.parent)
     _check_kind(lifted.kind)
+    if not 0 <= request.position < 2**31:
+        raise ValidationError("position must be a number from 0 up", "VAL_003")
+    if request.occurred_at is not None and request.occurred_at.tzinfo is None:
+        raise ValidationError("occurred_at needs a time zone, such as Z at its end", "VAL_004")
     if request.idempotency_key is not None:
         if not request.idempotency_key.strip():
             raise ValidationError("idempotency_key cannot be empty; leave it out", "VAL_001")
@@ -147,15 +152,17 @@ def _depth(value: Any) -> int:
 
 def _check_names(**names: str) -> None:
     for field, value in names.items():
-        if len(value) > MAX_NAME_CHARS:
-            raise ValidationError(f"{field} exceeds {MAX_NAME_CHARS} characters", "VAL_003")
+        limit = MAX_SOURCE_CHARS if field == "source" else MAX_NAME_CHARS
+        if len(value) > limit:
+            raise ValidationError(f"{field} exceeds {limit} characters", "VAL_003")
         _check_utf8(field, value)
 
 
 def _check_kind(kind: str) -> None:
     if not _KIND.fullmatch(kind):
         raise ValidationError(
-            "kind must be a short lower-case word such as note, document or decision", "VAL_004"
+            "kind must be a lower-case word of up to 32 characters, such as note or decision",
+            "VAL_004",
         )
 
 

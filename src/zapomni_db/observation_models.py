@@ -1,0 +1,120 @@
+"""What an agent did, as every layer above the store sees it. Times are seconds since 1970 UTC."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "Failure",
+    "Observation",
+    "ObservationPreview",
+    "ObservationQuery",
+    "Order",
+    "SessionStory",
+    "SessionSummary",
+    "Timeline",
+]
+
+Order = Literal["relevance", "blended", "recent"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ObservationPreview(_Frozen):
+    """A hit: enough to judge it by, cheap to read."""
+
+    id: int
+    timestamp: int
+    obs_type: str
+    content_preview: str = Field(description="The first 120 characters.")
+    file_path: str | None
+    session_id: str
+
+
+class Observation(_Frozen):
+    """One thing an agent did, whole."""
+
+    id: int
+    timestamp: int
+    session_id: str
+    project: str = Field(description="The project's key.")
+    obs_type: str
+    source_event: str
+    tool_name: str | None
+    content: str
+    file_path: str | None
+    metadata: dict[str, Any] | None
+    host: str
+    prompt_id: int | None = Field(description="The user_prompt this was done for.")
+    pinned: bool
+
+
+class Timeline(_Frozen):
+    """An observation and what happened around it in its session, in order of time."""
+
+    anchor: Observation
+    before: list[Observation]
+    after: list[Observation]
+
+
+class SessionSummary(_Frozen):
+    """A session in one line."""
+
+    session_id: str
+    project: str
+    project_name: str
+    host: str
+    branch: str
+    started_at: int
+    last_at: int
+    ended_at: int | None
+    observations: int
+    prompts: int
+    edits: int
+    errors: int
+    commits: int
+    first_prompt: str = Field(description="Its first 120 characters.")
+
+
+class SessionStory(_Frozen):
+    """A session from its first prompt to its last action."""
+
+    summary: SessionSummary
+    observations: list[Observation]
+    omitted: int = Field(description="Later observations beyond the limit.")
+
+
+class Failure(_Frozen):
+    """An error that came back, and what ended it."""
+
+    signature: str
+    command: str
+    times: int
+    sessions: int
+    first_at: int
+    last_at: int
+    last_id: int
+    last_content: str = Field(description="The first 120 characters of its last appearance.")
+    fixed_by: list[ObservationPreview] = Field(
+        description="What was changed between the last failure and the success after it."
+    )
+    fixed_id: int | None = Field(description="The successful run of the same command, if any.")
+
+
+class ObservationQuery(_Frozen):
+    """What to search for. `projects` None means all of them."""
+
+    query: str
+    projects: list[str] | None = None
+    obs_type: str | None = None
+    file: str | None = Field(default=None, description="A path, or the end or folder of one.")
+    failed: bool | None = Field(default=None, description="Only failures, or only the rest.")
+    after: int | None = None
+    before: int | None = None
+    order_by: Order = "relevance"
+    limit: int = 20
+    offset: int = 0
