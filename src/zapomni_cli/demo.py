@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sysconfig
 import tempfile
 import time
 from importlib.resources import files
@@ -72,14 +74,14 @@ QUESTIONS = (
 CONNECT = """\
 Connect your agent:
 
-  Claude Code   claude mcp add --scope user zapomni -- zapomni serve
-  Codex         codex mcp add zapomni -- zapomni serve
-  Gemini CLI    gemini mcp add --scope user zapomni zapomni serve
+  Claude Code   claude mcp add --scope user zapomni -- COMMAND serve
+  Codex         codex mcp add zapomni -- COMMAND serve
+  Gemini CLI    gemini mcp add --scope user zapomni COMMAND serve
   Cursor        put this into ~/.cursor/mcp.json:
-                {"mcpServers": {"zapomni": {"command": "zapomni", "args": ["serve"]}}}
+                {"mcpServers": {"zapomni": {"command": "COMMAND", "args": ["serve"]}}}
 
 Then tell it: "Remember that we deploy on Tuesdays." In the next session ask it when you deploy.
-On the command line: `zapomni add`, `zapomni search`; `zapomni --help` shows the rest."""
+On the command line: `COMMAND add`, `COMMAND search`; `COMMAND --help` shows the rest."""
 
 
 @click.command(epilog=examples("zapomni demo"))
@@ -100,7 +102,14 @@ def demo() -> None:
                 await _recall(engine)
 
         asyncio.run(run())
-    click.echo(CONNECT)
+    click.echo(CONNECT.replace("COMMAND", _command()))
+
+
+def _command() -> str:
+    """Return how this very install is called: not everybody's is on the PATH."""
+    if shutil.which("zapomni"):
+        return "zapomni"
+    return str(Path(sysconfig.get_path("scripts")) / "zapomni")
 
 
 async def _remember(engine: ZapomniEngine) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "label_options",
     "page_options",
     "parse_when",
+    "when_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,8 +64,8 @@ def filter_options(command: F) -> F:
             click.option("--tag", "tags", multiple=True, help="Only with this tag; repeatable."),
             click.option("--source", help="Only from this source."),
             click.option("--kind", help="Only this kind, such as note or document."),
-            click.option("--since", callback=_when, help="Kept since: 2026-01-31, 24h, 7d, 2w."),
-            click.option("--until", callback=_when, help="Kept before: as --since."),
+            click.option("--since", callback=_when, help="Since: 2026-01-31, 24h, 7d, 2w."),
+            click.option("--until", callback=_when, help="Before: as --since."),
             click.option("--pinned", is_flag=True, help="Only pinned ones."),
             click.option(
                 "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."
@@ -125,3 +126,8 @@ def _json_object(
     if not isinstance(parsed, dict):
         raise click.BadParameter("""use a JSON object, such as '{"author": "Ada"}'""")
     return parsed
+
+
+when_option = click.option(
+    "--when", "occurred_at", callback=_when, help="When it happened, if not now: as --since."
+)

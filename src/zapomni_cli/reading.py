@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
@@ -108,14 +109,15 @@ def print_memory(record: MemoryRecord, *, as_json: bool) -> None:
         print_json(record.model_dump(mode="json"))
         return
     known = record.model_dump(exclude={"memory_id", "preview", "text"})
-    known |= {
-        "created_at": day(record.created_at),
-        "updated_at": day(record.updated_at),
-        "tags": ", ".join(record.tags),
-    }
-    print_pairs([("id", record.memory_id), *((name, v) for name, v in known.items() if v)])
+    print_pairs([("id", record.memory_id), *((name, _shown(v)) for name, v in known.items() if v)])
     click.echo()
     click.echo(clean(record.text))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, datetime):
+        return day(value)
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 @click.command(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from zapomni_cli.options import chosen, examples, json_option, label_options
+from zapomni_cli.options import chosen, examples, json_option, label_options, when_option
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
 from zapomni_cli.reading import print_memory
 from zapomni_cli.runtime import read_stdin, with_engine
@@ -43,6 +43,9 @@ __all__ = ["add", "forget", "pin", "update"]
 @click.option("--pin", "pinned", is_flag=True, help="Pin it: listed first.")
 @click.option("--key", "idempotency_key", help="The same key again keeps nothing twice.")
 @click.option("--supersedes", metavar="ID", help="The memory this one replaces.")
+@click.option("--parent", help="The conversation or document it is a part of.")
+@click.option("--position", type=int, help="Where in its parent it stands.")
+@when_option
 @json_option
 def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labels: Any) -> None:
     """Keep a text or files.
@@ -100,8 +103,8 @@ async def _fill(engine: ZapomniEngine) -> None:
 
 
 def _add_files(files: Sequence[Path], labels: dict[str, Any], *, as_json: bool) -> None:
-    if len(files) > 1 and labels.keys() & {"idempotency_key", "supersedes"}:
-        raise click.UsageError("--key and --supersedes go with one file only.")
+    if len(files) > 1 and labels.keys() & {"idempotency_key", "supersedes", "position"}:
+        raise click.UsageError("--key, --supersedes and --position go with one file only.")
 
     async def work(engine: ZapomniEngine) -> list[dict[str, Any]]:
         outcomes: list[dict[str, Any]] = []

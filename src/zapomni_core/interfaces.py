@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from zapomni_db.models import (
     Chunk,
+    Embedding,
     EmbeddingSpace,
     EntityData,
     MemoryPage,
@@ -29,6 +30,7 @@ __all__ = [
     "SearchResponse",
     "SearchResult",
     "TextChunker",
+    "TokenEmbedder",
     "UpdateMemoryRequest",
 ]
 
@@ -223,6 +225,19 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
+        ...
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also makes a compact vector of every token, for late interaction."""
+
+    async def embed_with_tokens(self, texts: Sequence[str]) -> list[Embedding]:
+        """Return vectors and token vectors of the same forward pass, in order."""
+        ...
+
+    async def embed_query_with_tokens(self, text: str) -> Embedding:
+        """Return a question's vector and token vectors."""
         ...
 
 

@@ -7,13 +7,14 @@ mistake in a setting must not silently mean "default".
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, field_validator
 from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import ConfigurationError
@@ -60,14 +61,33 @@ class Settings(BaseModel):
     chunk_overlap: int = Field(
         default=30, ge=0, description="Tokens neighbouring passages share; below chunk_size."
     )
+    observation_retention_days: dict[str, NonNegativeInt] = Field(
+        default={},
+        description="Days observations are kept, by type, as a JSON object; 0 means for ever.",
+    )
+    observations_max_mb: int = Field(
+        default=512, ge=1, description="Above this size the oldest unpinned observations go."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None = Field(
-        default=None, description="Log level on stderr; default INFO in serve, else WARNING."
+        default=None, description="Log level on stderr; default INFO in serve, else ERROR."
     )
 
     @field_validator("log_level", mode="before")
     @classmethod
     def _any_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("observation_retention_days", mode="before")
+    @classmethod
+    def _days_by_known_type(cls, value: Any) -> Any:
+        from zapomni_db.sqlite.purging import RETENTION_DAYS  # only when somebody sets it
+
+        # The environment has it as JSON, config.toml as a table.
+        days = json.loads(value) if isinstance(value, str) else value
+        if isinstance(days, dict) and (unknown := days.keys() - RETENTION_DAYS.keys()):
+            known = ", ".join(sorted(RETENTION_DAYS))
+            raise ValueError(f"no type is called {min(unknown)}; there are {known}")
+        return days
 
     @property
     def database_path(self) -> Path:

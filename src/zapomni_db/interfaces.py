@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from zapomni_db.models import (
     BM25SearchResult,
     ChunkVector,
+    Embedding,
     EmbeddingSpace,
     EntityData,
     MemoryData,
@@ -95,6 +96,10 @@ class SearchStore(Protocol):
         """Return the nearest chunks, exactly scored, best first."""
         ...
 
+    async def get_tokens(self, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        """Return the chunks' token vectors in the active space, where there are any."""
+        ...
+
     async def bm25_search(self, request: TextSearchRequest) -> list[BM25SearchResult]:
         """Return the chunks matching any term, best first. No term can be a syntax error."""
         ...
@@ -109,8 +114,8 @@ class EmbeddingStore(Protocol):
 
     async def get_embeddings(
         self, space: EmbeddingSpace, texts: Sequence[str]
-    ) -> dict[str, list[float]]:
-        """Return vectors already stored for exactly these texts: the persistent cache."""
+    ) -> dict[str, Embedding]:
+        """Return what is already stored for exactly these texts: the persistent cache."""
         ...
 
     async def get_pending(self, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:

@@ -15,6 +15,7 @@ __all__ = [
     "Chunk",
     "ChunkData",
     "ChunkVector",
+    "Embedding",
     "EmbeddingSpace",
     "EntityData",
     "HybridSearchResult",
@@ -56,6 +57,15 @@ class ChunkData(Chunk):
     """A passage as it is stored; without an embedding its vector is pending."""
 
     embedding: list[float] | None = None
+    tokens: bytes | None = None
+    """Compact vectors of its tokens, if the embedder makes them."""
+
+
+class Embedding(_Frozen):
+    """What a model makes of a text: one vector, and perhaps one for each token."""
+
+    vector: list[float]
+    tokens: bytes | None = None
 
 
 class EmbeddingSpace(_Frozen):
@@ -230,6 +240,7 @@ class ChunkVector(_Frozen):
 
     chunk_id: str
     embedding: list[float]
+    tokens: bytes | None = None
 
 
 # --- Knowledge graph --------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
 from zapomni_core.exceptions import ConfigurationError, EmbeddingError
 from zapomni_core.settings import load_settings
-from zapomni_db.models import EmbeddingSpace
+from zapomni_db.models import Embedding, EmbeddingSpace
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +53,10 @@ class Recorder:
         self.closed = True
 
 
+def vectors_of(made):
+    return [text.vector for text in made.texts]
+
+
 async def failure(chain: EmbeddingChain, active: EmbeddingSpace | None = None) -> EmbeddingError:
     with pytest.raises(EmbeddingError) as caught:
         await chain.embed(["text"], active)
@@ -65,7 +69,7 @@ async def failure(chain: EmbeddingChain, active: EmbeddingSpace | None = None) -
 async def test_the_configured_embedder_serves_while_it_works():
     big, small = Recorder(BIG), Recorder(SMALL)
     made = await EmbeddingChain([big, small]).embed(["a", "bb"])
-    assert (made.space, made.vectors) == (BIG, [[1.0] * 3, [2.0] * 3])
+    assert (made.space, vectors_of(made)) == (BIG, [[1.0] * 3, [2.0] * 3])
     assert small.asked == []
 
 
@@ -73,8 +77,8 @@ async def test_the_configured_embedder_serves_while_it_works():
 async def test_the_next_one_stands_in_and_a_warning_is_logged(capsys, how):
     chain = EmbeddingChain([Recorder(BIG, **{how: DOWN}), Recorder(SMALL)])
     made = await chain.embed(["a secret", "bb"])
-    assert (made.space, made.vectors) == (SMALL, [[8.0] * 2, [2.0] * 2])
-    assert await chain.embed_query("ccc") == [-3.0] * 2
+    assert (made.space, vectors_of(made)) == (SMALL, [[8.0] * 2, [2.0] * 2])
+    assert (await chain.embed_query("ccc")).vector == [-3.0] * 2
     lines = capsys.readouterr().err.splitlines()
     event = json.loads(lines[0])
     assert event["event"] == "embedding_fallback"
@@ -120,9 +124,9 @@ async def test_without_embedders_it_is_said_that_they_are_switched_off():
 
 
 async def test_only_what_nobody_knows_is_embedded():
-    async def stored(space: EmbeddingSpace, texts: Sequence[str]) -> dict[str, list[float]]:
+    async def stored(space: EmbeddingSpace, texts: Sequence[str]) -> dict[str, Embedding]:
         assert space == SMALL
-        return {text: [0.5, 0.5] for text in texts if text == "in the database"}
+        return {t: Embedding(vector=[0.5, 0.5]) for t in texts if t == "in the database"}
 
     small = Recorder(SMALL)
     chain = EmbeddingChain([small], stored)
@@ -130,20 +134,20 @@ async def test_only_what_nobody_knows_is_embedded():
     texts = ["new", "in the database", "new", "newer"]
     first = await chain.embed(texts)
     again = await chain.embed(texts)
-    assert first.vectors == again.vectors == [[3.0] * 2, [0.5] * 2, [3.0] * 2, [5.0] * 2]
+    assert vectors_of(first) == vectors_of(again) == [[3.0] * 2, [0.5] * 2, [3.0] * 2, [5.0] * 2]
     assert small.asked == [["new", "newer"]]
     assert chain.hit_rate == pytest.approx(4 / 6)
 
 
 async def test_a_question_is_not_answered_with_the_vector_of_the_same_text():
-    async def stored(space: EmbeddingSpace, texts: Sequence[str]) -> dict[str, list[float]]:
+    async def stored(space: EmbeddingSpace, texts: Sequence[str]) -> dict[str, Embedding]:
         return {}
 
     small = Recorder(SMALL)
     chain = EmbeddingChain([small], stored)
-    assert (await chain.embed(["a"])).vectors == [[1.0, 1.0]]
-    assert await chain.embed_query("a") == [-1.0, -1.0]
-    assert await chain.embed_query("a") == [-1.0, -1.0]
+    assert vectors_of(await chain.embed(["a"])) == [[1.0, 1.0]]
+    assert (await chain.embed_query("a")).vector == [-1.0, -1.0]
+    assert (await chain.embed_query("a")).vector == [-1.0, -1.0]
     assert small.asked == [["a"], ["a"]]
 
 
@@ -160,7 +164,7 @@ async def test_a_failed_attempt_is_not_cached():
     chain = EmbeddingChain([small])
     await failure(chain)
     small.fails = None
-    assert (await chain.embed(["text"])).vectors == [[4.0, 4.0]]
+    assert vectors_of(await chain.embed(["text"])) == [[4.0, 4.0]]
 
 
 async def test_closing_closes_every_embedder():

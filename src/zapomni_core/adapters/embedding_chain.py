@@ -10,25 +10,25 @@ from dataclasses import dataclass
 
 from zapomni_core.exceptions import ConfigurationError, EmbeddingError
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.interfaces import Embedder
+from zapomni_core.interfaces import Embedder, TokenEmbedder
 from zapomni_core.settings import Settings
-from zapomni_db.models import EmbeddingSpace
+from zapomni_db.models import Embedding, EmbeddingSpace
 
 __all__ = ["Embedded", "EmbeddingChain", "build_embedders"]
 
 log = get_logger(__name__)
 
-Stored = Callable[[EmbeddingSpace, Sequence[str]], Awaitable[dict[str, list[float]]]]
-"""Looks up vectors the database already has for exactly these texts."""
-_Make = Callable[[Embedder, Sequence[str]], Awaitable[list[list[float]]]]
+Stored = Callable[[EmbeddingSpace, Sequence[str]], Awaitable[dict[str, Embedding]]]
+"""Looks up what the database already has for exactly these texts."""
+_Make = Callable[[Embedder, Sequence[str]], Awaitable[list[Embedding]]]
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """Vectors, one per text, and the space they belong to."""
+    """What was made of each text, and the space its vectors belong to."""
 
     space: EmbeddingSpace
-    vectors: list[list[float]]
+    texts: list[Embedding]
 
 
 def build_embedders(settings: Settings) -> list[Embedder]:
@@ -72,7 +72,7 @@ class EmbeddingChain:
         self,
         embedders: Sequence[Embedder],
         stored: Stored | None = None,
-        cache_size: int = 4096,
+        cache_size: int = 1024,
     ) -> None:
         self.embedders = list(embedders)
         self._stored = stored
@@ -93,19 +93,23 @@ class EmbeddingChain:
                 first one tried failed with.
         """
 
-        async def make(embedder: Embedder, missing: Sequence[str]) -> list[list[float]]:
-            return await embedder.embed(missing)
+        async def make(embedder: Embedder, missing: Sequence[str]) -> list[Embedding]:
+            if isinstance(embedder, TokenEmbedder):
+                return await embedder.embed_with_tokens(missing)
+            return [_plain(vector) for vector in await embedder.embed(missing)]
 
         return await self._first_that_works(texts, active, "text", make)
 
-    async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> list[float]:
+    async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> Embedding:
         """Embed a question to be compared with the store's vectors."""
 
-        async def make(embedder: Embedder, missing: Sequence[str]) -> list[list[float]]:
-            return [await embedder.embed_query(query) for query in missing]
+        async def make(embedder: Embedder, missing: Sequence[str]) -> list[Embedding]:
+            if isinstance(embedder, TokenEmbedder):
+                return [await embedder.embed_query_with_tokens(query) for query in missing]
+            return [_plain(await embedder.embed_query(query)) for query in missing]
 
         embedded = await self._first_that_works([text], active, "query", make)
-        return embedded.vectors[0]
+        return embedded.texts[0]
 
     async def close(self) -> None:
         """Release every embedder's connections."""
@@ -123,7 +127,7 @@ class EmbeddingChain:
                 if active is not None and space != active:
                     others.append(space)
                     continue
-                vectors = await self._vectors(embedder, space, texts, role, make)
+                made = await self._embeddings(embedder, space, texts, role, make)
             except EmbeddingError as error:
                 failures.append((embedder, error))
                 continue
@@ -135,21 +139,21 @@ class EmbeddingChain:
                     used=embedder.name,
                     texts=len(texts),
                 )
-            return Embedded(space, vectors)
+            return Embedded(space, made)
         if failures:
             raise failures[0][1]
         raise _nobody(active, others)
 
-    async def _vectors(
+    async def _embeddings(
         self,
         embedder: Embedder,
         space: EmbeddingSpace,
         texts: Sequence[str],
         role: str,
         make: _Make,
-    ) -> list[list[float]]:
+    ) -> list[Embedding]:
         wanted = list(dict.fromkeys(texts))
-        known = {text: vector for text in wanted if (vector := self._cache.get(space, role, text))}
+        known = {text: found for text in wanted if (found := self._cache.get(space, role, text))}
         missing = [text for text in wanted if text not in known]
         if missing and self._stored is not None and role == "text":
             known |= await self._stored(space, missing)
@@ -176,25 +180,31 @@ def _nobody(active: EmbeddingSpace | None, others: Sequence[EmbeddingSpace]) -> 
     )
 
 
+def _plain(vector: list[float]) -> Embedding:
+    return Embedding.model_construct(vector=vector, tokens=None)
+
+
 class _VectorCache:
-    """The vectors last used; four bytes per number instead of a Python float's 24."""
+    """What was made last; four bytes per number instead of a Python float's 24."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._vectors: OrderedDict[tuple[EmbeddingSpace, str, bytes], array[float]] = OrderedDict()
+        self._kept: OrderedDict[
+            tuple[EmbeddingSpace, str, bytes], tuple[array[float], bytes | None]
+        ] = OrderedDict()
 
-    def get(self, space: EmbeddingSpace, role: str, text: str) -> list[float] | None:
+    def get(self, space: EmbeddingSpace, role: str, text: str) -> Embedding | None:
         key = (space, role, _digest(text))
-        vector = self._vectors.get(key)
-        if vector is None:
+        kept = self._kept.get(key)
+        if kept is None:
             return None
-        self._vectors.move_to_end(key)
-        return vector.tolist()
+        self._kept.move_to_end(key)
+        return Embedding.model_construct(vector=kept[0].tolist(), tokens=kept[1])
 
-    def put(self, space: EmbeddingSpace, role: str, text: str, vector: Sequence[float]) -> None:
-        self._vectors[space, role, _digest(text)] = array("f", vector)
-        if len(self._vectors) > self._size:
-            self._vectors.popitem(last=False)
+    def put(self, space: EmbeddingSpace, role: str, text: str, made: Embedding) -> None:
+        self._kept[space, role, _digest(text)] = (array("f", made.vector), made.tokens)
+        if len(self._kept) > self._size:
+            self._kept.popitem(last=False)
 
 
 def _digest(text: str) -> bytes:

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,14 +22,20 @@ from zapomni_core.adapters.model_files import (
 )
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.exceptions import EmbeddingError
-from zapomni_db.models import EmbeddingSpace
+from zapomni_core.shared.late_interaction import pack, project
+from zapomni_db.models import Embedding, EmbeddingSpace
 
 if TYPE_CHECKING:
+    import numpy as np
     import tokenizers
+    from numpy.typing import NDArray
 
 __all__ = ["LocalEmbedder"]
 
 T = TypeVar("T")
+
+PROJECTION = "minilm_projection.bin"
+_NOTHING = Embedding.model_construct(vector=[], tokens=None)
 
 WINDOW = 256
 # Tokenizing reads the whole text, the model only its first 256 tokens.
@@ -59,8 +66,12 @@ class LocalEmbedder:
         return EmbeddingSpace(model=MODEL, dimension=DIMENSION, sha256=WEIGHTS.sha256[0])
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one unit-length vector per text; the event loop stays free."""
-        vectors: list[list[float]] = [[]] * len(texts)
+        """Return one unit-length vector per text."""
+        return [made.vector for made in await self.embed_with_tokens(texts)]
+
+    async def embed_with_tokens(self, texts: Sequence[str]) -> list[Embedding]:
+        """Return vectors and packed token vectors of one pass; the event loop stays free."""
+        result: list[Embedding] = [_NOTHING] * len(texts)
         # Texts of like length side by side: every worker gets the same share of the work.
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         window = SHARE * self._threads
@@ -75,13 +86,25 @@ class LocalEmbedder:
                 )
             )
             for share, made in zip(shares, done, strict=False):
-                for index, vector in zip(share, made, strict=True):
-                    vectors[index] = vector
-        return vectors
+                for index, embedding in zip(share, made, strict=True):
+                    result[index] = embedding
+        return result
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a question; this model does not mark questions."""
         return (await self.embed([text]))[0]
+
+    async def embed_query_with_tokens(self, text: str) -> Embedding:
+        """Return a question's vector and packed token vectors."""
+        return (await self.embed_with_tokens([text]))[0]
+
+    def raw_tokens(self, text: str) -> NDArray[np.float32]:
+        """Return the model's own token vectors, scaled to length 1; blocks until done."""
+        import numpy as np
+
+        tokens = self._loaded().run(text)[1:-1]
+        unit: NDArray[np.float32] = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+        return unit
 
     async def close(self) -> None:
         """Let the workers go."""
@@ -92,25 +115,44 @@ class LocalEmbedder:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, context.run, function, *args)
 
-    def _embed_share(self, texts: Sequence[str]) -> list[list[float]]:
+    def _embed_share(self, texts: Sequence[str]) -> list[Embedding]:
+        model = self._loaded()
+        return [model.embed(text) for text in texts]
+
+    def _loaded(self) -> _Model:
         with self._loading:
             if self._model is None:
                 self._model = _Model(self._models_path)
-        return [self._model.vector(text) for text in texts]
+            return self._model
 
 
 class _Model:
     def __init__(self, models_path: Path) -> None:
+        import numpy as np  # costs 0.2 s at import
+
         paths = find_model(models_path)
         check_file(paths.weights, WEIGHTS)
         check_file(paths.tokenizer, TOKENIZER)
         self._tokenizer: tokenizers.Tokenizer = read_tokenizer(paths.tokenizer)
         self._tokenizer.enable_truncation(WINDOW)
         self._session = _session(paths.weights)
+        stored = resources.files(__package__).joinpath(PROJECTION).read_bytes()
+        self._projection = np.frombuffer(stored, dtype=np.float32).reshape(-1, DIMENSION)
 
-    def vector(self, text: str) -> list[float]:
-        """Mean of the token vectors, scaled to length 1."""
-        import numpy as np  # costs 0.2 s at import
+    def embed(self, text: str) -> Embedding:
+        """The mean of the token vectors, scaled to length 1, and the tokens themselves."""
+        import numpy as np
+
+        hidden = self.run(text)
+        mean = hidden.mean(axis=0)
+        # The first and the last one only mark the ends.
+        tokens = pack(project(hidden[1:-1], self._projection))
+        vector: list[float] = (mean / np.linalg.norm(mean)).tolist()
+        return Embedding.model_construct(vector=vector, tokens=tokens)
+
+    def run(self, text: str) -> NDArray[np.float32]:
+        """Return one vector per token."""
+        import numpy as np
 
         tokens = self._tokenizer.encode(text[:LONGEST_TEXT]).ids
         ids = np.array([tokens], dtype=np.int64)
@@ -119,9 +161,8 @@ class _Model:
             "attention_mask": np.ones_like(ids),
             "token_type_ids": np.zeros_like(ids),
         }
-        mean = self._session.run(None, inputs)[0][0].mean(axis=0)
-        vector: list[float] = (mean / np.linalg.norm(mean)).tolist()
-        return vector
+        hidden: NDArray[np.float32] = self._session.run(None, inputs)[0][0]
+        return hidden
 
 
 def _session(weights: Path) -> Any:

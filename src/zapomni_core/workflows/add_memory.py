@@ -26,6 +26,7 @@ from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     Chunk,
     ChunkData,
+    Embedding,
     EmbeddingSpace,
     MemoryData,
     MemoryPatch,
@@ -123,9 +124,9 @@ class Writer:
 
     async def _embed(
         self, chunks: Sequence[Chunk]
-    ) -> tuple[Sequence[list[float] | None], EmbeddingSpace | None, str | None]:
-        """Return vectors, or Nones and why the chunks go without."""
-        nothing: list[list[float] | None] = [None] * len(chunks)
+    ) -> tuple[Sequence[Embedding | None], EmbeddingSpace | None, str | None]:
+        """Return embeddings, or Nones and why the chunks go without."""
+        nothing: list[Embedding | None] = [None] * len(chunks)
         if not chunks or not self.embeddings.embedders:
             return nothing, None, None
         if len(chunks) > EMBED_AT_ONCE:
@@ -137,7 +138,7 @@ class Writer:
         except EmbeddingError as error:
             logger.warning("stored_without_vectors", error_code=error.error_code)
             return nothing, None, f"Kept, but found by its words only for now: {error.message}"
-        return made.vectors, made.space, None
+        return made.texts, made.space, None
 
 
 def _batches(
@@ -160,13 +161,13 @@ def _batches(
 
 
 def _memory(
-    draft: _Draft, vectors: Sequence[list[float] | None], space: EmbeddingSpace | None
+    draft: _Draft, made: Sequence[Embedding | None], space: EmbeddingSpace | None
 ) -> MemoryData:
     request = draft.request
     return MemoryData(
         memory_id=str(uuid.uuid4()),
         text=request.text,
-        chunks=[_chunk_data(c, v) for c, v in zip(draft.chunks, vectors, strict=True)],
+        chunks=[_chunk_data(c, e) for c, e in zip(draft.chunks, made, strict=True)],
         metadata=request.metadata,
         timestamp=datetime.now(UTC),
         project=request.project,
@@ -183,9 +184,13 @@ def _memory(
     )
 
 
-def _chunk_data(chunk: Chunk, vector: list[float] | None) -> ChunkData:
+def _chunk_data(chunk: Chunk, made: Embedding | None) -> ChunkData:
     # Both parts were validated already: validating 384 numbers again costs more than storing.
-    return ChunkData.model_construct(**dict(chunk), embedding=vector)
+    return ChunkData.model_construct(
+        **dict(chunk),
+        embedding=made.vector if made else None,
+        tokens=made.tokens if made else None,
+    )
 
 
 def _answer(

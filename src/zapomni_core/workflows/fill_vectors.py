@@ -67,7 +67,9 @@ async def _embed_batch(
 ) -> None:
     made = await embeddings.embed([chunk.text for chunk in batch], space)
     vectors = [
-        ChunkVector.model_construct(chunk_id=chunk.chunk_id, embedding=vector)
-        for chunk, vector in zip(batch, made.vectors, strict=True)
+        ChunkVector.model_construct(
+            chunk_id=chunk.chunk_id, embedding=text.vector, tokens=text.tokens
+        )
+        for chunk, text in zip(batch, made.texts, strict=True)
     ]
     await storage.store_vectors(made.space, vectors)

@@ -64,7 +64,7 @@ class Searcher:
         # A lone surrogate cannot be encoded; the words' arm does not mind it either.
         text = query[:EMBEDDED_QUERY_CHARS].encode("utf-8", "replace").decode()
         try:
-            return await self.embeddings.embed_query(text, space), None
+            return (await self.embeddings.embed_query(text, space)).vector, None
         except EmbeddingError as error:
             logger.warning("searched_by_words_only", error_code=error.error_code)
             return None, f"Searched by words only: {error.message}"

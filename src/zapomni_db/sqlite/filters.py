@@ -10,31 +10,35 @@ from zapomni_db.sqlite.rows import to_time
 __all__ = ["where"]
 
 
+_EQUAL: dict[str, LiteralString] = {
+    "project": "m.project = ?",
+    "source": "m.source = ?",
+    "kind": "m.kind = ?",
+    "parent": "m.parent = ?",
+    "pinned": "m.pinned = ?",
+}
+_TAGGED: LiteralString = (
+    "EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = ? AND t.memory_key = m.key)"
+)
+
+
 def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
     """Return an SQL condition on the table `m` and its parameters."""
     clauses: list[LiteralString] = []
     values: list[object] = []
-
-    def add(clause: LiteralString, *bound: object) -> None:
-        clauses.append(clause)
-        values.extend(bound)
-
     if not filters.include_superseded:
-        add("m.superseded_by IS NULL")
-    if filters.project is not None:
-        add("m.project = ?", filters.project)
-    if filters.source is not None:
-        add("m.source = ?", filters.source)
-    if filters.kind is not None:
-        add("m.kind = ?", filters.kind)
-    if filters.parent is not None:
-        add("m.parent = ?", filters.parent)
-    if filters.pinned is not None:
-        add("m.pinned = ?", int(filters.pinned))
+        clauses.append("m.superseded_by IS NULL")
+    for field, clause in _EQUAL.items():
+        if (wanted := getattr(filters, field)) is not None:
+            clauses.append(clause)
+            values.append(wanted)
     if filters.since is not None:
-        add("m.occurred_at >= ?", to_time(filters.since))
+        clauses.append("m.occurred_at >= ?")
+        values.append(to_time(filters.since))
     if filters.until is not None:
-        add("m.occurred_at < ?", to_time(filters.until))
+        clauses.append("m.occurred_at < ?")
+        values.append(to_time(filters.until))
     for tag in filters.tags:
-        add("EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = ? AND t.memory_key = m.key)", tag)
+        clauses.append(_TAGGED)
+        values.append(tag)
     return " AND ".join(clauses) or "TRUE", values

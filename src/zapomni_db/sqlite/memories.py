@@ -159,6 +159,11 @@ def _insert_chunks(
                 "INSERT INTO chunk_vectors (chunk_id, space_key, vector) VALUES (?, ?, ?)",
                 (chunk_id, space_key, to_blob(chunk.embedding, dimension, chunk.index)),
             )
+        if chunk.embedding is not None and chunk.tokens:
+            connection.execute(
+                "INSERT INTO chunk_tokens (chunk_id, space_key, tokens) VALUES (?, ?, ?)",
+                (chunk_id, space_key, chunk.tokens),
+            )
 
 
 def _supersede(connection: sqlite3.Connection, older_id: str, newer_key: int) -> None:

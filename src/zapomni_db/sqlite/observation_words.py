@@ -20,7 +20,7 @@ SHORTEST_PREFIX = 2
 
 _OPERATORS = ("AND", "OR", "NOT")
 # A parenthesis inside a word, as in main(), belongs to the word.
-_TOKEN = re.compile(r'"(?P<phrase>[^"]*)"|(?P<open>\()(?=[^)\s])|(?P<word>[^\s"]+)')
+_TOKEN = re.compile(r'"(?P<phrase>[^"]*)"|(?P<open>\()(?!\s*\))|(?P<word>[^\s"]+)')
 
 # Words that say nothing about what is asked.
 _STOP_WORDS = frozenset(
@@ -43,12 +43,8 @@ def match_expression(query: str) -> str:
         raise ValidationError("query must not be empty", "VAL_001")
     if len(query) > MAX_QUERY:
         raise ValidationError(f"query must not be longer than {MAX_QUERY} characters", "VAL_003")
-    tokens = _tokens(query)
-    parser = _Parser(tokens)
-    expression = parser.either(0)
-    if parser.next is not None:
-        raise _wrong("a closing parenthesis has no opening one")
-    return expression
+    tokens = _tokens(query.replace("\0", " "))
+    return _Parser(tokens).either(0) if tokens else ""
 
 
 def any_word(query: str) -> str:
@@ -70,27 +66,30 @@ def _tokens(query: str) -> list[str]:
     """Cut a query into operators, parentheses and quoted terms."""
     if query.count('"') % 2:
         raise _wrong('unbalanced quotes, a phrase is opened with " and never closed')
+    # Without operators there is nothing to group: (int)x is three plain words.
+    grouping = any(word.strip("()") in _OPERATORS for word in query.split())
     tokens: list[str] = []
-    terms, depth, position = 0, 0, 0
-    query = query.replace("\0", " ")
+    terms = depth = position = 0
     while found := _TOKEN.search(query, position):
         position = found.end()
         if found["open"]:
-            tokens.append("(")
-            depth += 1
+            tokens.extend("(" * grouping)
+            depth += grouping
             continue
         word = found["word"] or ""
-        closing = 0
-        while depth > closing and word.endswith(")") and word.count("(") < word.count(")"):
-            word, closing = word[:-1], closing + 1
+        closing = max(word.count(")") - word.count("("), 0) if grouping else 0
+        # What stands behind a closing parenthesis without a space is part of the word.
+        closing = min(closing, len(word) - len(word.rstrip(")")))
+        word = word[: len(word) - closing]
+        depth -= closing
+        if depth < 0:
+            raise _wrong("a closing parenthesis has no opening one")
         if word in _OPERATORS:
             tokens.append(word)
         elif term := _term(found["phrase"], word):
             terms += 1
-            if terms <= MAX_TERMS:
-                tokens.append(term)
+            tokens.extend([term] * (terms <= MAX_TERMS))
         tokens.extend(")" * closing)
-        depth -= closing
     if depth:
         raise _wrong("an opening parenthesis is never closed")
     return tokens
@@ -107,6 +106,10 @@ def _term(phrase: str | None, word: str) -> str:
     return f'"{text.rstrip("*")}" *' if prefix else f'"{text}"'
 
 
+def _joined(parts: Sequence[str], operator: str) -> str:
+    return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
+
+
 class _Parser:
     """NOT binds tighter than AND, AND tighter than OR; words side by side mean AND."""
 
@@ -115,20 +118,46 @@ class _Parser:
         self._at = 0
 
     @property
-    def next(self) -> str | None:
+    def _next(self) -> str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def either(self, depth: int) -> str:
+        """Read alternatives, up to the end or to a closing parenthesis."""
         parts = [self._both(depth)]
-        while self.next == "OR":
+        while self._next == "OR":
             self._at += 1
             parts.append(self._both(depth))
         return _joined(parts, " OR ")
 
     def _both(self, depth: int) -> str:
-        parts = [self._without(depth)]
-        while self.next not in (None, "OR", ")"):
-            if self.next == "AND":
-                self._at += 1
-            parts.append(self._without(depth))
-        return _joined(parts, " AND ")
+        wanted, unwanted = [self._one(depth)], []
+        while self._next not in (None, "OR", ")"):
+            said = self._next
+            self._at += said in _OPERATORS
+            # `a AND NOT b` is no FTS5, but everybody writes it.
+            if said == "NOT" or (said == "AND" and self._next == "NOT"):
+                self._at += said == "AND"
+                unwanted.append(self._one(depth))
+            else:
+                wanted.append(self._one(depth))
+        both = _joined(wanted, " AND ")
+        return f"({both} NOT {_joined(unwanted, ' OR ')})" if unwanted else both
+
+    def _one(self, depth: int) -> str:
+        token = self._next
+        if token is None or token == ")" or token in _OPERATORS:
+            before = self._tokens[self._at - 1] if self._at else ""
+            name = token if token in _OPERATORS else before
+            raise _wrong(
+                f"{name} needs a term on both sides; put quotes around a word that is meant"
+                if name in _OPERATORS
+                else "there is nothing between two parentheses"
+            )
+        self._at += 1
+        if token != "(":
+            return token
+        if depth == MAX_DEPTH:
+            raise _wrong(f"parentheses are nested deeper than {MAX_DEPTH}")
+        inner = self.either(depth + 1)
+        self._at += 1  # The closing one: _tokens has counted them.
+        return inner

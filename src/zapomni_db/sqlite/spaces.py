@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from zapomni_db.exceptions import ValidationError
-from zapomni_db.models import ChunkVector, EmbeddingSpace, PendingChunk
-from zapomni_db.sqlite.rows import from_blob, text_hash, to_blob
+from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk
+from zapomni_db.sqlite.rows import from_blob, text_hash, to_blob, to_json
 
 __all__ = [
     "activate",
@@ -19,6 +19,7 @@ __all__ = [
     "pending",
     "prune_log",
     "stored_embeddings",
+    "tokens_of",
 ]
 
 LOG_ENTRIES_KEPT = 20_000
@@ -69,18 +70,30 @@ def _space_key(connection: sqlite3.Connection, space: EmbeddingSpace, *, create:
 
 def stored_embeddings(
     connection: sqlite3.Connection, space: EmbeddingSpace, texts: Sequence[str]
-) -> dict[str, list[float]]:
+) -> dict[str, Embedding]:
     key = _space_key(connection, space, create=False)
     found = {}
     for text in texts:
         row = connection.execute(
-            "SELECT v.vector FROM chunks c CROSS JOIN chunk_vectors v ON v.chunk_id = c.id"
+            "SELECT v.vector, t.tokens FROM chunks c"
+            " CROSS JOIN chunk_vectors v ON v.chunk_id = c.id"
+            " LEFT JOIN chunk_tokens t ON t.chunk_id = c.id AND t.space_key = v.space_key"
             " WHERE c.text_hash = ? AND v.space_key = ? LIMIT 1",
             (text_hash(text), key),
         ).fetchone()
         if row is not None:
-            found[text] = from_blob(row[0])
+            found[text] = Embedding.model_construct(vector=from_blob(row[0]), tokens=row[1])
     return found
+
+
+def tokens_of(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+    rows = connection.execute(
+        "SELECT t.chunk_id, t.tokens FROM embedding_spaces s JOIN chunk_tokens t"
+        " ON t.space_key = s.key WHERE s.active = 1"
+        " AND t.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
+        (to_json(list(chunk_ids)),),
+    )
+    return {str(chunk_id): tokens for chunk_id, tokens in rows}
 
 
 def pending(
@@ -129,6 +142,12 @@ def add_vectors(
             " SELECT id, ?, ? FROM chunks WHERE id = ?",
             (key, blob, int(vector.chunk_id)),
         )
+        if vector.tokens:
+            connection.execute(
+                "INSERT OR REPLACE INTO chunk_tokens (chunk_id, space_key, tokens)"
+                " SELECT id, ?, ? FROM chunks WHERE id = ?",
+                (key, vector.tokens, int(vector.chunk_id)),
+            )
         if is_active:
             connection.execute(
                 "UPDATE chunks SET vector_pending = 0 WHERE id = ?", (int(vector.chunk_id),)
@@ -149,6 +168,11 @@ def activate(connection: sqlite3.Connection, space: EmbeddingSpace) -> int:
 
 def drop_inactive(connection: sqlite3.Connection, limit: int) -> bool:
     """Delete some vectors no search uses any more; True while there are more."""
+    connection.execute(
+        "DELETE FROM chunk_tokens WHERE rowid IN (SELECT t.rowid FROM embedding_spaces s"
+        " JOIN chunk_tokens t ON t.space_key = s.key WHERE s.active = 0 LIMIT ?)",
+        (limit,),
+    )
     dropped = connection.execute(
         "DELETE FROM chunk_vectors WHERE rowid IN (SELECT v.rowid FROM embedding_spaces s"
         " JOIN chunk_vectors v ON v.space_key = s.key WHERE s.active = 0 LIMIT ?)",

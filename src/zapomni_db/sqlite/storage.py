@@ -15,6 +15,7 @@ from zapomni_db.exceptions import DatabaseError
 from zapomni_db.models import (
     BM25SearchResult,
     ChunkVector,
+    Embedding,
     EmbeddingSpace,
     EntityData,
     MemoryData,
@@ -143,6 +144,10 @@ class SqliteStorage:
         """Return the nearest chunks, exactly scored."""
         return await self._read("searching", search.by_vector, self._cache, request)
 
+    async def get_tokens(self, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        """Return the chunks' token vectors in the active space."""
+        return await self._read("searching", spaces.tokens_of, chunk_ids)
+
     async def bm25_search(self, request: TextSearchRequest) -> list[BM25SearchResult]:
         """Return the chunks matching any term."""
         return await self._read("searching", search.by_words, request)
@@ -156,8 +161,8 @@ class SqliteStorage:
 
     async def get_embeddings(
         self, space: EmbeddingSpace, texts: Sequence[str]
-    ) -> dict[str, list[float]]:
-        """Return vectors already stored for exactly these texts."""
+    ) -> dict[str, Embedding]:
+        """Return what is already stored for exactly these texts."""
         return await self._read("reading", spaces.stored_embeddings, space, texts)
 
     async def get_pending(self, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:

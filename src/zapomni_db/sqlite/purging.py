@@ -1,0 +1,345 @@
+"""How observations and memories end: retention, a ceiling, and deletion that leaves no trace.
+
+Standard library only: hooks import this.
+
+Deleting a row is not enough to be rid of its text. Its words stay in older segments of the word
+index until those are merged, copies made when pages were split stay in the pages' slack, and
+the log still holds every version. `scrub` removes all three.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final, LiteralString
+
+from zapomni_db.sqlite.connection import write_transaction
+from zapomni_db.sqlite.usage import OBSERVATION_BYTES
+
+__all__ = [
+    "RETENTION_DAYS",
+    "Selection",
+    "delete_memories",
+    "delete_observations",
+    "find_memories",
+    "find_observations",
+    "is_sweep_due",
+    "pin_observation",
+    "sample",
+    "scrub",
+    "sweep",
+]
+
+# Days an observation is kept, by type. What explains later work is kept longest.
+RETENTION_DAYS: Final[Mapping[str, int]] = {
+    "git_commit": 730,
+    "git_push": 730,
+    "file_write": 365,
+    "file_edit": 365,
+    "session_start": 365,
+    "session_end": 365,
+    "session_compact": 365,
+    "session_resume": 365,
+    "session_clear": 365,
+    "user_prompt": 365,
+    "command": 180,
+    "command_error": 180,
+    "github": 180,
+    "file_read": 90,
+    "search": 90,
+    "mcp_call": 90,
+    "web_fetch": 90,
+    "web_search": 90,
+    "task_spawn": 90,
+    "tool_other": 90,
+    "other": 90,
+}
+DEFAULT_MAX_BYTES: Final = 512_000_000
+DAY: Final = 86_400
+# A write lock is held for one batch at a time: hooks may be waiting.
+BATCH: Final = 500
+SAMPLE_CHARS: Final = 100
+# Under this key `capture_counters` remembers the last sweep: no host has an empty name.
+SWEEP_KEY: Final = ("", "swept")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to purge; every part given must match. Nothing given selects nothing."""
+
+    ids: tuple[str, ...] = ()
+    session: str | None = None
+    project: str | None = None
+    obs_type: str | None = None
+    before: int | None = None
+    """Seconds since 1970: only what is older."""
+    search: str | None = None
+    """Text that must occur, also inside a word; ASCII letters in any case."""
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+
+def find_observations(connection: sqlite3.Connection, selection: Selection) -> dict[int, bool]:
+    """Return the ids selected, and of each whether it is pinned."""
+    clauses: list[LiteralString] = []
+    values: list[object] = []
+
+    def add(clause: LiteralString, *bound: object) -> None:
+        clauses.append(clause)
+        values.extend(bound)
+
+    if selection.ids:
+        add("id IN (SELECT value FROM json_each(?))", _numbers(selection.ids))
+    if selection.session is not None:
+        add("session_id = ?", selection.session)
+    if selection.project is not None:
+        add(
+            "(project = ? OR project IN (SELECT key FROM projects WHERE name = ?)"
+            " OR project IN (SELECT project_key FROM project_aliases WHERE alias = ?))",
+            *[selection.project] * 3,
+        )
+    if selection.obs_type is not None:
+        add("obs_type = ?", selection.obs_type)
+    if selection.before is not None:
+        add("timestamp < ?", selection.before)
+    if selection.search:
+        add(
+            "instr(lower(content || ' ' || coalesce(file_path, '') || ' '"
+            " || coalesce(metadata, '') || ' ' || coalesce(signature, '')), lower(?)) > 0",
+            selection.search,
+        )
+    if not clauses:
+        return {}
+    rows = connection.execute(
+        "SELECT id, pinned FROM observations WHERE " + " AND ".join(clauses) + " ORDER BY id",
+        values,
+    )
+    return {key: bool(pinned) for key, pinned in rows}
+
+
+def find_memories(connection: sqlite3.Connection, selection: Selection) -> dict[int, bool]:
+    """Return the keys of the memories selected, and of each whether it is pinned."""
+    clauses: list[LiteralString] = []
+    values: list[object] = []
+    if selection.ids:
+        clauses.append("m.id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(selection.ids))
+    if selection.project is not None:
+        clauses.append("m.project = ?")
+        values.append(selection.project)
+    if selection.before is not None:
+        clauses.append("m.created_at < ?")
+        values.append(selection.before * 1_000_000)
+    if selection.search:
+        clauses.append("instr(lower(t.text || ' ' || m.metadata || ' ' || m.source), lower(?)) > 0")
+        values.append(selection.search)
+    if not clauses:
+        return {}
+    rows = connection.execute(
+        "SELECT m.key, m.pinned FROM memories m JOIN memory_texts t ON t.memory_key = m.key"
+        " WHERE " + " AND ".join(clauses) + " ORDER BY m.key",
+        values,
+    )
+    return {key: bool(pinned) for key, pinned in rows}
+
+
+def sample(
+    connection: sqlite3.Connection, keys: Sequence[int], *, memories: bool
+) -> list[tuple[str, str, str]]:
+    """Return the id, the kind and the beginning of what these keys name."""
+    sql = (
+        "SELECT id, kind, substr(preview, 1, ?) FROM memories"
+        " WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"
+        if memories
+        else "SELECT CAST(id AS TEXT), obs_type, substr(content, 1, ?) FROM observations"
+        " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    )
+    return connection.execute(sql, (SAMPLE_CHARS, json.dumps(list(keys)))).fetchall()
+
+
+def delete_observations(connection: sqlite3.Connection, ids: Sequence[int]) -> int:
+    """Delete observations in small transactions, and sessions left with none of theirs."""
+    connection.execute("PRAGMA secure_delete = ON")
+    deleted = 0
+    for start in range(0, len(ids), BATCH):
+        chosen = json.dumps(list(ids[start : start + BATCH]))
+        with write_transaction(connection):
+            deleted += _delete_batch(connection, chosen)
+    return deleted
+
+
+def _delete_batch(connection: sqlite3.Connection, chosen: str) -> int:
+    sessions = connection.execute(
+        "SELECT json_group_array(DISTINCT session_id) FROM observations"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (chosen,),
+    ).fetchone()[0]
+    connection.execute(
+        "UPDATE observations SET prompt_id = NULL"
+        " WHERE prompt_id IN (SELECT value FROM json_each(?))",
+        (chosen,),
+    )
+    deleted = connection.execute(
+        "DELETE FROM observations WHERE id IN (SELECT value FROM json_each(?))", (chosen,)
+    ).rowcount
+    connection.execute(
+        "DELETE FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.session_id = sessions.id)",
+        (sessions,),
+    )
+    # A project that only a name is left of; one with a setting of its own stays.
+    connection.execute(
+        "DELETE FROM projects WHERE injection = 1"
+        " AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.project = projects.key)"
+        " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project = projects.key)"
+        " AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.project_key = projects.key)"
+    )
+    return deleted
+
+
+def delete_memories(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
+    """Delete memories with their passages, words and vectors, in small transactions."""
+    connection.execute("PRAGMA secure_delete = ON")
+    deleted = 0
+    for start in range(0, len(keys), BATCH):
+        chosen = json.dumps(list(keys[start : start + BATCH]))
+        with write_transaction(connection):
+            # Chunks go first by name, so that their word index and vectors go by their triggers.
+            connection.execute(
+                "DELETE FROM chunks WHERE memory_key IN (SELECT value FROM json_each(?))",
+                (chosen,),
+            )
+            deleted += connection.execute(
+                "DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))", (chosen,)
+            ).rowcount
+    return deleted
+
+
+def scrub(connection: sqlite3.Connection) -> bool:
+    """Remove every trace of deleted text from the file and its log.
+
+    Returns False if a reader kept the log from being emptied: the database itself is clean,
+    the log will be once that reader is done and somebody scrubs again.
+    """
+    connection.execute("PRAGMA secure_delete = ON")
+    for statement in (
+        "INSERT INTO observations_fts (observations_fts) VALUES ('optimize')",
+        "INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')",
+    ):
+        with write_transaction(connection):
+            connection.execute(statement)
+    # Slack inside pages is not reached by secure_delete; only a rewrite of the file is.
+    connection.execute("PRAGMA temp_store = FILE")
+    connection.execute("VACUUM")
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    return not busy
+
+
+def is_sweep_due(connection: sqlite3.Connection, now: int) -> bool:
+    """Say whether the last complete sweep was a day ago or more."""
+    row = connection.execute(
+        "SELECT last_at FROM capture_counters WHERE host = ? AND name = ?", SWEEP_KEY
+    ).fetchone()
+    return row is None or row[0] is None or now - row[0] >= DAY
+
+
+def sweep(
+    connection: sqlite3.Connection,
+    now: int,
+    *,
+    retention_days: Mapping[str, int] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_rows: int = 5000,
+) -> int:
+    """Delete what has outlived its type's days, then the oldest above the ceiling.
+
+    Pinned ones stay. A type without days of its own is kept as long as `other`; 0 days means
+    for ever. At most `max_rows` go in one call; if more are left, the next call goes on.
+
+    Returns:
+        How many were deleted.
+    """
+    days = {**RETENTION_DAYS, **(retention_days or {})}
+    expired = _expired(connection, now, days, max_rows)
+    deleted = delete_observations(connection, expired)
+    excess: list[int] = []
+    if deleted < max_rows:
+        excess = _above_ceiling(connection, max_bytes, max_rows - deleted)
+        deleted += delete_observations(connection, excess)
+    if deleted < max_rows:
+        _mark_swept(connection, now, deleted)
+    if deleted:
+        with write_transaction(connection):
+            connection.execute(
+                "INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', 200)"
+            )
+        # `execute` would stop after the first page: the statement yields rows without columns.
+        connection.executescript("PRAGMA incremental_vacuum(2000)")
+    return deleted
+
+
+def _expired(
+    connection: sqlite3.Connection, now: int, days: Mapping[str, int], limit: int
+) -> list[int]:
+    types = [row[0] for row in connection.execute("SELECT DISTINCT obs_type FROM observations")]
+    found: list[int] = []
+    for obs_type in types:
+        kept = days.get(obs_type, days["other"])
+        if not kept:
+            continue
+        rows = connection.execute(
+            "SELECT id FROM observations WHERE obs_type = ? AND timestamp < ? AND pinned = 0"
+            " ORDER BY timestamp LIMIT ?",
+            (obs_type, now - kept * DAY, limit - len(found)),
+        )
+        found.extend(row[0] for row in rows)
+    return found
+
+
+def _above_ceiling(connection: sqlite3.Connection, max_bytes: int, limit: int) -> list[int]:
+    total: float = connection.execute(
+        "SELECT total(" + OBSERVATION_BYTES + ") FROM observations"
+    ).fetchone()[0]
+    excess = total - max_bytes
+    if excess <= 0:
+        return []
+    found: list[int] = []
+    rows = connection.execute(
+        "SELECT id, "
+        + OBSERVATION_BYTES
+        + " FROM observations WHERE pinned = 0 ORDER BY timestamp, id LIMIT ?",
+        (limit,),
+    )
+    for key, size in rows:
+        if excess <= 0:
+            break
+        found.append(key)
+        excess -= size
+    return found
+
+
+def _mark_swept(connection: sqlite3.Connection, now: int, deleted: int) -> None:
+    with write_transaction(connection):
+        connection.execute(
+            "INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (host, name)"
+            " DO UPDATE SET value = value + excluded.value, last_at = excluded.last_at",
+            (*SWEEP_KEY, deleted, now),
+        )
+
+
+def pin_observation(connection: sqlite3.Connection, key: int, *, pinned: bool) -> bool:
+    """Pin or unpin an observation; False if there is none with this id."""
+    with write_transaction(connection):
+        changed = connection.execute(
+            "UPDATE observations SET pinned = ? WHERE id = ?", (int(pinned), key)
+        ).rowcount
+    return changed == 1
+
+
+def _numbers(ids: Sequence[str]) -> str:
+    # What is no number is no observation's id, and matches nothing.
+    return json.dumps([int(one) for one in ids if one.isascii() and one.isdigit()])
