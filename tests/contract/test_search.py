@@ -144,8 +144,33 @@ async def test_vectors_already_stored_serve_as_the_cache_for_their_space(storage
     found = await storage.get_embeddings(SPACE, ["known", "unknown"])
     elsewhere = await storage.get_embeddings(EmbeddingSpace(model="x", dimension=4), ["known"])
 
-    assert found == {"known": pytest.approx(vector(0, 1))}
+    assert list(found) == ["known"]
+    assert found["known"].vector == pytest.approx(vector(0, 1))
     assert elsewhere == {}
+
+
+async def test_token_vectors_come_with_their_chunk_and_go_with_it(storage):
+    given = memory("with tokens", vector(1))
+    packed = given.chunks[0].model_copy(update={"tokens": b"packed"})
+    memory_id = await storage.store_memory(given.model_copy(update={"chunks": [packed]}))
+    (hit,) = await storage.vector_search(near(vector(1)))
+
+    assert await storage.get_tokens([hit.chunk_id]) == {hit.chunk_id: b"packed"}
+    assert (await storage.get_embeddings(SPACE, ["with tokens"]))["with tokens"].tokens == b"packed"
+
+    await storage.delete_memory(memory_id)
+    assert await storage.get_tokens([hit.chunk_id]) == {}
+
+
+async def test_token_vectors_that_come_later_are_kept_too(storage):
+    await storage.store_memory(memory("later"))
+    (waiting,) = await storage.get_pending(None, 1)
+
+    await storage.store_vectors(
+        SPACE, [ChunkVector(chunk_id=waiting.chunk_id, embedding=vector(1), tokens=b"late")]
+    )
+
+    assert await storage.get_tokens([waiting.chunk_id]) == {waiting.chunk_id: b"late"}
 
 
 async def test_switching_the_space_waits_for_the_last_vector_and_drops_the_old(storage):
