@@ -43,19 +43,24 @@ def read_report(report: Path) -> tuple[set[str], dict[str, str]]:
     return tried, acknowledged
 
 
+def wait_for(report: Path, start: str, count: int) -> None:
+    """Wait until so many lines of the report start like this, or the writer has begun at all."""
+    deadline = time.monotonic() + 60
+    while not report.exists() or report.read_text(encoding="utf-8").count(start) < count:
+        assert time.monotonic() < deadline, "the writer never came so far"
+        time.sleep(0.001)
+
+
 def kill_at_random(processes, home: Path, report: Path, cycles: int) -> None:
     dice = random.Random(20)
     for cycle in range(cycles):
         writer = processes.Process(
             target=add_forever, args=(str(home), str(report), f"cycle{cycle}")
         )
-        size = report.stat().st_size if report.exists() else 0
         writer.start()
-        deadline = time.monotonic() + 60
-        while not report.exists() or report.stat().st_size == size:
-            assert time.monotonic() < deadline, "the writer never started"
-            time.sleep(0.001)
-        time.sleep(dice.random() * 0.03)
+        # On a busy machine a writer is slow: count what it did instead of the time it had.
+        wait_for(report, f"ack cycle{cycle}-", dice.randrange(4))
+        time.sleep(dice.random() * 0.01)
         os.kill(writer.pid, signal.SIGKILL)
         writer.join(60)
 
@@ -66,7 +71,7 @@ async def test_kill_9_loses_nothing_acknowledged_and_leaves_nothing_half(process
     kill_at_random(processes, home, report, CYCLES)
 
     tried, acknowledged = read_report(report)
-    assert len(acknowledged) > CYCLES / 2
+    assert len(acknowledged) >= CYCLES
     async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
         for key, memory_id in acknowledged.items():
             assert (await engine.get_memory(memory_id)).text == text_of(key)
