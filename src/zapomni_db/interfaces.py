@@ -21,7 +21,9 @@ from zapomni_db.models import (
     MemoryPatch,
     MemoryRecord,
     MemorySummary,
+    Passage,
     PendingChunk,
+    Place,
     RelationshipData,
     StoredMemory,
     TextSearchRequest,
@@ -94,6 +96,28 @@ class SearchStore(Protocol):
 
     async def vector_search(self, request: VectorSearchRequest) -> list[VectorSearchResult]:
         """Return the nearest chunks, exactly scored, best first."""
+        ...
+
+    async def rank_by_words(self, request: TextSearchRequest) -> dict[str, float]:
+        """Return the scores `bm25_search` would, by chunk id, best first."""
+        ...
+
+    async def rank_by_vector(self, request: VectorSearchRequest) -> dict[str, float]:
+        """Return the scores `vector_search` would, by chunk id, best first."""
+        ...
+
+    async def get_similarities(
+        self, query_embedding: Sequence[float], chunk_ids: Sequence[str]
+    ) -> dict[str, float]:
+        """Return how near these chunks are, where they have a vector."""
+        ...
+
+    async def get_places(self, chunk_ids: Sequence[str], filters: MemoryFilter) -> dict[str, Place]:
+        """Say where chunks stand and what stands beside them."""
+        ...
+
+    async def get_passages(self, chunk_ids: Sequence[str]) -> dict[str, Passage]:
+        """Return the chunks' texts."""
         ...
 
     async def get_tokens(self, chunk_ids: Sequence[str]) -> dict[str, bytes]:

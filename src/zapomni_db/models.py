@@ -26,7 +26,9 @@ __all__ = [
     "MemoryRecord",
     "MemoryStats",
     "MemorySummary",
+    "Passage",
     "PendingChunk",
+    "Place",
     "RelationshipData",
     "StoredMemory",
     "TaskStatus",
@@ -196,6 +198,35 @@ class TextSearchRequest(_Frozen):
     terms: list[str]
     limit: int = 10
     filters: MemoryFilter = MemoryFilter()
+
+
+class Place(_Frozen):
+    """Where a passage stands: what it belongs to, and what stands beside it.
+
+    Passages of one memory follow each other; so do memories of one parent.
+    """
+
+    chunk_id: str
+    memory_id: str
+    group: str
+    """The parent, or the memory itself if it has none."""
+    group_size: int
+    """How many memories the parent has, or passages the memory."""
+    previous: str | None
+    next: str | None
+    occurred_at: datetime
+    selected: bool
+    """Whether the filter lets this passage through."""
+
+
+class Passage(_Frozen):
+    """A passage with its text."""
+
+    chunk_id: str
+    memory_id: str
+    text: str
+    metadata: dict[str, Any]
+    """The memory's."""
 
 
 class _Hit(_Frozen):

@@ -203,3 +203,42 @@ async def test_entities_are_created_once_and_updated_after(storage):
     assert await storage.store_entities([redis.model_copy(update={"confidence": 1.0})], []) == 1
 
     assert (await storage.get_stats())["total_entities"] == 2
+
+
+async def test_passages_know_their_neighbours_within_a_memory_and_across_a_conversation(storage):
+    await storage.store_memory(
+        memory("one | two | three", vector(1), vector(0, 1), vector(0, 0, 1))
+    )
+    for position, text in [(1, "hello"), (2, "how are you"), (5, "fine")]:
+        await storage.store_memory(memory(text, vector(1), parent="chat", position=position))
+    everything = await storage.rank_by_words(
+        words("one", "two", "three", "hello", "fine", "you", limit=20)
+    )
+
+    places = await storage.get_places(list(everything), MemoryFilter(parent="chat"))
+    texts = {c: p.text for c, p in (await storage.get_passages(list(everything))).items()}
+
+    beside = {
+        texts[c]: (texts.get(place.previous), texts.get(place.next), place.group_size)
+        for c, place in places.items()
+    }
+    assert beside == {
+        "one": (None, "two", 3),
+        "two": ("one", "three", 3),
+        "three": ("two", None, 3),
+        "hello": (None, "how are you", 3),
+        "how are you": ("hello", "fine", 3),
+        "fine": ("how are you", None, 3),
+    }
+    assert {texts[c] for c, p in places.items() if p.selected} == {"hello", "how are you", "fine"}
+    groups = {texts[c]: place.group for c, place in places.items()}
+    assert groups["hello"] == groups["fine"] != groups["one"] == groups["three"]
+
+
+async def test_scores_can_be_had_for_chosen_chunks_alone(storage):
+    await storage.store_memories([memory("a", vector(1)), memory("b", vector(0, 1)), memory("c")])
+    ranked = await storage.rank_by_words(words("a", "b", "c"))
+
+    scores = await storage.get_similarities(vector(1), list(ranked))
+
+    assert sorted(scores.values()) == [pytest.approx(0.0), pytest.approx(1.0)]

@@ -3,56 +3,54 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import LiteralString
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     BM25SearchResult,
     MemoryFilter,
+    Passage,
+    Place,
     TextSearchRequest,
     VectorSearchRequest,
     VectorSearchResult,
 )
 from zapomni_db.sqlite.filters import where
-from zapomni_db.sqlite.rows import from_json, to_json
+from zapomni_db.sqlite.rows import from_json, from_time, to_json
 from zapomni_db.sqlite.spaces import active_space
 from zapomni_db.sqlite.vector_cache import VectorCache
 
-__all__ = ["by_vector", "by_words"]
-
-
-def by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> list[BM25SearchResult]:
-    expression = _match_expression(request.terms)
-    if not expression:
-        return []
-    selection, values = _selection(request.filters)
-    # Ids are ranked first and texts read after: the sorter would copy every matching text.
-    scores = dict(
-        connection.execute(
-            "SELECT rowid, -bm25(chunks_fts) AS score FROM chunks_fts WHERE chunks_fts MATCH ?"
-            + selection
-            + " ORDER BY score DESC, rowid LIMIT ?",
-            [expression, *values, request.limit],
-        ).fetchall()
-    )
-    return [
-        BM25SearchResult.model_construct(
-            chunk_id=str(row[0]),
-            memory_id=row[1],
-            text=row[2],
-            metadata=from_json(row[3]),
-            bm25_score=scores[row[0]],
-        )
-        for row in _hits(connection, scores)
-    ]
-
+__all__ = [
+    "by_vector",
+    "by_words",
+    "passages",
+    "places",
+    "rank_by_vector",
+    "rank_by_words",
+    "similarities",
+]
 
 _SUPERSEDED = (
     "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key"
     " WHERE m.superseded_by IS NOT NULL"
 )
 _MATCHING = "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key WHERE "
+_WANTED = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
+
+
+def rank_by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> dict[str, float]:
+    expression = _match_expression(request.terms)
+    if not expression:
+        return {}
+    selection, values = _selection(request.filters)
+    rows = connection.execute(
+        "SELECT rowid, -bm25(chunks_fts) AS score FROM chunks_fts WHERE chunks_fts MATCH ?"
+        + selection
+        + " ORDER BY score DESC, rowid LIMIT ?",
+        [expression, *values, request.limit],
+    )
+    return {str(chunk_id): score for chunk_id, score in rows}
 
 
 def _selection(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
@@ -73,34 +71,43 @@ def _match_expression(terms: Iterable[str]) -> str:
     return " OR ".join(quoted)
 
 
-def by_vector(
+def rank_by_vector(
     connection: sqlite3.Connection, cache: VectorCache, request: VectorSearchRequest
-) -> list[VectorSearchResult]:
-    active = active_space(connection)
-    if active is None:
-        return []
-    space_key, space = active
-    if len(request.query_embedding) != space.dimension:
-        raise ValidationError(
-            f"query embedding dimension must be {space.dimension}, "
-            f"got {len(request.query_embedding)}",
-            "VAL_003",
-        )
+) -> dict[str, float]:
+    space_key = _checked_space(connection, request.query_embedding)
+    if space_key is None:
+        return {}
     only, without = _selected(connection, request.filters)
     found = cache.search(
         connection, space_key, request.query_embedding, request.limit, only=only, without=without
     )
-    scores = {chunk_id: score for chunk_id, score in found if score >= request.min_similarity}
-    return [
-        VectorSearchResult.model_construct(
-            chunk_id=str(row[0]),
-            memory_id=row[1],
-            text=row[2],
-            metadata=from_json(row[3]),
-            similarity_score=min(max(scores[row[0]], 0.0), 1.0),
+    return {str(chunk_id): score for chunk_id, score in found if score >= request.min_similarity}
+
+
+def similarities(
+    connection: sqlite3.Connection,
+    cache: VectorCache,
+    query: Sequence[float],
+    chunk_ids: Sequence[str],
+) -> dict[str, float]:
+    space_key = _checked_space(connection, query)
+    if space_key is None:
+        return {}
+    only = {int(chunk_id) for chunk_id in chunk_ids}
+    found = cache.search(connection, space_key, query, len(only), only=only)
+    return {str(chunk_id): score for chunk_id, score in found}
+
+
+def _checked_space(connection: sqlite3.Connection, query: Sequence[float]) -> int | None:
+    active = active_space(connection)
+    if active is None:
+        return None
+    if len(query) != active[1].dimension:
+        raise ValidationError(
+            f"query embedding dimension must be {active[1].dimension}, got {len(query)}",
+            "VAL_003",
         )
-        for row in _hits(connection, scores)
-    ]
+    return active[0]
 
 
 def _selected(
@@ -113,12 +120,88 @@ def _selected(
     return {row[0] for row in connection.execute(_MATCHING + condition, values)}, None
 
 
-def _hits(
-    connection: sqlite3.Connection, scores: dict[int, float]
-) -> list[tuple[int, str, str, str]]:
+def by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> list[BM25SearchResult]:
+    scores = rank_by_words(connection, request)
+    found = passages(connection, list(scores))
+    return [
+        BM25SearchResult.model_construct(**dict(found[chunk_id]), bm25_score=score)
+        for chunk_id, score in scores.items()
+    ]
+
+
+def by_vector(
+    connection: sqlite3.Connection, cache: VectorCache, request: VectorSearchRequest
+) -> list[VectorSearchResult]:
+    scores = rank_by_vector(connection, cache, request)
+    found = passages(connection, list(scores))
+    return [
+        VectorSearchResult.model_construct(
+            **dict(found[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
+        )
+        for chunk_id, score in scores.items()
+    ]
+
+
+def passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
     rows = connection.execute(
         "SELECT c.id, m.id, c.text, m.metadata FROM chunks c JOIN memories m"
-        " ON m.key = c.memory_key WHERE c.id IN (SELECT value FROM json_each(?))",
-        (to_json(list(scores)),),
-    ).fetchall()
-    return sorted(rows, key=lambda row: (-scores[row[0]], row[0]))
+        " ON m.key = c.memory_key WHERE c.id IN " + _WANTED,
+        (to_json(list(chunk_ids)),),
+    )
+    return {
+        str(chunk_id): Passage.model_construct(
+            chunk_id=str(chunk_id), memory_id=memory_id, text=text, metadata=from_json(metadata)
+        )
+        for chunk_id, memory_id, text, metadata in rows
+    }
+
+
+# Beside a passage stands the next one of its memory, or else of its parent's next memory.
+_PLACES: LiteralString = """
+SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
+    coalesce(
+        (SELECT p.id FROM chunks p WHERE p.memory_key = c.memory_key
+            AND p.position = c.position - 1),
+        CASE WHEN m.parent <> '' THEN
+            (SELECT p.id FROM memories b JOIN chunks p ON p.memory_key = b.key
+             WHERE b.parent = m.parent AND b.project = m.project AND b.position < m.position
+             ORDER BY b.position DESC, p.position DESC LIMIT 1) END),
+    coalesce(
+        (SELECT n.id FROM chunks n WHERE n.memory_key = c.memory_key
+            AND n.position = c.position + 1),
+        CASE WHEN m.parent <> '' THEN
+            (SELECT n.id FROM memories b JOIN chunks n ON n.memory_key = b.key
+             WHERE b.parent = m.parent AND b.project = m.project AND b.position > m.position
+             ORDER BY b.position, n.position LIMIT 1) END),
+    CASE WHEN m.parent <> ''
+        THEN (SELECT count(*) FROM memories b WHERE b.parent = m.parent AND b.project = m.project)
+        ELSE (SELECT count(*) FROM chunks b WHERE b.memory_key = m.key) END,
+"""
+
+
+def places(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> dict[str, Place]:
+    condition, values = where(filters)
+    rows = connection.execute(
+        _PLACES
+        + condition
+        + " FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN "
+        + _WANTED,
+        [*values, to_json(list(chunk_ids))],
+    )
+    return {str(row[0]): _to_place(row) for row in rows}
+
+
+def _to_place(row: tuple[object, ...]) -> Place:
+    chunk_id, memory_id, key, parent, project, occurred, before, after, size, selected = row
+    return Place.model_construct(
+        chunk_id=str(chunk_id),
+        memory_id=str(memory_id),
+        group=f"{project}\0{parent}" if parent else f"\0{key}",
+        group_size=int(str(size)),
+        previous=None if before is None else str(before),
+        next=None if after is None else str(after),
+        occurred_at=from_time(int(str(occurred))),
+        selected=bool(selected),
+    )

@@ -25,7 +25,9 @@ from zapomni_db.models import (
     MemoryRecord,
     MemoryStats,
     MemorySummary,
+    Passage,
     PendingChunk,
+    Place,
     RelationshipData,
     StoredMemory,
     TextSearchRequest,
@@ -143,6 +145,30 @@ class SqliteStorage:
     async def vector_search(self, request: VectorSearchRequest) -> list[VectorSearchResult]:
         """Return the nearest chunks, exactly scored."""
         return await self._read("searching", search.by_vector, self._cache, request)
+
+    async def rank_by_words(self, request: TextSearchRequest) -> dict[str, float]:
+        """Return the scores of a word search, by chunk id."""
+        return await self._read("searching", search.rank_by_words, request)
+
+    async def rank_by_vector(self, request: VectorSearchRequest) -> dict[str, float]:
+        """Return the scores of a vector search, by chunk id."""
+        return await self._read("searching", search.rank_by_vector, self._cache, request)
+
+    async def get_similarities(
+        self, query_embedding: Sequence[float], chunk_ids: Sequence[str]
+    ) -> dict[str, float]:
+        """Return how near these chunks are."""
+        return await self._read(
+            "searching", search.similarities, self._cache, query_embedding, chunk_ids
+        )
+
+    async def get_places(self, chunk_ids: Sequence[str], filters: MemoryFilter) -> dict[str, Place]:
+        """Say where chunks stand and what stands beside them."""
+        return await self._read("searching", search.places, chunk_ids, filters)
+
+    async def get_passages(self, chunk_ids: Sequence[str]) -> dict[str, Passage]:
+        """Return the chunks' texts."""
+        return await self._read("searching", search.passages, chunk_ids)
 
     async def get_tokens(self, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """Return the chunks' token vectors in the active space."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class VectorCache:
         self,
         connection: sqlite3.Connection,
         space_key: int,
-        query: list[float],
+        query: Sequence[float],
         limit: int,
         *,
         only: set[int] | None = None,
