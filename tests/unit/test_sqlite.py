@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import stat
 from pathlib import Path
@@ -17,8 +18,8 @@ from zapomni_core.exceptions import (
     SchemaError,
     TransactionError,
 )
-from zapomni_db.models import MemoryFilter, VectorSearchRequest
-from zapomni_db.sqlite import connection, migrations, spaces
+from zapomni_db.models import EmbeddingSpace, MemoryFilter, VectorSearchRequest
+from zapomni_db.sqlite import connection, migrations, spaces, vector_cache
 from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.anyio
@@ -298,6 +299,29 @@ async def test_the_cache_agrees_with_the_file_after_any_mix_of_changes(path):
         (h.text, pytest.approx(h.similarity_score)) for h in loaded
     ]
     assert len(cached) == 26 + 90
+
+
+async def test_of_very_many_vectors_the_nearest_are_still_found(path, monkeypatch):
+    monkeypatch.setattr(vector_cache, "SIGNS_FROM", 500)
+    monkeypatch.setattr(vector_cache, "NEAR_AT_LEAST", 300)
+    dice = random.Random(3)
+    space = EmbeddingSpace(model="wide", dimension=100)
+    centres = [[dice.gauss(0, 1) for _ in range(100)] for _ in range(20)]
+    vectors = [[x + dice.gauss(0, 0.7) for x in centres[n % 20]] for n in range(1500)]
+    async with SqliteStorage(path) as storage:
+        await storage.store_memories(
+            [memory(f"m{n}", v, space=space, project=f"p{n % 3}") for n, v in enumerate(vectors)]
+        )
+        for query in vectors[:10]:
+            found = await storage.rank_by_vector(
+                VectorSearchRequest(query_embedding=query, limit=10, min_similarity=-1)
+            )
+            monkeypatch.setattr(vector_cache, "SIGNS_FROM", 10**9)
+            exact = await storage.rank_by_vector(
+                VectorSearchRequest(query_embedding=query, limit=10, min_similarity=-1)
+            )
+            monkeypatch.setattr(vector_cache, "SIGNS_FROM", 500)
+            assert found == exact
 
 
 async def test_using_a_closed_store_is_a_clear_error(path):

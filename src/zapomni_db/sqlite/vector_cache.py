@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["VectorCache"]
 
+# Fewer vectors are scored exactly faster than they are sorted out.
+SIGNS_FROM = 20_000
+NEAR_AT_LEAST = 2_000
+NEAR_PER_HIT = 20
+
 
 class VectorCache:
     """Vectors by chunk id, normalised, scored exactly."""
@@ -29,6 +34,8 @@ class VectorCache:
         self._rows: dict[int, int] = {}
         self._ids: NDArray[np.int64] | None = None
         self._matrix: NDArray[np.float32] | None = None
+        # One sign bit per number: a first look that is thirteen times cheaper than the scores.
+        self._signs: NDArray[np.uint8] | None = None
 
     def search(
         self,
@@ -58,7 +65,7 @@ class VectorCache:
                 return []
             vector = np.asarray(query, dtype=np.float32)
             vector /= np.linalg.norm(vector)
-            scores, ids = self._score(vector, only, without)
+            scores, ids = self._score(vector, limit, only, without)
         if limit < len(scores):
             # Ties at the border are settled by id, so that paging is stable.
             border = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -68,25 +75,56 @@ class VectorCache:
         return [(int(ids[i]), float(scores[i])) for i in order]
 
     def _score(
-        self, vector: NDArray[np.float32], only: set[int] | None, without: set[int] | None
+        self,
+        vector: NDArray[np.float32],
+        limit: int,
+        only: set[int] | None,
+        without: set[int] | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Score the chunks that count exactly; of very many, those whose signs agree most."""
         import numpy as np
 
         assert self._matrix is not None
         assert self._ids is not None
-        matrix, ids = self._matrix[: self._size], self._ids[: self._size]
-        # vecdot, not @: a threaded BLAS spends eight times the CPU on a product this small.
+        rows = self._counting_rows(only, without)
+        count = self._size if rows is None else len(rows)
+        near = max(NEAR_AT_LEAST, NEAR_PER_HIT * limit)
+        if count > SIGNS_FROM and near < count:
+            rows = self._nearest_signs(vector, rows, near)
+        if rows is None:
+            matrix, ids = self._matrix[: self._size], self._ids[: self._size]
+        elif len(rows) * 4 > self._size:
+            # vecdot, not @: a threaded BLAS spends eight times the CPU on a product this small.
+            return np.vecdot(self._matrix[: self._size], vector)[rows], self._ids[rows]
+        else:
+            matrix, ids = self._matrix[rows], self._ids[rows]
+        return np.vecdot(matrix, vector), ids
+
+    def _counting_rows(
+        self, only: set[int] | None, without: set[int] | None
+    ) -> NDArray[np.int64] | None:
+        import numpy as np
+
         if only is not None:
-            rows = np.array(sorted(self._rows[i] for i in only if i in self._rows), dtype=np.int64)
-            if len(rows) * 4 < self._size:
-                return np.vecdot(matrix[rows], vector), ids[rows]
-            return np.vecdot(matrix, vector)[rows], ids[rows]
-        scores = np.vecdot(matrix, vector)
+            return np.array(sorted(self._rows[i] for i in only if i in self._rows), dtype=np.int64)
         if not without:
-            return scores, ids
+            return None
         keep = np.ones(self._size, dtype=bool)
         keep[[self._rows[i] for i in without if i in self._rows]] = False
-        return scores[keep], ids[keep]
+        return np.flatnonzero(keep)
+
+    def _nearest_signs(
+        self, vector: NDArray[np.float32], rows: NDArray[np.int64] | None, count: int
+    ) -> NDArray[np.int64]:
+        import numpy as np
+
+        assert self._signs is not None
+        signs = self._signs[: self._size].view(np.uint64)
+        wanted = _signs_of(vector[np.newaxis]).view(np.uint64)
+        differing = np.bitwise_count(signs ^ wanted).sum(axis=1, dtype=np.uint16)
+        if rows is not None:
+            return rows[np.argpartition(differing[rows], count)[:count]]
+        return np.argpartition(differing, count)[:count]
 
     def _refresh(self, connection: sqlite3.Connection, space_key: int) -> None:
         newest = connection.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]
@@ -111,6 +149,7 @@ class VectorCache:
         capacity = max(count, 64)
         self._matrix = np.zeros((capacity, dimension), dtype=np.float32)
         self._ids = np.zeros(capacity, dtype=np.int64)
+        self._signs = np.zeros((capacity, -(-dimension // 64) * 8), dtype=np.uint8)
         self._rows, self._size = {}, 0
         cursor = connection.execute(
             "SELECT chunk_id, vector FROM chunk_vectors WHERE space_key = ? ORDER BY rowid",
@@ -121,6 +160,7 @@ class VectorCache:
             block = block.reshape(len(batch), dimension)
             norms = np.linalg.norm(block, axis=1, keepdims=True)
             self._matrix[self._size : self._size + len(batch)] = block / norms
+            self._signs[self._size : self._size + len(batch)] = _signs_of(block)
             for chunk_id, _ in batch:
                 self._ids[self._size] = chunk_id
                 self._rows[chunk_id] = self._size
@@ -144,15 +184,18 @@ class VectorCache:
 
         assert self._matrix is not None
         assert self._ids is not None
+        assert self._signs is not None
         row = self._rows.get(chunk_id)
         if row is None:
             if self._size == len(self._ids):
                 self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
                 self._ids = np.concatenate([self._ids, np.zeros_like(self._ids)])
+                self._signs = np.concatenate([self._signs, np.zeros_like(self._signs)])
             row = self._size
             self._size += 1
         vector = np.frombuffer(blob, dtype=np.float32)
         self._matrix[row] = vector / np.linalg.norm(vector)
+        self._signs[row] = _signs_of(vector[np.newaxis])[0]
         self._ids[row] = chunk_id
         self._rows[chunk_id] = row
 
@@ -162,10 +205,21 @@ class VectorCache:
             return
         assert self._matrix is not None
         assert self._ids is not None
+        assert self._signs is not None
         self._size -= 1
         if row != self._size:
             # The last row moves into the gap; order in the matrix means nothing.
             moved = int(self._ids[self._size])
             self._matrix[row] = self._matrix[self._size]
+            self._signs[row] = self._signs[self._size]
             self._ids[row] = moved
             self._rows[moved] = row
+
+
+def _signs_of(block: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Pack the signs of each row, padded to whole 64-bit words."""
+    import numpy as np
+
+    packed = np.packbits(block > 0, axis=1)
+    missing = -packed.shape[1] % 8
+    return np.ascontiguousarray(np.pad(packed, ((0, 0), (0, missing))))
