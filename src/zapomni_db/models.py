@@ -61,6 +61,8 @@ class ChunkData(Chunk):
     embedding: list[float] | None = None
     tokens: bytes | None = None
     """Compact vectors of its tokens, if the embedder makes them."""
+    context: str = ""
+    """More words to find it by: its date, parts of its identifiers."""
 
 
 class Embedding(_Frozen):

@@ -9,7 +9,6 @@ from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import load_settings
 from zapomni_core.shared.fusion import fuse
-from zapomni_core.shared.text import query_terms
 
 pytestmark = pytest.mark.anyio
 
@@ -150,13 +149,6 @@ def fuzz_loop():
     yield loop.run_until_complete, engine
     loop.run_until_complete(engine.close())
     loop.close()
-
-
-def test_the_telling_words_of_a_question_are_searched_for():
-    assert query_terms("Where is the Deploy script, and why?") == ["deploy", "script"]
-    assert query_terms("what is it") == ["what", "is", "it"]
-    assert query_terms("???") == []
-    assert len(query_terms(" ".join(f"w{n}" for n in range(1000)))) == 64
 
 
 def test_fusion_prefers_what_both_arms_found_and_keeps_the_rest():

@@ -23,6 +23,7 @@ from zapomni_core.adapters.model_files import (
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_core.shared.late_interaction import pack, project
+from zapomni_core.shared.text import as_spoken
 from zapomni_db.models import Embedding, EmbeddingSpace
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class _Model:
         """Return one vector per token."""
         import numpy as np
 
-        tokens = self._tokenizer.encode(text[:LONGEST_TEXT]).ids
+        tokens = self._tokenizer.encode(as_spoken(text[:LONGEST_TEXT])).ids
         ids = np.array([tokens], dtype=np.int64)
         inputs = {
             "input_ids": ids,

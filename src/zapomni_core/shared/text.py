@@ -1,14 +1,23 @@
-"""What a question's words are."""
+"""Words: those of a question, those a passage should be found by, and how a turn is written."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
-__all__ = ["query_terms"]
+__all__ = ["as_spoken", "context_words", "query_terms"]
 
 MAX_TERMS = 64
+# A text of nothing but identifiers must not double its index.
+MAX_CONTEXT_WORDS = 200
 
-_WORD = re.compile(r"\w+")
+# FTS5's tokenizer ends a word at an underscore, so we do too.
+_WORD = re.compile(r"[^\W_]+")
+_MIXED = re.compile(r"[A-Za-z]*(?:[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z])[A-Za-z0-9]*")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Chinese and Japanese write without blanks: FTS5 would take a whole clause for one word.
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2,}")
+_TURN = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}): (?=\S)")
 
 # Words that say nothing about what is asked. Small on purpose: every other word may matter.
 _STOP_WORDS = frozenset(
@@ -19,6 +28,15 @@ _STOP_WORDS = frozenset(
         "would you your"
     ).split()
 )
+# What stands before a colon without being somebody's name.
+_LABELS = frozenset(
+    (
+        "a answer args bug cause caution context date decision description error example fact "
+        "fix fixme from goal hint idea important input issue key lesson link name note notes "
+        "output plan problem q question re reason result returns rule section see status step "
+        "subject summary task time tip title to todo topic usage version warning why"
+    ).split()
+)
 
 
 def query_terms(query: str) -> list[str]:
@@ -26,6 +44,31 @@ def query_terms(query: str) -> list[str]:
 
     A question made of nothing but stop words keeps them: something is better than nothing.
     """
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))
+    found = [word.lower() for word in _WORD.findall(query)]
+    words = list(dict.fromkeys([*found, *(part.lower() for part in _parts(query))]))
     telling = [word for word in words if word not in _STOP_WORDS]
     return (telling or words)[:MAX_TERMS]
+
+
+def context_words(text: str, occurred_at: datetime | None = None) -> str:
+    """Return what a passage should be found by though it does not stand in it."""
+    words = list(dict.fromkeys(_parts(text)))[:MAX_CONTEXT_WORDS]
+    if occurred_at is not None:
+        words.append(f"{occurred_at.day} {occurred_at:%B %Y}")
+    return " ".join(words)
+
+
+def _parts(text: str) -> list[str]:
+    """Return the words inside identifiers, and pairs of characters of unspaced scripts."""
+    parts = [part for word in _MIXED.findall(text) for part in _PARTS.findall(word)]
+    for run in _UNSPACED.findall(text):
+        parts += [run[i : i + 2] for i in range(len(run) - 1)]
+    return parts
+
+
+def as_spoken(text: str) -> str:
+    """Write `Anna: text` as `Anna said, "text"`: the encoder knows sentences, not scripts."""
+    turn = _TURN.match(text)
+    if turn is None or turn[1].lower() in _LABELS:
+        return text
+    return f'{turn[1]} said, "{text[turn.end() :]}"'

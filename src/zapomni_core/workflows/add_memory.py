@@ -22,6 +22,7 @@ from zapomni_core.interfaces import (
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.memories import validate_add, validate_update
+from zapomni_core.shared.text import context_words
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     Chunk,
@@ -111,7 +112,7 @@ class Writer:
         if valid.text is not None:
             chunks = await self._split(valid.text)
             vectors, space, _ = await self._embed(chunks)
-            data = [_chunk_data(c, v) for c, v in zip(chunks, vectors, strict=True)]
+            data = [_chunk_data(c, v, None) for c, v in zip(chunks, vectors, strict=True)]
             patch = patch.model_copy(update={"chunks": data, "space": space})
         if await self.storage.update_memory(valid.memory_id, patch):
             record = await self.storage.get_memory(valid.memory_id)
@@ -167,7 +168,9 @@ def _memory(
     return MemoryData(
         memory_id=str(uuid.uuid4()),
         text=request.text,
-        chunks=[_chunk_data(c, e) for c, e in zip(draft.chunks, made, strict=True)],
+        chunks=[
+            _chunk_data(c, e, request.occurred_at) for c, e in zip(draft.chunks, made, strict=True)
+        ],
         metadata=request.metadata,
         timestamp=datetime.now(UTC),
         project=request.project,
@@ -184,12 +187,13 @@ def _memory(
     )
 
 
-def _chunk_data(chunk: Chunk, made: Embedding | None) -> ChunkData:
+def _chunk_data(chunk: Chunk, made: Embedding | None, occurred_at: datetime | None) -> ChunkData:
     # Both parts were validated already: validating 384 numbers again costs more than storing.
     return ChunkData.model_construct(
         **dict(chunk),
         embedding=made.vector if made else None,
         tokens=made.tokens if made else None,
+        context=context_words(chunk.text, occurred_at),
     )
 
 

@@ -142,7 +142,7 @@ def _insert_chunks(
     for chunk in chunks:
         chunk_id = connection.execute(
             "INSERT INTO chunks (memory_key, position, start_char, end_char, text, text_hash,"
-            " metadata, vector_pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " metadata, context, vector_pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 key,
                 chunk.index,
@@ -151,6 +151,7 @@ def _insert_chunks(
                 chunk.text,
                 text_hash(chunk.text),
                 to_json(chunk.metadata),
+                chunk.context,
                 int(chunk.embedding is None),
             ),
         ).lastrowid
