@@ -1,10 +1,11 @@
-"""Fit the projection of token vectors from 384 to 48 dimensions.
+"""Fit the projection of token vectors from 384 to 96 dimensions.
 
     python tools/fit_projection.py
 
-Reads docstrings and pydoc topics of Python's standard library (PSF licence), embeds them with the
-local model, and writes the 48 directions in which tokens differ most to
-`src/zapomni_core/adapters/minilm_projection.bin` as float32, row by row.
+Embeds two kinds of text with the local model: docstrings and pydoc topics of Python's standard
+library (PSF licence), and sentences that use every word of the model's own vocabulary once. Writes
+the 96 directions in which their tokens differ most, rotated so that all carry alike, and the
+standard deviations along them, to `src/zapomni_core/adapters/minilm_projection.bin` as float32.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from zapomni_core.adapters.local_embedder import LocalEmbedder
+from zapomni_core.adapters.model_files import find_model
+from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.settings import load_settings
 from zapomni_core.shared.late_interaction import DIMENSION
 
@@ -45,16 +48,39 @@ def passages() -> list[str]:
     return chosen[:PASSAGES]
 
 
+SENTENCES = (
+    "{} {} is a {} in the {} of {}.",
+    "The {} was {} by {} and {} before {}.",
+    "{} said that {} had a {} with {} near {}.",
+    "She likes {} and {}, but her {} prefers the {} {}.",
+)
+
+
+def every_word(models_path: Path) -> list[str]:
+    vocabulary = read_tokenizer(find_model(models_path).tokenizer).get_vocab()
+    words = sorted(word for word in vocabulary if re.fullmatch(r"[a-z]{3,}", word))
+    dice = random.Random(7)
+    dice.shuffle(words)
+    lines = []
+    while len(words) >= 5:
+        five = [words.pop() for _ in range(5)]
+        named = [word.capitalize() if dice.random() < 0.3 else word for word in five]
+        lines.append(dice.choice(SENTENCES).format(*named))
+    return [" ".join(lines[n : n + 4]) for n in range(0, len(lines), 4)]
+
+
 def main() -> None:
-    embedder = LocalEmbedder(load_settings().models_path)
-    moments = np.zeros((384, 384))
-    for text in passages():
-        tokens = embedder.raw_tokens(text)
-        moments += tokens.T @ tokens
-    _, vectors = np.linalg.eigh(moments)
-    directions = vectors[:, ::-1][:, :DIMENSION].T.astype(np.float32)
-    TARGET.write_bytes(directions.tobytes())
-    print(f"wrote {TARGET.name}: {directions.shape}, {TARGET.stat().st_size} bytes")
+    models_path = load_settings().models_path
+    embedder = LocalEmbedder(models_path)
+    texts = passages()[::2] + every_word(models_path)
+    tokens = np.concatenate([embedder.raw_tokens(text) for text in texts])
+    _, vectors = np.linalg.eigh(tokens.T @ tokens)
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(DIMENSION, DIMENSION)))[0]
+    directions = (rotation @ vectors[:, ::-1][:, :DIMENSION].T).astype(np.float32)
+    rows = tokens @ directions.T
+    deviations = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).std(axis=0)
+    TARGET.write_bytes(directions.tobytes() + deviations.astype(np.float32).tobytes())
+    print(f"wrote {TARGET.name}: {len(texts)} texts, {len(tokens)} tokens")
 
 
 if __name__ == "__main__":

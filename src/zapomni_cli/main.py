@@ -11,7 +11,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-import click
+_AS_COMMAND = sys.argv[0].endswith(("zapomni", "zapomni_cli/__main__.py"))
+if _AS_COMMAND and sys.argv[1:2] == ["record"] and not {"-h", "--help"} & set(sys.argv):
+    # A hook pays for the standard library alone: it leaves before click is imported.
+    from zapomni_cli.record import main as record
+
+    sys.exit(record(sys.argv[2:]))
+
+import click  # noqa: E402 - see above
 
 __all__ = ["COMMANDS", "cli", "main", "run"]
 
@@ -21,14 +28,23 @@ COMMANDS = {
     "search": ("zapomni_cli.reading:search", "Find memories by meaning and by words."),
     "get": ("zapomni_cli.reading:get", "Show a memory whole."),
     "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
+    "recent": ("zapomni_cli.observations:recent", "Show what agents did last."),
+    "timeline": ("zapomni_cli.observations:timeline", "Show what happened around an action."),
+    "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),
+    "session": ("zapomni_cli.observations:session", "Tell a session from start to end."),
+    "context": ("zapomni_cli.observations:context", "Show what a new session is told, and why."),
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
+    "purge": ("zapomni_cli.purge:purge", "Delete so that nothing is left."),
+    "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
+    "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
     "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
     "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
     "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
     "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),
+    "bench": ("zapomni_cli.bench:bench", "Measure how well your own memories are found again."),
     "demo": ("zapomni_cli.demo:demo", "Watch Zapomni remember and recall."),
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from zapomni_cli.observations import observation_filters, search_observations, without_filters
 from zapomni_cli.options import chosen, examples, filter_options, json_option, page_options
 from zapomni_cli.output import (
     clean,
@@ -33,23 +34,39 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
         'zapomni search "why did we leave MySQL"',
         "zapomni search deploy --project shop --tag decision --since 30d",
         'zapomni search "retry policy" --json',
+        "zapomni search pytest --in observations --failed",
     )
 )
 @click.argument("query", nargs=-1, required=True)
+@click.option(
+    "--in",
+    "where",
+    type=click.Choice(["memories", "observations"]),
+    default="memories",
+    show_default=True,
+    help="What is kept, or what agents did.",
+)
 @filter_options
+@observation_filters
 @page_options(default=10)
 @json_option
 def search(
-    query: tuple[str, ...], limit: int, offset: int, *, as_json: bool, **filters: Any
+    query: tuple[str, ...], limit: int, offset: int, *, where: str, as_json: bool, **filters: Any
 ) -> None:
     """Find memories by meaning and by words.
 
     Ask in your own words: what is found need not contain them. Each hit is the best passage
     of one memory; `zapomni get ID` shows the rest. Scores compare within one answer only. In
     a pipe each line is: score, id, time, kind, project, tags, passage, separated by tabs.
+
+    Observations are found by AND, OR, NOT, "a phrase" and prefix*, in the current project unless
+    --project or --all says else. In a pipe each line is: id, time, type, file, session, preview.
     """
+    if where == "observations":
+        search_observations(" ".join(query), limit, offset, as_json=as_json, filters=filters)
+        return
     request = SearchRequest(
-        query=" ".join(query), limit=limit, offset=offset, filters=chosen(filters)
+        query=" ".join(query), limit=limit, offset=offset, filters=chosen(without_filters(filters))
     )
     response = with_engine(lambda engine: engine.search_memory(request))
     if as_json:

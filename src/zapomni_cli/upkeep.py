@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import print_json, print_pairs
+from zapomni_cli.output import day, print_json, print_pairs
 from zapomni_core.settings import Settings, load_settings
 
 __all__ = ["serve", "stats", "status"]
@@ -66,12 +68,45 @@ def status(*, as_json: bool) -> None:
         "stored_vectors": found["embedding_model"],
         "pending_vectors": found["pending_vectors"],
     }
+    captured = _captured(settings)
     if as_json:
-        print_json(shown)
+        print_json({**shown, "observations": captured})
         return
-    print_pairs((name.replace("_", " "), value) for name, value in shown.items())
+    pairs = [(name.replace("_", " "), value) for name, value in shown.items()]
+    print_pairs([*pairs, *_capture_lines(captured)])
     if shown["pending_vectors"]:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
+
+
+def _captured(settings: Settings) -> dict[str, Any]:
+    """Read what hooks delivered, and how much still waits in the spool."""
+    from zapomni_cli.purge import opened
+    from zapomni_cli.spool import FOLDER
+    from zapomni_core.infra.locations import observations_path
+    from zapomni_db.sqlite.usage import usage
+
+    with opened(observations_path(settings)) as connection:
+        found = usage(connection)
+    for counters in found["hosts"].values():
+        last = counters.pop("last_at")
+        moment = None if last is None else datetime.fromtimestamp(last, UTC)
+        counters["last_capture"] = moment and moment.isoformat()
+    waiting = (settings.home / FOLDER).glob("*.json")
+    return {**found, "waiting_in_spool": sum(1 for _ in waiting)}
+
+
+def _capture_lines(captured: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield "observations", f"{captured['total']}, {captured['pinned']} pinned"
+    yield "sessions", captured["sessions"]
+    for obs_type, entry in captured["by_type"].items():
+        yield f"  {obs_type}", f"{entry['count']}, {entry['bytes'] / 1e6:.3f} MB"
+    for host, counters in captured["hosts"].items():
+        if counters["last_capture"]:
+            last = day(datetime.fromisoformat(counters["last_capture"]))
+            yield f"  from {host}", f"{counters['observations']}, last {last}"
+    yield "redactions", captured["redacted"]
+    yield "spooled events", f"{captured['spooled']}, {captured['waiting_in_spool']} waiting"
+    yield "lost events", captured["lost"]
 
 
 def _model_state(settings: Settings) -> str:

@@ -13,10 +13,15 @@ import click
 from zapomni_cli.options import chosen, examples, json_option, label_options, when_option
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
 from zapomni_cli.reading import print_memory
-from zapomni_cli.runtime import read_stdin, with_engine
+from zapomni_cli.runtime import read_settings, read_stdin, with_engine
 from zapomni_core.adapters.documents import read_document
 from zapomni_core.engine import ZapomniEngine
-from zapomni_core.exceptions import EmbeddingError, ProcessingError, ValidationError
+from zapomni_core.exceptions import (
+    EmbeddingError,
+    NotFoundError,
+    ProcessingError,
+    ValidationError,
+)
 from zapomni_core.interfaces import AddMemoryRequest, AddMemoryResponse, UpdateMemoryRequest
 from zapomni_db.models import MemoryRecord
 
@@ -194,18 +199,40 @@ def _print_changed(record: MemoryRecord, verb: str, *, as_json: bool) -> None:
         click.echo(f"{verb} {record.memory_id}" if is_terminal() else record.memory_id)
 
 
-@click.command(epilog=examples("zapomni pin ID", "zapomni pin ID --off"))
+@click.command(
+    epilog=examples("zapomni pin ID", "zapomni pin ID --off", "zapomni pin --observation 42")
+)
 @click.argument("memory_id", metavar="ID")
+@click.option("--observation", is_flag=True, help="The ID is an observation's.")
 @click.option("--off", is_flag=True, help="Unpin it.")
 @json_option
-def pin(memory_id: str, *, off: bool, as_json: bool) -> None:
+def pin(memory_id: str, *, observation: bool, off: bool, as_json: bool) -> None:
     """Pin a memory, or unpin it with --off.
 
-    Pinned memories come first in `zapomni list`.
+    Pinned memories come first in `zapomni list`. Pinned observations are kept for ever.
     """
+    if observation:
+        _pin_observation(memory_id, pinned=not off, as_json=as_json)
+        return
     request = UpdateMemoryRequest(memory_id=memory_id, pinned=not off)
     record = with_engine(lambda engine: engine.update_memory(request))
     _print_changed(record, "Unpinned" if off else "Pinned", as_json=as_json)
+
+
+def _pin_observation(given: str, *, pinned: bool, as_json: bool) -> None:
+    from zapomni_cli.purge import opened
+    from zapomni_core.infra.locations import observations_path
+    from zapomni_db.sqlite.purging import pin_observation
+
+    with opened(observations_path(read_settings())) as connection:
+        number = int(given) if given.isascii() and given.isdigit() else -1
+        if not pin_observation(connection, number, pinned=pinned):
+            raise NotFoundError("No observation has this id.")
+    if as_json:
+        print_json({"id": number, "pinned": pinned})
+    else:
+        verb = "Pinned" if pinned else "Unpinned"
+        click.echo(f"{verb} {number}" if is_terminal() else str(number))
 
 
 @click.command(epilog=examples("zapomni forget ID", "zapomni forget ID ID --yes"))

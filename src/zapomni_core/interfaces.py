@@ -15,6 +15,7 @@ from zapomni_db.models import (
     EntityData,
     MemoryPage,
     MemoryRecord,
+    QueryEmbedding,
     RelationshipData,
 )
 
@@ -101,6 +102,10 @@ class SearchRequest(_Frozen):
     limit: int = 10
     offset: int = 0
     filters: dict[str, Any] | None = None
+    fusion: Literal["weighted", "rrf"] = "weighted"
+    """How rankings become one: by weighted scores, or by reciprocal ranks."""
+    explain: bool = False
+    """Whether each result says what spoke for it."""
 
 
 class SearchResult(_Frozen):
@@ -123,6 +128,8 @@ class SearchResult(_Frozen):
     position: int
     occurred_at: datetime
     created_at: datetime
+    explanation: dict[str, Any] | None = None
+    """Scores by arm, weights and boosts, if asked for."""
 
 
 class SearchResponse(_Frozen):
@@ -236,7 +243,7 @@ class TokenEmbedder(Embedder, Protocol):
         """Return vectors and token vectors of the same forward pass, in order."""
         ...
 
-    async def embed_query_with_tokens(self, text: str) -> Embedding:
+    async def embed_query_with_tokens(self, text: str) -> QueryEmbedding:
         """Return a question's vector and token vectors."""
         ...
 

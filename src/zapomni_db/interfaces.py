@@ -27,6 +27,7 @@ from zapomni_db.models import (
     RelationshipData,
     StoredMemory,
     TextSearchRequest,
+    VectorRanking,
     VectorSearchRequest,
     VectorSearchResult,
 )
@@ -102,8 +103,22 @@ class SearchStore(Protocol):
         """Return the scores `bm25_search` would, by chunk id, best first."""
         ...
 
-    async def rank_by_vector(self, request: VectorSearchRequest) -> dict[str, float]:
+    async def rank_by_vector(self, request: VectorSearchRequest) -> VectorRanking:
         """Return the scores `vector_search` would, by chunk id, best first."""
+        ...
+
+    async def find_matches(
+        self, phrases: Sequence[str], limit: int
+    ) -> dict[str, frozenset[str] | None]:
+        """Return the chunks each word or phrase stands in; None where more than `limit` do."""
+        ...
+
+    async def count_chunks(self) -> int:
+        """Return about how many chunks there are, at once."""
+        ...
+
+    async def get_members(self, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return all chunks of the groups these chunks belong to, by the group's name."""
         ...
 
     async def get_similarities(

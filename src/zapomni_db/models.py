@@ -29,10 +29,12 @@ __all__ = [
     "Passage",
     "PendingChunk",
     "Place",
+    "QueryEmbedding",
     "RelationshipData",
     "StoredMemory",
     "TaskStatus",
     "TextSearchRequest",
+    "VectorRanking",
     "VectorSearchRequest",
     "VectorSearchResult",
 ]
@@ -70,6 +72,16 @@ class Embedding(_Frozen):
 
     vector: list[float]
     tokens: bytes | None = None
+
+
+class QueryEmbedding(_Frozen):
+    """What a model makes of a question."""
+
+    vector: list[float]
+    tokens: bytes | None = None
+    """One vector per token, whole; None if the embedder makes none."""
+    words: list[str] = Field(default_factory=list)
+    """What each token stands for."""
 
 
 class EmbeddingSpace(_Frozen):
@@ -202,6 +214,16 @@ class TextSearchRequest(_Frozen):
     filters: MemoryFilter = MemoryFilter()
 
 
+class VectorRanking(_Frozen):
+    """The nearest chunks, and how near chunks are to this question on the whole."""
+
+    scores: dict[str, float]
+    """Cosines by chunk id, best first."""
+    mean: float = 0.0
+    deviation: float = 0.0
+    count: int = 0
+
+
 class Place(_Frozen):
     """Where a passage stands: what it belongs to, and what stands beside it.
 
@@ -213,7 +235,7 @@ class Place(_Frozen):
     group: str
     """The parent, or the memory itself if it has none."""
     group_size: int
-    """How many memories the parent has, or passages the memory."""
+    """How many passages that has."""
     previous: str | None
     next: str | None
     occurred_at: datetime

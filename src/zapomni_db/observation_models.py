@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __all__ = [
     "Failure",
@@ -91,18 +91,17 @@ class SessionStory(_Frozen):
 class Failure(_Frozen):
     """An error that came back, and what ended it."""
 
+    project: str
     signature: str
     command: str
     times: int
     sessions: int
-    first_at: int
-    last_at: int
-    last_id: int
-    last_content: str = Field(description="The first 120 characters of its last appearance.")
+    last: ObservationPreview
+    still_open: bool = Field(description="It came back after the last fix, or was never fixed.")
     fixed_by: list[ObservationPreview] = Field(
-        description="What was changed between the last failure and the success after it."
+        description="What was changed before the command succeeded."
     )
-    fixed_id: int | None = Field(description="The successful run of the same command, if any.")
+    passed: ObservationPreview | None = Field(description="The run that succeeded, if any.")
 
 
 class ObservationQuery(_Frozen):
@@ -118,3 +117,9 @@ class ObservationQuery(_Frozen):
     order_by: Order = "relevance"
     limit: int = 20
     offset: int = 0
+
+    @field_validator("query", "obs_type", "file")
+    @classmethod
+    def _encodable(cls, value: str | None) -> str | None:
+        # Half a character pair, from a command line of raw bytes, is found nowhere.
+        return None if value is None else value.encode("utf-8", "replace").decode()

@@ -25,8 +25,15 @@ class ObservationStore(Protocol):
     captured every answer is empty.
     """
 
+    async def close(self) -> None:
+        """Release files and threads."""
+        ...
+
     async def project_keys(self, name: str) -> list[str]:
-        """Return the key a project is kept under, given its key, an alias or its name.
+        """Return the keys a project is kept under, given one of them or its name.
+
+        A project nobody knows is its own key.
+
 
         Raises:
             ValidationError: Several projects have this name.
@@ -57,12 +64,12 @@ class ObservationStore(Protocol):
         """
         ...
 
-    async def recent(self, project: str | None, limit: int = 30) -> list[Observation]:
+    async def recent(self, projects: Sequence[str] | None, limit: int = 30) -> list[Observation]:
         """Return what was done last, newest first; one project's own before all others'."""
         ...
 
     async def sessions(
-        self, project: str | None, limit: int = 20, offset: int = 0
+        self, projects: Sequence[str] | None, limit: int = 20, offset: int = 0
     ) -> list[SessionSummary]:
         """Return sessions, the last used first."""
         ...
@@ -76,6 +83,6 @@ class ObservationStore(Protocol):
         """
         ...
 
-    async def failures(self, project: str | None, limit: int = 10) -> list[Failure]:
+    async def failures(self, projects: Sequence[str] | None, limit: int = 10) -> list[Failure]:
         """Return errors that came back, with what fixed them."""
         ...

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import memory, vector
+from zapomni_cli.retention import read_limits
 from zapomni_core.exceptions import ConfigurationError
 from zapomni_core.settings import load_settings
 from zapomni_db.sqlite import purging
@@ -282,6 +283,39 @@ def test_retention_is_set_as_json_or_as_a_table(tmp_path):
     assert load_settings(environ).observation_retention_days == {"command": 7}
     (tmp_path / "config.toml").write_text("observation_retention_days = {search = 0}")
     assert load_settings({}, home=tmp_path).observation_retention_days == {"search": 0}
+
+
+@pytest.mark.parametrize(
+    ("environ", "config"),
+    [
+        ({}, ""),
+        ({}, "observations_max_mb = 7\nobservation_retention_days = {command = 0}"),
+        ({"ZAPOMNI_OBSERVATIONS_MAX_MB": "9"}, "observations_max_mb = 7"),
+        ({"ZAPOMNI_OBSERVATION_RETENTION_DAYS": '{"search": 3}'}, ""),
+    ],
+)
+def test_a_hook_reads_the_same_limits_as_the_settings(tmp_path, environ, config):
+    (tmp_path / "config.toml").write_text(config)
+    settings = load_settings(environ, home=tmp_path)
+    assert read_limits(str(tmp_path), environ) == {
+        "retention_days": settings.observation_retention_days,
+        "max_bytes": settings.observations_max_mb * 1_000_000,
+    }
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"ZAPOMNI_OBSERVATION_RETENTION_DAYS": "[]"},
+        {"ZAPOMNI_OBSERVATION_RETENTION_DAYS": '{"command": -1}'},
+        {"ZAPOMNI_OBSERVATION_RETENTION_DAYS": "{"},
+        {"ZAPOMNI_OBSERVATIONS_MAX_MB": "0"},
+        {"ZAPOMNI_OBSERVATIONS_MAX_MB": "much"},
+    ],
+)
+def test_a_hook_deletes_nothing_by_a_limit_nobody_can_mean(tmp_path, environ):
+    with pytest.raises(ValueError, match=r"."):
+        read_limits(str(tmp_path), environ)
 
 
 @pytest.mark.parametrize("value", ['{"comand": 7}', '{"command": -1}', "seven", "[1]"])

@@ -8,7 +8,6 @@ from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import load_settings
-from zapomni_core.shared.fusion import fuse
 
 pytestmark = pytest.mark.anyio
 
@@ -149,17 +148,3 @@ def fuzz_loop():
     yield loop.run_until_complete, engine
     loop.run_until_complete(engine.close())
     loop.close()
-
-
-def test_fusion_prefers_what_both_arms_found_and_keeps_the_rest():
-    fused = fuse([(0.5, {"both": 9.0, "words": 3.0}), (0.5, {"both": 0.8, "near": 0.7})])
-
-    assert max(fused, key=fused.get) == "both"
-    assert fused["both"] == pytest.approx(1.0)
-    assert fused["words"] > 0
-    assert fused["near"] > 0
-
-
-def test_an_arm_without_hits_does_not_drag_the_other_down():
-    assert fuse([(0.5, {"a": 2.0, "b": 1.0}), (0.5, {})])["a"] == pytest.approx(1.0)
-    assert fuse([(0.5, {}), (0.5, {})]) == {}

@@ -7,12 +7,13 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from zapomni_core.exceptions import ConfigurationError, EmbeddingError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Embedder, TokenEmbedder
 from zapomni_core.settings import Settings
-from zapomni_db.models import Embedding, EmbeddingSpace
+from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
 
 __all__ = ["Embedded", "EmbeddingChain", "build_embedders"]
 
@@ -20,7 +21,9 @@ log = get_logger(__name__)
 
 Stored = Callable[[EmbeddingSpace, Sequence[str]], Awaitable[dict[str, Embedding]]]
 """Looks up what the database already has for exactly these texts."""
-_Make = Callable[[Embedder, Sequence[str]], Awaitable[list[Embedding]]]
+T = TypeVar("T")
+
+QUESTIONS_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class EmbeddingChain:
         self.embedders = list(embedders)
         self._stored = stored
         self._cache = _VectorCache(cache_size)
+        self._questions: OrderedDict[tuple[EmbeddingSpace, str], QueryEmbedding] = OrderedDict()
         self._lookups = 0
         self._hits = 0
 
@@ -93,23 +97,27 @@ class EmbeddingChain:
                 first one tried failed with.
         """
 
-        async def make(embedder: Embedder, missing: Sequence[str]) -> list[Embedding]:
-            if isinstance(embedder, TokenEmbedder):
-                return await embedder.embed_with_tokens(missing)
-            return [_plain(vector) for vector in await embedder.embed(missing)]
+        async def make(embedder: Embedder, space: EmbeddingSpace) -> Embedded:
+            return Embedded(space, await self._embeddings(embedder, space, texts))
 
-        return await self._first_that_works(texts, active, "text", make)
+        return await self._first_that_works(active, make)
 
-    async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> Embedding:
+    async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> QueryEmbedding:
         """Embed a question to be compared with the store's vectors."""
 
-        async def make(embedder: Embedder, missing: Sequence[str]) -> list[Embedding]:
-            if isinstance(embedder, TokenEmbedder):
-                return [await embedder.embed_query_with_tokens(query) for query in missing]
-            return [_plain(await embedder.embed_query(query)) for query in missing]
+        async def make(embedder: Embedder, space: EmbeddingSpace) -> QueryEmbedding:
+            self._lookups += 1
+            known = self._questions.get((space, text))
+            if known is not None:
+                self._hits += 1
+                return known
+            made = await _ask(embedder, text)
+            self._questions[space, text] = made
+            if len(self._questions) > QUESTIONS_KEPT:
+                self._questions.popitem(last=False)
+            return made
 
-        embedded = await self._first_that_works([text], active, "query", make)
-        return embedded.texts[0]
+        return await self._first_that_works(active, make)
 
     async def close(self) -> None:
         """Release every embedder's connections."""
@@ -117,8 +125,10 @@ class EmbeddingChain:
             await embedder.close()
 
     async def _first_that_works(
-        self, texts: Sequence[str], active: EmbeddingSpace | None, role: str, make: _Make
-    ) -> Embedded:
+        self,
+        active: EmbeddingSpace | None,
+        make: Callable[[Embedder, EmbeddingSpace], Awaitable[T]],
+    ) -> T:
         failures: list[tuple[Embedder, EmbeddingError]] = []
         others: list[EmbeddingSpace] = []
         for embedder in self.embedders:
@@ -127,7 +137,7 @@ class EmbeddingChain:
                 if active is not None and space != active:
                     others.append(space)
                     continue
-                made = await self._embeddings(embedder, space, texts, role, make)
+                made = await make(embedder, space)
             except EmbeddingError as error:
                 failures.append((embedder, error))
                 continue
@@ -137,34 +147,42 @@ class EmbeddingChain:
                     failed=failed.name,
                     error_code=reason.error_code,
                     used=embedder.name,
-                    texts=len(texts),
                 )
-            return Embedded(space, made)
+            return made
         if failures:
             raise failures[0][1]
         raise _nobody(active, others)
 
     async def _embeddings(
-        self,
-        embedder: Embedder,
-        space: EmbeddingSpace,
-        texts: Sequence[str],
-        role: str,
-        make: _Make,
+        self, embedder: Embedder, space: EmbeddingSpace, texts: Sequence[str]
     ) -> list[Embedding]:
         wanted = list(dict.fromkeys(texts))
-        known = {text: found for text in wanted if (found := self._cache.get(space, role, text))}
+        known = {text: found for text in wanted if (found := self._cache.get(space, text))}
         missing = [text for text in wanted if text not in known]
-        if missing and self._stored is not None and role == "text":
+        if missing and self._stored is not None:
             known |= await self._stored(space, missing)
             missing = [text for text in wanted if text not in known]
         self._lookups += len(wanted)
         self._hits += len(wanted) - len(missing)
         if missing:
-            known |= zip(missing, await make(embedder, missing), strict=True)
+            known |= zip(missing, await _make(embedder, missing), strict=True)
             for text in missing:
-                self._cache.put(space, role, text, known[text])
+                self._cache.put(space, text, known[text])
         return [known[text] for text in texts]
+
+
+async def _make(embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:
+    if isinstance(embedder, TokenEmbedder):
+        return await embedder.embed_with_tokens(texts)
+    vectors = await embedder.embed(texts)
+    return [Embedding.model_construct(vector=vector, tokens=None) for vector in vectors]
+
+
+async def _ask(embedder: Embedder, text: str) -> QueryEmbedding:
+    if isinstance(embedder, TokenEmbedder):
+        return await embedder.embed_query_with_tokens(text)
+    vector = await embedder.embed_query(text)
+    return QueryEmbedding.model_construct(vector=vector, tokens=None, words=[])
 
 
 def _nobody(active: EmbeddingSpace | None, others: Sequence[EmbeddingSpace]) -> EmbeddingError:
@@ -180,29 +198,25 @@ def _nobody(active: EmbeddingSpace | None, others: Sequence[EmbeddingSpace]) -> 
     )
 
 
-def _plain(vector: list[float]) -> Embedding:
-    return Embedding.model_construct(vector=vector, tokens=None)
-
-
 class _VectorCache:
     """What was made last; four bytes per number instead of a Python float's 24."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._kept: OrderedDict[
-            tuple[EmbeddingSpace, str, bytes], tuple[array[float], bytes | None]
-        ] = OrderedDict()
+        self._kept: OrderedDict[tuple[EmbeddingSpace, bytes], tuple[array[float], bytes | None]] = (
+            OrderedDict()
+        )
 
-    def get(self, space: EmbeddingSpace, role: str, text: str) -> Embedding | None:
-        key = (space, role, _digest(text))
+    def get(self, space: EmbeddingSpace, text: str) -> Embedding | None:
+        key = (space, _digest(text))
         kept = self._kept.get(key)
         if kept is None:
             return None
         self._kept.move_to_end(key)
         return Embedding.model_construct(vector=kept[0].tolist(), tokens=kept[1])
 
-    def put(self, space: EmbeddingSpace, role: str, text: str, made: Embedding) -> None:
-        self._kept[space, role, _digest(text)] = (array("f", made.vector), made.tokens)
+    def put(self, space: EmbeddingSpace, text: str, made: Embedding) -> None:
+        self._kept[space, _digest(text)] = (array("f", made.vector), made.tokens)
         if len(self._kept) > self._size:
             self._kept.popitem(last=False)
 

@@ -22,9 +22,9 @@ from zapomni_core.adapters.model_files import (
 )
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.exceptions import EmbeddingError
-from zapomni_core.shared.late_interaction import pack, project
+from zapomni_core.shared.late_interaction import TokenCodec
 from zapomni_core.shared.text import as_spoken
-from zapomni_db.models import Embedding, EmbeddingSpace
+from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,9 +95,9 @@ class LocalEmbedder:
         """Return the vector of a question; this model does not mark questions."""
         return (await self.embed([text]))[0]
 
-    async def embed_query_with_tokens(self, text: str) -> Embedding:
-        """Return a question's vector and packed token vectors."""
-        return (await self.embed_with_tokens([text]))[0]
+    async def embed_query_with_tokens(self, text: str) -> QueryEmbedding:
+        """Return a question's vector and its tokens."""
+        return await self._work(self._embed_query, text)
 
     def raw_tokens(self, text: str) -> NDArray[np.float32]:
         """Return the model's own token vectors, scaled to length 1; blocks until done."""
@@ -120,6 +120,9 @@ class LocalEmbedder:
         model = self._loaded()
         return [model.embed(text) for text in texts]
 
+    def _embed_query(self, text: str) -> QueryEmbedding:
+        return self._loaded().ask(text)
+
     def _loaded(self) -> _Model:
         with self._loading:
             if self._model is None:
@@ -129,31 +132,33 @@ class LocalEmbedder:
 
 class _Model:
     def __init__(self, models_path: Path) -> None:
-        import numpy as np  # costs 0.2 s at import
-
         paths = find_model(models_path)
         check_file(paths.weights, WEIGHTS)
         check_file(paths.tokenizer, TOKENIZER)
         self._tokenizer: tokenizers.Tokenizer = read_tokenizer(paths.tokenizer)
         self._tokenizer.enable_truncation(WINDOW)
         self._session = _session(paths.weights)
-        stored = resources.files(__package__).joinpath(PROJECTION).read_bytes()
-        self._projection = np.frombuffer(stored, dtype=np.float32).reshape(-1, DIMENSION)
+        self._codec = TokenCodec(resources.files(__package__).joinpath(PROJECTION).read_bytes())
 
     def embed(self, text: str) -> Embedding:
         """The mean of the token vectors, scaled to length 1, and the tokens themselves."""
-        import numpy as np
-
         hidden = self.run(text)
-        mean = hidden.mean(axis=0)
         # The first and the last one only mark the ends.
-        tokens = pack(project(hidden[1:-1], self._projection))
-        vector: list[float] = (mean / np.linalg.norm(mean)).tolist()
-        return Embedding.model_construct(vector=vector, tokens=tokens)
+        return Embedding.model_construct(
+            vector=_unit_mean(hidden), tokens=self._codec.pack(hidden[1:-1])
+        )
+
+    def ask(self, text: str) -> QueryEmbedding:
+        """The same for a question, its tokens by name."""
+        hidden = self.run(text)
+        words = self._tokenizer.encode(as_spoken(text[:LONGEST_TEXT])).tokens[1:-1]
+        return QueryEmbedding.model_construct(
+            vector=_unit_mean(hidden), tokens=self._codec.ask(hidden[1:-1]), words=words
+        )
 
     def run(self, text: str) -> NDArray[np.float32]:
         """Return one vector per token."""
-        import numpy as np
+        import numpy as np  # costs 0.2 s at import
 
         tokens = self._tokenizer.encode(as_spoken(text[:LONGEST_TEXT])).ids
         ids = np.array([tokens], dtype=np.int64)
@@ -164,6 +169,14 @@ class _Model:
         }
         hidden: NDArray[np.float32] = self._session.run(None, inputs)[0][0]
         return hidden
+
+
+def _unit_mean(hidden: NDArray[np.float32]) -> list[float]:
+    import numpy as np
+
+    mean = hidden.mean(axis=0)
+    vector: list[float] = (mean / np.linalg.norm(mean)).tolist()
+    return vector
 
 
 def _session(weights: Path) -> Any:

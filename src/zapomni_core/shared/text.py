@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import datetime
+from itertools import pairwise
 
-__all__ = ["as_spoken", "context_words", "query_terms"]
+__all__ = [
+    "as_spoken",
+    "context_words",
+    "is_stop_token",
+    "query_phrases",
+    "query_terms",
+    "rare_words",
+    "speaker_of",
+]
 
 MAX_TERMS = 64
 # A text of nothing but identifiers must not double its index.
 MAX_CONTEXT_WORDS = 200
+# Nobody asks a longer question; a pasted file is not read to its end.
+MAX_QUERY_CHARS = 10_000
+LONGEST_IDENTIFIER = 100
+MAX_RARE_WORDS = 24
 
 # FTS5's tokenizer ends a word at an underscore, so we do too.
 _WORD = re.compile(r"[^\W_]+")
-_MIXED = re.compile(r"[A-Za-z]*(?:[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z])[A-Za-z0-9]*")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9]++")
+_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Chinese and Japanese write without blanks: FTS5 would take a whole clause for one word.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2,}")
@@ -44,10 +59,46 @@ def query_terms(query: str) -> list[str]:
 
     A question made of nothing but stop words keeps them: something is better than nothing.
     """
+    query = query[:MAX_QUERY_CHARS]
     found = [word.lower() for word in _WORD.findall(query)]
     words = list(dict.fromkeys([*found, *(part.lower() for part in _parts(query))]))
     telling = [word for word in words if word not in _STOP_WORDS]
     return (telling or words)[:MAX_TERMS]
+
+
+def query_phrases(query: str) -> list[str]:
+    """Return pairs of telling words that stand side by side, at most 16."""
+    words = [word.lower() for word in _WORD.findall(query[:MAX_QUERY_CHARS])]
+    pairs = [
+        f"{first} {second}"
+        for first, second in pairwise(words)
+        if first not in _STOP_WORDS and second not in _STOP_WORDS
+    ]
+    return list(dict.fromkeys(pairs))[:16]
+
+
+def rare_words(text: str, asked: Collection[str]) -> list[str]:
+    """Return words of a passage that may lead to others: names, numbers and long words first."""
+    known = {word[:5] for word in asked} | _STOP_WORDS
+    words = dict.fromkeys(word for word in _WORD.findall(text) if len(word) > 2)
+    telling = [
+        word for word in words if word.lower()[:5] not in known and word.lower() not in known
+    ]
+    telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
+    return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+
+
+def is_stop_token(token: str) -> bool:
+    """Say whether a token of a question carries no meaning of its own."""
+    return token in _STOP_WORDS or (len(token) == 1 and not token.isalnum())
+
+
+def speaker_of(text: str) -> str:
+    """Return the first name of who speaks, in lower case, or nothing."""
+    turn = _TURN.match(text)
+    if turn is None or turn[1].lower() in _LABELS:
+        return ""
+    return turn[1].split()[0].lower()
 
 
 def context_words(text: str, occurred_at: datetime | None = None) -> str:
@@ -60,7 +111,12 @@ def context_words(text: str, occurred_at: datetime | None = None) -> str:
 
 def _parts(text: str) -> list[str]:
     """Return the words inside identifiers, and pairs of characters of unspaced scripts."""
-    parts = [part for word in _MIXED.findall(text) for part in _PARTS.findall(word)]
+    parts = [
+        part
+        for word in dict.fromkeys(_IDENTIFIER.findall(text))
+        if len(word) <= LONGEST_IDENTIFIER and _MIXED.search(word)
+        for part in _PARTS.findall(word)
+    ]
     for run in _UNSPACED.findall(text):
         parts += [run[i : i + 2] for i in range(len(run) - 1)]
     return parts

@@ -1,38 +1,90 @@
-"""Finding memories: words and meaning side by side, fused, best passage of each memory."""
+"""Finding memories, top to bottom: words, vectors, late interaction, a second hop, one ranking.
+
+Whatever is missing (the model, token vectors, parents) is left out, and the rest still works.
+`zapomni_core.shared.ranking` holds the arithmetic.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError, ValidationError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
 from zapomni_core.modules.memories import parse_filters, validate_page
-from zapomni_core.shared.fusion import fuse
-from zapomni_core.shared.text import query_terms
+from zapomni_core.shared.dates import date_window
+from zapomni_core.shared.late_interaction import max_similarities, score_tokens
+from zapomni_core.shared.ranking import (
+    HOP,
+    SEED_HOP,
+    Candidate,
+    fuse,
+    fuse_by_rank,
+    inverse_frequency,
+    pick_pool,
+    score_context,
+    score_words,
+    trust,
+)
+from zapomni_core.shared.text import (
+    is_stop_token,
+    query_phrases,
+    query_terms,
+    rare_words,
+    speaker_of,
+)
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
-    BM25SearchResult,
-    HybridSearchResult,
     MemoryFilter,
+    Place,
+    QueryEmbedding,
     TextSearchRequest,
+    VectorRanking,
     VectorSearchRequest,
-    VectorSearchResult,
 )
 
 __all__ = ["Searcher"]
 
-WORDS_WEIGHT = 0.5
-VECTOR_WEIGHT = 0.5
 # Below this cosine a passage has nothing to do with the question.
 MIN_SIMILARITY = 0.15
-FIRST_DEPTH = 50
+WORD_HITS = 200
+VECTOR_HITS = 100
+# Passages whose neighbours are looked at too: an answer often stands beside the question's words.
+LOOK_BESIDE = 60
+POOL = 100
+# A word that stands in more passages than this says too little to be worth their reading.
+COMMON = 3000
+HOP_SEEDS, HOP_WORDS, HOP_RARE, HOP_NEW = 3, 8, (2, 40), 10
+# Share of late interaction that also looks at the neighbours' tokens.
+WINDOW_TOKENS = 0.2
+STOP_TOKEN_WEIGHT = 0.5
+RECENCY, RECENCY_HALF_LIFE_DAYS = 0.02, 90.0
+DATE = 0.1
 # The model reads no more of a question than this anyway.
 EMBEDDED_QUERY_CHARS = 2000
 
+NO_RANKING = VectorRanking(scores={})
+
 logger = get_logger(__name__)
+
+
+@dataclass
+class _Search:
+    """One question on its way through the arms."""
+
+    request: SearchRequest
+    filters: MemoryFilter
+    wanted: int
+    embedding: QueryEmbedding | None
+    terms: list[str]
+    ranking: VectorRanking = NO_RANKING
+    total: int = 0
+    depth: int = 1
+    exhausted: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,14 +100,20 @@ class Searcher:
             raise ValidationError("query cannot be empty", "VAL_001")
         validate_page(request.limit, request.offset)
         filters = parse_filters(request.filters)
-        vector, notice = await self._embed_query(request.query)
+        embedding, notice = await self._embed_query(request.query)
         wanted = request.offset + request.limit
-        hits = await self._hits(query_terms(request.query), vector, filters, wanted)
-        page = hits[request.offset : wanted]
-        results = await self._describe(page)
+        search = _Search(request, filters, wanted, embedding, query_terms(request.query))
+        try:
+            best = await self._deepen(search)
+        except QueryError as error:
+            raise SearchError(
+                "The store refused the query.", "SEARCH_002", original_exception=error
+            ) from error
+        page = best[request.offset : wanted]
+        results = await self._describe(page, explain=request.explain)
         return SearchResponse(results=results, count=len(results), notice=notice)
 
-    async def _embed_query(self, query: str) -> tuple[list[float] | None, str | None]:
+    async def _embed_query(self, query: str) -> tuple[QueryEmbedding | None, str | None]:
         if not self.embeddings.embedders:
             return None, None
         space = await self.storage.get_space()
@@ -64,109 +122,266 @@ class Searcher:
         # A lone surrogate cannot be encoded; the words' arm does not mind it either.
         text = query[:EMBEDDED_QUERY_CHARS].encode("utf-8", "replace").decode()
         try:
-            return (await self.embeddings.embed_query(text, space)).vector, None
+            return await self.embeddings.embed_query(text, space), None
         except EmbeddingError as error:
             logger.warning("searched_by_words_only", error_code=error.error_code)
             return None, f"Searched by words only: {error.message}"
 
-    async def _hits(
-        self, terms: list[str], vector: list[float] | None, filters: MemoryFilter, wanted: int
-    ) -> list[HybridSearchResult]:
+    async def _deepen(self, search: _Search) -> list[Candidate]:
         """Look deeper until there are enough different memories or nothing more to find."""
-        depth = max(FIRST_DEPTH, 2 * wanted)
+        search.total = await self.storage.count_chunks()
         while True:
-            words, near = await asyncio.gather(
-                self._by_words(terms, filters, depth), self._by_vector(vector, filters, depth)
-            )
-            hits = _best_per_memory(words, near)
-            exhausted = len(words) < depth and len(near) < depth
-            if len(hits) >= wanted or exhausted:
-                return hits
-            depth *= 4
+            best = _best_per_memory(await self._rank(search))
+            if len(best) >= search.wanted or search.exhausted:
+                return best
+            search.depth *= 4
+
+    async def _rank(self, search: _Search) -> list[Candidate]:
+        matches = await self._matches(search.terms)
+        word_hits = search.depth * max(WORD_HITS, 4 * search.wanted)
+        vector_hits = search.depth * max(VECTOR_HITS, 2 * search.wanted)
+        units = await self._by_words(search, matches, word_hits)
+        search.ranking = await self._by_vector(search, vector_hits)
+        search.exhausted = len(units) < word_hits and len(search.ranking.scores) < vector_hits
+        candidates = await self._candidates(search, units)
+        if not candidates:
+            return []
+        score_words(
+            candidates,
+            {term: found for term, found in matches.items() if found},
+            await self.storage.get_members([c.chunk_id for c in candidates]),
+            search.total,
+        )
+        await self._score_vectors(search, candidates)
+        pool = pick_pool(candidates, search.depth * max(POOL, 2 * search.wanted))
+        await self._score_rest(search, pool)
+        if search.request.fusion != "rrf":
+            pool = await self._hop(search, pool)
+        pool.sort(key=lambda c: (-c.score, c.chunk_id))
+        return pool
+
+    async def _matches(self, terms: Sequence[str]) -> dict[str, frozenset[str]]:
+        """Return where each telling word stands; words that stand everywhere are left out."""
+        found = await self.storage.find_matches(_encodable(terms), COMMON)
+        return {term: ids for term, ids in found.items() if ids is not None}
 
     async def _by_words(
-        self, terms: list[str], filters: MemoryFilter, depth: int
-    ) -> list[BM25SearchResult]:
-        # Bytes that are no UTF-8 match nothing that was ever stored.
-        encodable = [term for term in terms if term.isascii() or _is_encodable(term)]
-        try:
-            return await self.storage.bm25_search(
-                TextSearchRequest(terms=encodable, limit=depth, filters=filters)
+        self, search: _Search, matches: dict[str, frozenset[str]], limit: int
+    ) -> dict[str, float]:
+        telling = [term for term, found in matches.items() if found]
+        return await self.storage.rank_by_words(
+            TextSearchRequest(
+                terms=telling or _encodable(search.terms),
+                limit=limit,
+                filters=search.filters,
             )
-        except QueryError as error:
-            raise SearchError(
-                "The word search failed.", "SEARCH_002", original_exception=error
-            ) from error
-
-    async def _by_vector(
-        self, vector: list[float] | None, filters: MemoryFilter, depth: int
-    ) -> list[VectorSearchResult]:
-        if vector is None:
-            return []
-        request = VectorSearchRequest.model_construct(
-            query_embedding=vector, limit=depth, min_similarity=MIN_SIMILARITY, filters=filters
         )
-        try:
-            return await self.storage.vector_search(request)
-        except QueryError as error:
-            raise SearchError(
-                "The vector search failed.", "SEARCH_001", original_exception=error
-            ) from error
 
-    async def _describe(self, hits: list[HybridSearchResult]) -> list[SearchResult]:
-        summaries = await self.storage.get_summaries([hit.memory_id for hit in hits])
-        # A memory deleted a moment ago has no summary any more.
+    async def _by_vector(self, search: _Search, limit: int) -> VectorRanking:
+        if search.embedding is None:
+            return NO_RANKING
+        request = VectorSearchRequest.model_construct(
+            query_embedding=search.embedding.vector,
+            limit=limit,
+            min_similarity=MIN_SIMILARITY,
+            filters=search.filters,
+        )
+        return await self.storage.rank_by_vector(request)
+
+    async def _candidates(self, search: _Search, units: dict[str, float]) -> list[Candidate]:
+        """Gather what words and vectors found, and what stands beside the best of it."""
+        found = list(dict.fromkeys([*units, *search.ranking.scores]))
+        places = await self.storage.get_places(found, search.filters)
+        beside = {
+            neighbour
+            for chunk_id in list(units)[:LOOK_BESIDE]
+            if chunk_id in places
+            for neighbour in _neighbours(places[chunk_id])
+        } - places.keys()
+        places |= await self.storage.get_places(sorted(beside), search.filters)
         return [
-            SearchResult(
-                memory_id=hit.memory_id,
-                chunk_id=hit.chunk_id,
-                text=hit.text,
-                score=round(hit.fused_score, 4),
-                similarity_score=round(hit.similarity_score, 4),
-                bm25_score=round(hit.bm25_score, 4),
-                metadata=hit.metadata,
-                project=summary.project,
-                source=summary.source,
-                kind=summary.kind,
-                tags=summary.tags,
-                pinned=summary.pinned,
-                parent=summary.parent,
-                position=summary.position,
-                occurred_at=summary.occurred_at,
-                created_at=summary.created_at,
-            )
-            for hit in hits
-            if (summary := summaries.get(hit.memory_id)) is not None
+            _candidate(place, units.get(chunk_id, 0.0))
+            for chunk_id, place in places.items()
+            if place.selected
         ]
 
+    async def _score_vectors(self, search: _Search, candidates: list[Candidate]) -> None:
+        if search.embedding is None:
+            return
+        ids = {c.chunk_id for c in candidates} | {i for c in candidates for i in c.neighbours}
+        cosines = await self.storage.get_similarities(search.embedding.vector, sorted(ids))
+        score_context(candidates, cosines)
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    async def _score_rest(self, search: _Search, pool: list[Candidate]) -> None:
+        """Add what is worth its cost for the pool only, then fuse."""
+        await self._score_phrases(search, pool)
+        has_tokens = await self._score_tokens(search, pool)
+        await self._score_circumstances(search, pool)
+        if search.request.fusion == "rrf":
+            fuse_by_rank(pool)
+            return
+        ranking = search.ranking
+        best = max(ranking.scores.values(), default=0.0)
+        trusted = trust(best, ranking.mean, ranking.deviation, ranking.count)
+        fuse(pool, trusted, tokens=has_tokens, vectors=bool(ranking.scores))
+        for candidate in pool:
+            candidate.score += RECENCY * candidate.recency + DATE * candidate.date
 
+    async def _score_phrases(self, search: _Search, pool: list[Candidate]) -> None:
+        phrases = _encodable(query_phrases(search.request.query))
+        for found in (await self.storage.find_matches(phrases, COMMON)).values():
+            weight = inverse_frequency(search.total, len(found or ()))
+            for candidate in pool:
+                candidate.phrase += weight * (candidate.chunk_id in (found or ()))
 
-def _best_per_memory(
-    words: list[BM25SearchResult], near: list[VectorSearchResult]
-) -> list[HybridSearchResult]:
-    bm25 = {hit.chunk_id: hit.bm25_score for hit in words}
-    similarity = {hit.chunk_id: hit.similarity_score for hit in near}
-    fused = fuse([(WORDS_WEIGHT, bm25), (VECTOR_WEIGHT, similarity)])
-    found = {hit.chunk_id: hit for hit in (*words, *near)}
-    best: dict[str, HybridSearchResult] = {}
-    # Equal scores are settled by id, so that pages never overlap.
-    for chunk_id in sorted(fused, key=lambda c: (-fused[c], c)):
-        hit = found[chunk_id]
-        if hit.memory_id not in best:
-            best[hit.memory_id] = HybridSearchResult(
-                chunk_id=chunk_id,
-                memory_id=hit.memory_id,
-                text=hit.text,
-                metadata=hit.metadata,
-                similarity_score=similarity.get(chunk_id, 0.0),
-                bm25_score=bm25.get(chunk_id, 0.0),
-                fused_score=fused[chunk_id],
+    async def _score_tokens(self, search: _Search, pool: list[Candidate]) -> bool:
+        if search.embedding is None or not search.embedding.tokens:
+            return False
+        stored = await self.storage.get_tokens([c.chunk_id for c in pool])
+        kept = [candidate for candidate in pool if stored.get(candidate.chunk_id)]
+        if not kept:
+            return False
+        weights = [
+            STOP_TOKEN_WEIGHT if is_stop_token(word) else 1.0 for word in search.embedding.words
+        ]
+        best = max_similarities(search.embedding.tokens, [stored[c.chunk_id] for c in kept])
+        row = {candidate.chunk_id: i for i, candidate in enumerate(kept)}
+        around = best.copy()
+        for i, candidate in enumerate(kept):
+            for j in (row[n] for n in candidate.neighbours if n in row):
+                around[i] = around[i].clip(min=best[j])
+        own, wide = (_scaled(score_tokens(each, weights)) for each in (best, around))
+        for i, candidate in enumerate(kept):
+            candidate.tokens = (1 - WINDOW_TOKENS) * own[i] + WINDOW_TOKENS * wide[i]
+        return True
+
+    async def _score_circumstances(self, search: _Search, pool: list[Candidate]) -> None:
+        """Add who spoke, how long ago, and whether it was when the question says."""
+        passages = await self.storage.get_passages([c.chunk_id for c in pool])
+        places = await self.storage.get_places([c.chunk_id for c in pool], search.filters)
+        asked = set(search.terms)
+        now = datetime.now(UTC)
+        window = date_window(search.request.query, now)
+        for candidate in pool:
+            passage, place = passages.get(candidate.chunk_id), places.get(candidate.chunk_id)
+            if passage is None or place is None:
+                continue
+            candidate.speaker = float(speaker_of(passage.text) in asked)
+            age = max((now - place.occurred_at).total_seconds() / 86400, 0.0)
+            candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
+            candidate.date = float(
+                window is not None and window[0] <= place.occurred_at < window[1]
             )
+
+    async def _hop(self, search: _Search, pool: list[Candidate]) -> list[Candidate]:
+        """Ask again with rare words of the first hits: they lead to what belongs to them."""
+        pool.sort(key=lambda c: (-c.score, c.chunk_id))
+        seeds = pool[:HOP_SEEDS]
+        if not seeds or seeds[0].score <= 0:
+            return pool
+        found = await self._hop_scores(search, seeds)
+        known = {candidate.chunk_id for candidate in pool}
+        new = [i for i in sorted(found, key=lambda i: (-found[i], i)) if i not in known][:HOP_NEW]
+        places = await self.storage.get_places(new, search.filters)
+        added = [_candidate(place, 0.0) for place in places.values() if place.selected]
+        if added:
+            await self._score_vectors(search, added)
+            pool = [*pool, *added]
+            await self._score_rest(search, pool)
+        highest = max((found.get(c.chunk_id, 0.0) for c in pool if c not in seeds), default=0.0)
+        for candidate in pool:
+            gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
+            candidate.hop = SEED_HOP if candidate in seeds else min(gain, 1.0)
+            candidate.score += HOP * candidate.hop
+        return pool
+
+    async def _hop_scores(self, search: _Search, seeds: list[Candidate]) -> dict[str, float]:
+        passages = await self.storage.get_passages([seed.chunk_id for seed in seeds])
+        scores: dict[str, float] = {}
+        weights: dict[str, float] = {}
+        for seed in seeds:
+            passage = passages.get(seed.chunk_id)
+            words = rare_words(passage.text, search.terms) if passage else []
+            found = await self.storage.find_matches(words, HOP_RARE[1])
+            rare = [w for w in words if found[w] is not None and len(found[w] or ()) >= HOP_RARE[0]]
+            for word in sorted(rare, key=lambda w: len(found[w] or ()))[:HOP_WORDS]:
+                share = seed.score / seeds[0].score
+                gain = max(share - weights.get(word, 0.0), 0.0)
+                weights[word] = max(share, weights.get(word, 0.0))
+                telling = inverse_frequency(search.total, len(found[word] or ()))
+                for chunk_id in found[word] or ():
+                    scores[chunk_id] = scores.get(chunk_id, 0.0) + gain * telling
+        return scores
+
+    async def _describe(self, hits: list[Candidate], *, explain: bool) -> list[SearchResult]:
+        summaries = await self.storage.get_summaries([hit.memory_id for hit in hits])
+        passages = await self.storage.get_passages([hit.chunk_id for hit in hits])
+        results = []
+        for hit in hits:
+            summary, passage = summaries.get(hit.memory_id), passages.get(hit.chunk_id)
+            # A memory deleted a moment ago has no summary any more.
+            if summary is None or passage is None:
+                continue
+            results.append(
+                SearchResult(
+                    chunk_id=hit.chunk_id,
+                    text=passage.text,
+                    score=round(min(hit.score, 1.0), 4),
+                    similarity_score=round(max(hit.cosine, 0.0), 4),
+                    bm25_score=round(hit.unit, 4),
+                    explanation=_explain(hit) if explain else None,
+                    **{name: getattr(summary, name) for name in _SHOWN},
+                )
+            )
+        return results
+
+
+_SHOWN = (
+    "memory_id", "metadata", "project", "source", "kind", "tags", "pinned", "parent", "position",
+    "occurred_at", "created_at",
+)  # fmt: skip
+
+
+def _encodable(words: Sequence[str]) -> list[str]:
+    """Leave out what is no UTF-8: it matches nothing that was ever stored."""
+    return [
+        word for word in words if word.isascii() or word.encode("utf-8", "ignore").decode() == word
+    ]
+
+
+def _neighbours(place: Place) -> tuple[str, ...]:
+    return tuple(i for i in (place.previous, place.next) if i is not None)
+
+
+def _candidate(place: Place, unit: float) -> Candidate:
+    return Candidate(
+        place.chunk_id,
+        place.memory_id,
+        place.group,
+        lone=place.group_size == 1,
+        neighbours=_neighbours(place),
+        unit=unit,
+    )
+
+
+def _scaled(scores: Collection[float]) -> list[float]:
+    low, high = min(scores), max(scores)
+    return [(score - low) / (high - low) if high > low else 0.0 for score in scores]
+
+
+def _best_per_memory(ranked: Sequence[Candidate]) -> list[Candidate]:
+    best: dict[str, Candidate] = {}
+    for candidate in ranked:
+        best.setdefault(candidate.memory_id, candidate)
     return list(best.values())
+
+
+def _explain(hit: Candidate) -> dict[str, float | dict[str, float]]:
+    arms = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens")
+    boosts = ("speaker", "recency", "date", "hop")
+    return {
+        "score": round(hit.score, 4),
+        "arms": {arm: round(getattr(hit, arm), 4) for arm in arms},
+        "weights": {arm: round(weight, 3) for arm, weight in hit.weights.items()},
+        "boosts": {boost: round(getattr(hit, boost), 4) for boost in boosts},
+    }

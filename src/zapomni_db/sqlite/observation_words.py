@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from zapomni_db.exceptions import ValidationError
 
-__all__ = ["any_word", "match_expression"]
+__all__ = ["alternatives", "plain_words"]
 
 MAX_QUERY = 10_000
 MAX_TERMS = 64
+MAX_WORDS = 16
 MAX_DEPTH = 20
 SHORTEST_PREFIX = 2
 
@@ -33,8 +34,8 @@ _STOP_WORDS = frozenset(
 )
 
 
-def match_expression(query: str) -> str:
-    """Return the FTS5 expression for a query; empty if it has no word in it.
+def alternatives(query: str) -> list[str]:
+    """Return the FTS5 expressions of which a row must match one; none if there is no word.
 
     Raises:
         ValidationError: The query is empty, or its operators do not fit together.
@@ -44,16 +45,16 @@ def match_expression(query: str) -> str:
     if len(query) > MAX_QUERY:
         raise ValidationError(f"query must not be longer than {MAX_QUERY} characters", "VAL_003")
     tokens = _tokens(query.replace("\0", " "))
-    return _Parser(tokens).either(0) if tokens else ""
+    return _Parser(tokens).either(0) if tokens else []
 
 
-def any_word(query: str) -> str:
-    """Return an expression for rows with any telling word; empty if the query has operators."""
+def plain_words(query: str) -> list[str]:
+    """Return a plain question's telling words, quoted; none if it is one word or has syntax."""
     if '"' in query or any(word in _OPERATORS or word.endswith("*") for word in query.split()):
-        return ""
+        return []
     words = dict.fromkeys(word.lower() for word in re.findall(r"\w+", query))
     telling = [word for word in words if word not in _STOP_WORDS and word.strip("_")]
-    return " OR ".join(f'"{word}"' for word in telling[:MAX_TERMS]) if len(words) > 1 else ""
+    return [f'"{word}"' for word in telling[:MAX_WORDS]] if len(words) > 1 else []
 
 
 def _wrong(what: str) -> ValidationError:
@@ -121,13 +122,13 @@ class _Parser:
     def _next(self) -> str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
-    def either(self, depth: int) -> str:
+    def either(self, depth: int) -> list[str]:
         """Read alternatives, up to the end or to a closing parenthesis."""
         parts = [self._both(depth)]
         while self._next == "OR":
             self._at += 1
             parts.append(self._both(depth))
-        return _joined(parts, " OR ")
+        return parts
 
     def _both(self, depth: int) -> str:
         wanted, unwanted = [self._one(depth)], []
@@ -144,20 +145,20 @@ class _Parser:
         return f"({both} NOT {_joined(unwanted, ' OR ')})" if unwanted else both
 
     def _one(self, depth: int) -> str:
-        token = self._next
-        if token is None or token == ")" or token in _OPERATORS:
+        found = self._next
+        if found is None or found in (")", *_OPERATORS):
             before = self._tokens[self._at - 1] if self._at else ""
-            name = token if token in _OPERATORS else before
+            name = found if found in _OPERATORS else before
             raise _wrong(
                 f"{name} needs a term on both sides; put quotes around a word that is meant"
                 if name in _OPERATORS
                 else "there is nothing between two parentheses"
             )
         self._at += 1
-        if token != "(":
-            return token
+        if found != "(":
+            return found
         if depth == MAX_DEPTH:
             raise _wrong(f"parentheses are nested deeper than {MAX_DEPTH}")
-        inner = self.either(depth + 1)
+        inner = _joined(self.either(depth + 1), " OR ")
         self._at += 1  # The closing one: _tokens has counted them.
         return inner

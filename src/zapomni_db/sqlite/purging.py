@@ -23,6 +23,7 @@ __all__ = [
     "Selection",
     "delete_memories",
     "delete_observations",
+    "find_due",
     "find_memories",
     "find_observations",
     "is_sweep_due",
@@ -44,6 +45,7 @@ RETENTION_DAYS: Final[Mapping[str, int]] = {
     "session_resume": 365,
     "session_clear": 365,
     "user_prompt": 365,
+    "marker": 365,
     "command": 180,
     "command_error": 180,
     "github": 180,
@@ -254,22 +256,14 @@ def sweep(
     max_bytes: int = DEFAULT_MAX_BYTES,
     max_rows: int = 5000,
 ) -> int:
-    """Delete what has outlived its type's days, then the oldest above the ceiling.
-
-    Pinned ones stay. A type without days of its own is kept as long as `other`; 0 days means
-    for ever. At most `max_rows` go in one call; if more are left, the next call goes on.
+    """Delete what `find_due` finds, at most `max_rows`; if more are left, the next call goes on.
 
     Returns:
         How many were deleted.
     """
-    days = {**RETENTION_DAYS, **(retention_days or {})}
-    expired = _expired(connection, now, days, max_rows)
-    deleted = delete_observations(connection, expired)
-    excess: list[int] = []
-    if deleted < max_rows:
-        excess = _above_ceiling(connection, max_bytes, max_rows - deleted)
-        deleted += delete_observations(connection, excess)
-    if deleted < max_rows:
+    due = find_due(connection, now, retention_days=retention_days, max_bytes=max_bytes)
+    deleted = delete_observations(connection, due[:max_rows])
+    if len(due) <= max_rows:
         _mark_swept(connection, now, deleted)
     if deleted:
         with write_transaction(connection):
@@ -281,43 +275,53 @@ def sweep(
     return deleted
 
 
-def _expired(
-    connection: sqlite3.Connection, now: int, days: Mapping[str, int], limit: int
+def find_due(
+    connection: sqlite3.Connection,
+    now: int,
+    *,
+    retention_days: Mapping[str, int] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> list[int]:
-    types = [row[0] for row in connection.execute("SELECT DISTINCT obs_type FROM observations")]
-    found: list[int] = []
-    for obs_type in types:
-        kept = days.get(obs_type, days["other"])
-        if not kept:
-            continue
-        rows = connection.execute(
-            "SELECT id FROM observations WHERE obs_type = ? AND timestamp < ? AND pinned = 0"
-            " ORDER BY timestamp LIMIT ?",
-            (obs_type, now - kept * DAY, limit - len(found)),
-        )
-        found.extend(row[0] for row in rows)
-    return found
+    """Return what has outlived its type's days, then the oldest above the ceiling.
 
-
-def _above_ceiling(connection: sqlite3.Connection, max_bytes: int, limit: int) -> list[int]:
+    Pinned ones stay. A type without days of its own is kept as long as `other`; 0 days means
+    for ever.
+    """
+    days = {**RETENTION_DAYS, **(retention_days or {})}
+    due = _expired(connection, now, days)
     total: float = connection.execute(
         "SELECT total(" + OBSERVATION_BYTES + ") FROM observations"
     ).fetchone()[0]
-    excess = total - max_bytes
+    excess = total - sum(due.values()) - max_bytes
     if excess <= 0:
-        return []
-    found: list[int] = []
+        return list(due)
     rows = connection.execute(
         "SELECT id, "
         + OBSERVATION_BYTES
-        + " FROM observations WHERE pinned = 0 ORDER BY timestamp, id LIMIT ?",
-        (limit,),
+        + " FROM observations WHERE pinned = 0 ORDER BY timestamp, id"
     )
     for key, size in rows:
         if excess <= 0:
             break
-        found.append(key)
-        excess -= size
+        if key not in due:
+            due[key] = size
+            excess -= size
+    return list(due)
+
+
+def _expired(connection: sqlite3.Connection, now: int, days: Mapping[str, int]) -> dict[int, int]:
+    """Return the ids and sizes of what has outlived its type's days."""
+    types = connection.execute("SELECT DISTINCT obs_type FROM observations").fetchall()
+    found: dict[int, int] = {}
+    for (obs_type,) in types:
+        if kept := days.get(obs_type, days["other"]):
+            rows = connection.execute(
+                "SELECT id, "
+                + OBSERVATION_BYTES
+                + " FROM observations WHERE obs_type = ? AND timestamp < ? AND pinned = 0",
+                (obs_type, now - kept * DAY),
+            )
+            found.update(rows.fetchall())
     return found
 
 

@@ -13,6 +13,7 @@ from zapomni_db.models import (
     Passage,
     Place,
     TextSearchRequest,
+    VectorRanking,
     VectorSearchRequest,
     VectorSearchResult,
 )
@@ -22,8 +23,11 @@ from zapomni_db.sqlite.spaces import active_space
 from zapomni_db.sqlite.vector_cache import VectorCache
 
 __all__ = [
+    "about_how_many",
     "by_vector",
     "by_words",
+    "matches",
+    "members",
     "passages",
     "places",
     "rank_by_vector",
@@ -73,15 +77,18 @@ def _match_expression(terms: Iterable[str]) -> str:
 
 def rank_by_vector(
     connection: sqlite3.Connection, cache: VectorCache, request: VectorSearchRequest
-) -> dict[str, float]:
+) -> VectorRanking:
     space_key = _checked_space(connection, request.query_embedding)
     if space_key is None:
-        return {}
+        return VectorRanking(scores={})
     only, without = _selected(connection, request.filters)
     found = cache.search(
         connection, space_key, request.query_embedding, request.limit, only=only, without=without
     )
-    return {str(chunk_id): score for chunk_id, score in found if score >= request.min_similarity}
+    scores = {str(c): score for c, score in found.best if score >= request.min_similarity}
+    return VectorRanking.model_construct(
+        scores=scores, mean=found.mean, deviation=found.deviation, count=found.among
+    )
 
 
 def similarities(
@@ -95,7 +102,53 @@ def similarities(
         return {}
     only = {int(chunk_id) for chunk_id in chunk_ids}
     found = cache.search(connection, space_key, query, len(only), only=only)
-    return {str(chunk_id): score for chunk_id, score in found}
+    return {str(chunk_id): score for chunk_id, score in found.best}
+
+
+def matches(
+    connection: sqlite3.Connection, phrases: Sequence[str], limit: int
+) -> dict[str, frozenset[str] | None]:
+    found: dict[str, frozenset[str] | None] = {}
+    for phrase in phrases:
+        rows = connection.execute(
+            "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?",
+            (_match_expression([phrase]), limit + 1),
+        ).fetchall()
+        found[phrase] = (
+            None if len(rows) > limit else frozenset(str(chunk_id) for (chunk_id,) in rows)
+        )
+    return found
+
+
+def about_how_many(connection: sqlite3.Connection) -> int:
+    # Counting reads a whole index; the largest id is there at once.
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
+
+
+_MEMBERS: LiteralString = """
+WITH wanted AS (
+    SELECT DISTINCT m.project, m.parent, CASE WHEN m.parent = '' THEN m.key END AS key
+    FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN
+    (SELECT CAST(value AS INTEGER) FROM json_each(?)))
+SELECT w.project, w.parent, 0, c.id FROM wanted w
+    JOIN memories m ON m.parent = w.parent AND m.project = w.project
+    JOIN chunks c ON c.memory_key = m.key WHERE w.parent <> ''
+UNION ALL
+SELECT '', '', w.key, c.id FROM wanted w JOIN chunks c ON c.memory_key = w.key
+    WHERE w.parent = ''
+LIMIT 20000
+"""
+
+
+def members(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for project, parent, key, chunk_id in connection.execute(_MEMBERS, (to_json(list(chunk_ids)),)):
+        found.setdefault(_group(project, parent, key), []).append(str(chunk_id))
+    return found
+
+
+def _group(project: object, parent: object, key: object) -> str:
+    return f"{project}\0{parent}" if parent else f"\0{key}"
 
 
 def _checked_space(connection: sqlite3.Connection, query: Sequence[float]) -> int | None:
@@ -132,7 +185,7 @@ def by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> list
 def by_vector(
     connection: sqlite3.Connection, cache: VectorCache, request: VectorSearchRequest
 ) -> list[VectorSearchResult]:
-    scores = rank_by_vector(connection, cache, request)
+    scores = rank_by_vector(connection, cache, request).scores
     found = passages(connection, list(scores))
     return [
         VectorSearchResult.model_construct(
@@ -174,7 +227,8 @@ SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
              WHERE b.parent = m.parent AND b.project = m.project AND b.position > m.position
              ORDER BY b.position, n.position LIMIT 1) END),
     CASE WHEN m.parent <> ''
-        THEN (SELECT count(*) FROM memories b WHERE b.parent = m.parent AND b.project = m.project)
+        THEN (SELECT count(*) FROM memories b JOIN chunks s ON s.memory_key = b.key
+              WHERE b.parent = m.parent AND b.project = m.project)
         ELSE (SELECT count(*) FROM chunks b WHERE b.memory_key = m.key) END,
 """
 
@@ -198,7 +252,7 @@ def _to_place(row: tuple[object, ...]) -> Place:
     return Place.model_construct(
         chunk_id=str(chunk_id),
         memory_id=str(memory_id),
-        group=f"{project}\0{parent}" if parent else f"\0{key}",
+        group=_group(project, parent, key),
         group_size=int(str(size)),
         previous=None if before is None else str(before),
         next=None if after is None else str(after),

@@ -31,6 +31,7 @@ from zapomni_db.models import (
     RelationshipData,
     StoredMemory,
     TextSearchRequest,
+    VectorRanking,
     VectorSearchRequest,
     VectorSearchResult,
 )
@@ -150,9 +151,23 @@ class SqliteStorage:
         """Return the scores of a word search, by chunk id."""
         return await self._read("searching", search.rank_by_words, request)
 
-    async def rank_by_vector(self, request: VectorSearchRequest) -> dict[str, float]:
+    async def rank_by_vector(self, request: VectorSearchRequest) -> VectorRanking:
         """Return the scores of a vector search, by chunk id."""
         return await self._read("searching", search.rank_by_vector, self._cache, request)
+
+    async def find_matches(
+        self, phrases: Sequence[str], limit: int
+    ) -> dict[str, frozenset[str] | None]:
+        """Return the chunks each word or phrase stands in."""
+        return await self._read("searching", search.matches, phrases, limit)
+
+    async def count_chunks(self) -> int:
+        """Return about how many chunks there are."""
+        return await self._read("counting", search.about_how_many)
+
+    async def get_members(self, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return all chunks of the groups these chunks belong to."""
+        return await self._read("searching", search.members, chunk_ids)
 
     async def get_similarities(
         self, query_embedding: Sequence[float], chunk_ids: Sequence[str]

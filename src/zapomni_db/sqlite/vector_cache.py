@@ -9,18 +9,27 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["VectorCache"]
+__all__ = ["Nearest", "VectorCache"]
 
 # Fewer vectors are scored exactly faster than they are sorted out.
 SIGNS_FROM = 20_000
 NEAR_AT_LEAST = 2_000
 NEAR_PER_HIT = 20
+
+
+class Nearest(NamedTuple):
+    """The best (chunk id, cosine), and mean, spread and number of all that count."""
+
+    best: list[tuple[int, float]]
+    mean: float
+    deviation: float
+    among: int
 
 
 class VectorCache:
@@ -46,8 +55,8 @@ class VectorCache:
         *,
         only: set[int] | None = None,
         without: set[int] | None = None,
-    ) -> list[tuple[int, float]]:
-        """Return (chunk id, cosine) of the nearest chunks, best first.
+    ) -> Nearest:
+        """Find the nearest chunks.
 
         Args:
             connection: Inside a read transaction.
@@ -62,31 +71,34 @@ class VectorCache:
         with self._lock:
             self._refresh(connection, space_key)
             if self._matrix is None or self._ids is None or not self._size:
-                return []
+                return Nearest([], 0.0, 0.0, 0)
             vector = np.asarray(query, dtype=np.float32)
             vector /= np.linalg.norm(vector)
-            scores, ids = self._score(vector, limit, only, without)
+            rows = self._counting_rows(only, without)
+            scores, ids = self._score(vector, limit, rows)
+            count = self._size if rows is None else len(rows)
+            sample = scores if len(scores) == count else self._sample(vector, rows)
+        mean, deviation = (float(sample.mean()), float(sample.std())) if len(sample) else (0.0, 0.0)
         if limit < len(scores):
             # Ties at the border are settled by id, so that paging is stable.
             border = np.partition(scores, len(scores) - limit)[len(scores) - limit]
             keep = np.flatnonzero(scores >= border)
             scores, ids = scores[keep], ids[keep]
         order = np.lexsort((ids, -scores))[:limit]
-        return [(int(ids[i]), float(scores[i])) for i in order]
+        best = [(int(ids[i]), float(scores[i])) for i in order]
+        return Nearest(best, mean, deviation, count)
 
     def _score(
         self,
         vector: NDArray[np.float32],
         limit: int,
-        only: set[int] | None,
-        without: set[int] | None,
+        rows: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Score the chunks that count exactly; of very many, those whose signs agree most."""
         import numpy as np
 
         assert self._matrix is not None
         assert self._ids is not None
-        rows = self._counting_rows(only, without)
         count = self._size if rows is None else len(rows)
         near = max(NEAR_AT_LEAST, NEAR_PER_HIT * limit)
         if count > SIGNS_FROM and near < count:
@@ -99,6 +111,18 @@ class VectorCache:
         else:
             matrix, ids = self._matrix[rows], self._ids[rows]
         return np.vecdot(matrix, vector), ids
+
+    def _sample(
+        self, vector: NDArray[np.float32], rows: NDArray[np.int64] | None
+    ) -> NDArray[np.float32]:
+        """Score some of the chunks, evenly spread: enough to know their mean and spread."""
+        import numpy as np
+
+        assert self._matrix is not None
+        chosen = np.arange(self._size) if rows is None else rows
+        step = max(1, len(chosen) // NEAR_AT_LEAST)
+        sample: NDArray[np.float32] = np.vecdot(self._matrix[chosen[::step]], vector)
+        return sample
 
     def _counting_rows(
         self, only: set[int] | None, without: set[int] | None

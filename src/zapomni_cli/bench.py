@@ -1,0 +1,205 @@
+"""`zapomni bench`: how well your own memories are found again, and how fast.
+
+Every question is made from one memory: its title, its first heading, or its first sentence,
+with every second telling word left out so that nothing is quoted. Then it is asked, and the
+place of that memory in the answer counts.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from zapomni_cli.options import chosen, examples, json_option
+from zapomni_cli.output import Progress, count_of, print_json, print_table, progress_bar
+from zapomni_cli.runtime import with_engine
+from zapomni_core.engine import ZapomniEngine
+from zapomni_core.interfaces import ListRequest, SearchRequest
+from zapomni_core.shared.text import query_terms
+from zapomni_db.models import MemoryRecord
+
+__all__ = ["Asked", "bench", "make_question", "summarize"]
+
+DEPTH = 10
+LEAVE_OUT = 2
+FEWEST_WORDS = 3
+LONGEST_SENTENCE = 300
+
+_WORD = re.compile(r"[^\W_][\w'’.-]*[^\W_]|[^\W_]")  # noqa: RUF001 - as people type it
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
+_SENTENCE_END = re.compile(r"[.!?…。！？](?=\s|$)|\n")  # noqa: RUF001 - Chinese, Japanese
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question made from a memory, and what came of asking it."""
+
+    memory_id: str
+    origin: str
+    """What it was made from: title, heading, sentence or prompt."""
+    question: str
+    place: int | None
+    """Where the memory stood in the answer; None: not among the first ten."""
+    milliseconds: float
+
+
+@click.command(
+    epilog=examples(
+        "zapomni bench",
+        "zapomni bench --questions 500 --project shop",
+        "zapomni bench --json",
+    )
+)
+@click.option(
+    "--questions",
+    "count",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="How many memories to ask for.",
+)
+@click.option("--project", help="Only this project.")
+@click.option("--seed", default=0, show_default=True, help="Another number picks other memories.")
+@json_option
+def bench(count: int, project: str | None, seed: int, *, as_json: bool) -> None:
+    """Measure how well your own memories are found again.
+
+    Takes memories at random, makes a question of the title, the first heading or the first
+    sentence of each with every second telling word left out, and asks it. recall@5 is the share
+    of memories that were among the first five hits, MRR the mean of one over their place.
+    Nothing is stored, and nothing leaves this machine unless your embedder is a remote one.
+    """
+    filters = chosen({"project": project})
+    with progress_bar("Asking") as progress:
+        asked, notice = with_engine(lambda engine: _ask_all(engine, filters, count, seed, progress))
+    if notice:
+        click.echo(notice, err=True)
+    if as_json:
+        print_json(_as_json(asked))
+    elif not asked:
+        click.echo("No memory here is long enough to ask for. Keep some, then try again.", err=True)
+    else:
+        _print(asked)
+
+
+async def _ask_all(
+    engine: ZapomniEngine, filters: dict[str, Any], count: int, seed: int, progress: Progress
+) -> tuple[list[Asked], str | None]:
+    total = (await engine.list_memories(ListRequest(limit=1, filters=filters))).total
+    offsets = list(range(total))
+    random.Random(seed).shuffle(offsets)  # noqa: S311 - a sample, not a secret
+    asked: list[Asked] = []
+    # What loads with the first search is not what a search costs.
+    warm = await engine.search_memory(SearchRequest(query="warm up", limit=1))
+    for offset in offsets:
+        if len(asked) == count:
+            break
+        listed = ListRequest(limit=1, offset=offset, filters=filters)
+        for item in (await engine.list_memories(listed)).items:
+            made = make_question(await engine.get_memory(item.memory_id))
+            if made is not None:
+                asked.append(await _ask(engine, item.memory_id, made, filters))
+        progress(len(asked), min(count, total))
+    return asked, warm.notice
+
+
+async def _ask(
+    engine: ZapomniEngine, memory_id: str, made: tuple[str, str], filters: dict[str, Any]
+) -> Asked:
+    origin, question = made
+    request = SearchRequest(query=question, limit=DEPTH, filters=filters)
+    started = time.perf_counter()
+    hits = (await engine.search_memory(request)).results
+    spent = (time.perf_counter() - started) * 1000
+    places = [place for place, hit in enumerate(hits, 1) if hit.memory_id == memory_id]
+    return Asked(memory_id, origin, question, min(places, default=None), spent)
+
+
+def make_question(record: MemoryRecord) -> tuple[str, str] | None:
+    """Return what a question was made from and the question; None if too few words tell."""
+    for origin, words in _beginnings(record):
+        question = _leave_words_out(words)
+        if question is not None:
+            return origin, question
+    return None
+
+
+def _beginnings(record: MemoryRecord) -> Iterable[tuple[str, str]]:
+    if isinstance(title := record.metadata.get("title"), str):
+        yield "title", title
+    if heading := _HEADING.search(record.text):
+        yield "heading", heading[1]
+    start = record.text.lstrip()
+    end = _SENTENCE_END.search(start)
+    sentence = start[: end.start()] if end else start
+    yield "prompt" if record.kind == "prompt" else "sentence", sentence[:LONGEST_SENTENCE]
+
+
+def _leave_words_out(text: str) -> str | None:
+    words = _WORD.findall(text)
+    telling = set(query_terms(text))
+    # A name such as user_id is several terms to the index; any of them makes the word telling.
+    marked = [bool(telling.intersection(query_terms(word))) for word in words]
+    if sum(marked) < FEWEST_WORDS:
+        return None
+    kept, seen = [], 0
+    for word, tells in zip(words, marked, strict=True):
+        seen += tells
+        if not (tells and seen % LEAVE_OUT == 0):
+            kept.append(word)
+    return " ".join(kept)
+
+
+def summarize(asked: Sequence[Asked]) -> dict[str, float]:
+    """Return how many questions there were, recall at 1, 5 and 10, and MRR."""
+    places = [one.place or math.inf for one in asked]
+    count = len(asked) or 1
+    recalls = {f"recall_at_{k}": sum(place <= k for place in places) / count for k in (1, 5, 10)}
+    mean = sum(1 / place for place in places) / count
+    figures = {**recalls, "mrr_at_10": mean}
+    return {"questions": len(asked), **{name: round(value, 4) for name, value in figures.items()}}
+
+
+def _latencies(asked: Sequence[Asked]) -> dict[str, float | None]:
+    ordered = sorted(one.milliseconds for one in asked)
+    at = {f"latency_ms_p{p}": math.ceil(len(ordered) * p / 100) - 1 for p in (50, 95)}
+    return {name: round(ordered[n], 1) if ordered else None for name, n in at.items()}
+
+
+def _as_json(asked: Sequence[Asked]) -> dict[str, Any]:
+    origins = sorted({one.origin for one in asked})
+    return {
+        **summarize(asked),
+        **_latencies(asked),
+        "by_origin": {name: summarize([a for a in asked if a.origin == name]) for name in origins},
+        "missed": [
+            {"memory_id": one.memory_id, "question": one.question}
+            for one in asked
+            if one.place is None
+        ],
+    }
+
+
+def _print(asked: Sequence[Asked]) -> None:
+    told = _as_json(asked)
+    rows = [("made from", "questions", "recall@1", "recall@5", "recall@10", "MRR")]
+    for name, figures in (*told["by_origin"].items(), ("all", told)):
+        recalls = (figures[f"recall_at_{k}"] for k in (1, 5, 10))
+        shown = (f"{value:.3f}" for value in (*recalls, figures["mrr_at_10"]))
+        rows.append((name, str(figures["questions"]), *shown))
+    print_table(rows)
+    p50, p95 = told["latency_ms_p50"], told["latency_ms_p95"]
+    click.echo(f"A search took {p50} ms, one in twenty more than {p95} ms.", err=True)
+    if told["missed"]:
+        click.echo(
+            f"{count_of(len(told['missed']), 'memory', 'memories')} not among the first ten; "
+            "--json lists them.",
+            err=True,
+        )

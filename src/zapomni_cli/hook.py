@@ -1,0 +1,17 @@
+"""What hosts run: `python -I -S …/zapomni_cli/hook.py`, no shell, no shim, no site packages.
+
+Only this file is compiled at every call; all it imports comes from the bytecode cache.
+"""
+
+import gc
+import os
+import sys
+
+if __name__ == "__main__":
+    gc.disable()  # The process is over before there is anything to collect.
+    # `-I -S` leaves the standard library alone on the path; our own folder goes behind it.
+    sys.path.append(__file__.rsplit(os.sep, 2)[0])
+    from zapomni_cli.record import main
+
+    # The database is closed and all is written: tearing the interpreter down would only cost.
+    os._exit(main(sys.argv[1:]))

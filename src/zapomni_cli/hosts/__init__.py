@@ -1,0 +1,66 @@
+"""Agent hosts: one file each, how its hook JSON reads."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from zapomni_cli.hosts._fields import PayloadError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zapomni_core.modules.observations import Event
+
+__all__ = ["HOSTS", "PayloadError", "detect_host", "read_event"]
+
+# The name `--host` takes, and the module that reads its events.
+HOSTS = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "copilot": "copilot",
+    "cursor": "cursor",
+    "gemini": "gemini",
+    "generic": "generic",
+    "windsurf": "windsurf",
+}
+
+_GEMINI_EVENTS = frozenset(
+    "BeforeAgent AfterAgent BeforeModel AfterModel BeforeToolSelection BeforeTool AfterTool "
+    "PreCompress".split()
+)
+
+
+def detect_host(payload: dict[str, Any]) -> str:
+    """Tell the host by the fields only it sends; Claude Code's form is the common one."""
+    if "agent_action_name" in payload or "trajectory_id" in payload:
+        return "windsurf"
+    if "conversation_id" in payload or "workspace_roots" in payload:
+        return "cursor"
+    if "hook_event_name" in payload:
+        if payload["hook_event_name"] in _GEMINI_EVENTS:
+            return "gemini"
+        # Codex names its model in every event and its turn in most; Claude Code only at a start.
+        if "turn_id" in payload or ("model" in payload and "permission_mode" in payload):
+            return "codex"
+        # Gemini stamps every event; the names it shares with Claude Code leave only this.
+        if isinstance(payload.get("timestamp"), str):
+            return "gemini"
+        return "claude-code"
+    if "event" in payload:
+        return "generic"
+    if "timestamp" in payload and "cwd" in payload:
+        return "copilot"
+    return "claude-code"
+
+
+def read_event(payload: dict[str, Any], host: str | None = None) -> Event | None:
+    """Return the event in our words; None if it is none of our business.
+
+    Raises:
+        PayloadError: A field the host always sends is missing.
+    """
+    name = host or detect_host(payload)
+    module = import_module(f"zapomni_cli.hosts.{HOSTS[name]}")
+    event: Event | None = module.read(payload)
+    return event

@@ -1,0 +1,60 @@
+"""GitHub Copilot: events carry no name; their fields tell them apart."""
+
+from __future__ import annotations
+
+from zapomni_cli.hosts._fields import mapping, parsed, required, seconds, text
+from zapomni_cli.hosts._tools import tool_action
+from zapomni_core.modules.observations import Event
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["read"]
+
+_NAMES = {"bash": "Bash", "create": "Write", "edit": "Edit", "view": "Read", "grep": "Grep"}
+
+
+def read(payload: dict[str, Any]) -> Event | None:
+    """Read one event."""
+    (cwd,) = required(payload, "cwd")
+    found = _action(payload)
+    if found is None:
+        return None
+    when = seconds(payload.get("timestamp"))
+    # Older versions name no session: a day in a folder is the nearest thing to one.
+    day = (when or 0) // 86400
+    session_id = text(payload, "sessionId", "session_id") or f"copilot:{cwd}:{day}"
+    name, action, data = found
+    tool_name = text(payload, "toolName") or None
+    return Event(
+        "copilot", name, session_id, cwd, action, data, timestamp=when, tool_name=tool_name
+    )
+
+
+def _action(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
+    if "toolResult" in payload:
+        return _tool(payload)
+    if "toolName" in payload:
+        return None  # Before the tool: it may still be refused.
+    if "prompt" in payload:
+        return "userPromptSubmitted", "prompt", {"text": text(payload, "prompt")}
+    if "reason" in payload:
+        return "sessionEnd", "session_end", {"reason": text(payload, "reason")}
+    if "source" in payload:
+        source = text(payload, "source")
+        return "sessionStart", "session_start", {"source": "startup" if source == "new" else source}
+    return None
+
+
+def _tool(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
+    given = parsed(payload.get("toolArgs"))
+    result = mapping(payload, "toolResult")
+    output = text(result, "textResultForLlm")
+    name = text(payload, "toolName")
+    found = tool_action(_NAMES.get(name, name), given, output)
+    if found is None:
+        return None
+    if text(result, "resultType") == "failure":
+        found[1]["error"] = output or "failed"
+    return ("postToolUse", *found)

@@ -1,0 +1,173 @@
+"""`zapomni init`: connects the agents on this machine, and disconnects them again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zapomni_cli.host_setup.files import diff
+from zapomni_cli.host_setup.hosts import HOSTS, Host, hosts_of, server_command
+from zapomni_cli.host_setup.plans import Plan, apply, plan_install, plan_uninstall
+from zapomni_cli.host_setup.records import Records, load_records
+from zapomni_cli.options import examples, json_option
+from zapomni_cli.output import clean, count_of, print_json
+from zapomni_core.settings import load_settings
+
+__all__ = ["init"]
+
+
+@click.command(
+    epilog=examples(
+        "zapomni init --dry-run",
+        "zapomni init",
+        "zapomni init --host claude-code --host codex --yes",
+        "zapomni init --uninstall",
+    )
+)
+@click.option(
+    "--host",
+    "names",
+    multiple=True,
+    type=click.Choice(HOSTS),
+    help="Only this host, found or not; repeatable.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--uninstall", is_flag=True, help="Take back what init wrote.")
+@json_option
+def init(
+    *, names: tuple[str, ...], dry_run: bool, yes: bool, uninstall: bool, as_json: bool
+) -> None:
+    """Connect the agents on this machine.
+
+    Finds Claude Code, Codex, Gemini CLI, Cursor, Windsurf, VS Code and Claude Desktop, shows
+    what it would change, asks, and registers the MCP server and the hooks in your user
+    settings. Every file is copied beside itself first; nothing is ever written into a project.
+    Running it again changes nothing that is right already.
+    """
+    settings = load_settings()
+    records = load_records(settings.home / "init.json")
+    hosts = _chosen_hosts(names, everyone=uninstall)
+    make = plan_uninstall if uninstall else plan_install
+    plans = [make(host, records) for host in hosts]
+    if not as_json:
+        _show(plans, uninstall=uninstall)
+    if any(not plan.is_empty for plan in plans) and not dry_run:
+        if not yes:
+            _ask(uninstall=uninstall)
+        _carry_out(plans, records)
+        if not as_json:
+            _report(plans, uninstall=uninstall)
+    if as_json:
+        print_json({"dry_run": dry_run, "hosts": [_as_json(plan) for plan in plans]})
+    if any(plan.problem for plan in plans):
+        click.get_current_context().exit(1)
+
+
+def _chosen_hosts(names: Sequence[str], *, everyone: bool) -> list[Host]:
+    from zapomni_cli.record import hook_command
+
+    hosts = hosts_of(Path.home(), os.environ, server_command(), hook_command())
+    if names:
+        return [hosts[name] for name in dict.fromkeys(names)]
+    found = [host for host in hosts.values() if everyone or host.is_here]
+    if not found:
+        raise click.ClickException(
+            "No agent was found on this machine. Install one, or name it: "
+            f"zapomni init --host {HOSTS[0]}. docs/hosts.md shows how to connect any other."
+        )
+    return found
+
+
+def _ask(*, uninstall: bool) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("Nobody can answer here; say --yes to go on without asking.")
+    verb = "Take this back?" if uninstall else "Do this?"
+    click.confirm(verb, abort=True, err=True)
+
+
+def _carry_out(plans: Sequence[Plan], records: Records) -> None:
+    for plan in plans:
+        if not plan.is_empty and not plan.problem:
+            apply(plan, records)
+
+
+def _show(plans: Sequence[Plan], *, uninstall: bool) -> None:
+    for plan in plans:
+        if uninstall and plan.is_empty and not plan.problem:
+            continue
+        click.secho(plan.host.title, bold=True)
+        if plan.problem:
+            click.echo(f"  {clean(plan.problem)}")
+        elif plan.is_empty:
+            click.echo("  Connected already.")
+        for note in plan.notes:
+            click.echo(f"  {clean(note)}")
+        for edit in plan.edits:
+            for line in diff(edit.path, edit.before, edit.after).splitlines():
+                click.secho(f"  {clean(line)}", fg={"+": "green", "-": "red"}.get(line[:1]))
+        for command in plan.commands:
+            click.echo(f"  $ {clean(' '.join(command))}")
+    if uninstall and all(plan.is_empty and not plan.problem for plan in plans):
+        click.echo("Nothing of Zapomni is there to take back.")
+
+
+def _report(plans: Sequence[Plan], *, uninstall: bool) -> None:
+    done = [plan for plan in plans if not plan.is_empty and not plan.problem]
+    if done:
+        verb = "Disconnected" if uninstall else "Connected"
+        names = ", ".join(plan.host.title for plan in done)
+        click.echo(f"{verb} {names}.")
+    for plan in [] if uninstall else done:
+        click.echo(f"{plan.host.title}: {plan.host.note}")
+    copies = [copy for plan in plans for copy in plan.backups]
+    if copies:
+        click.echo(f"{count_of(len(copies), 'copy', 'copies')} of what was there before:")
+        for copy in copies:
+            click.echo(f"  {copy}")
+    for plan in plans:
+        if plan.problem and not plan.is_empty:
+            click.echo(f"{plan.host.title}: {clean(plan.problem)}", err=True)
+    if not uninstall and {"archive-v0", "environments-v2"} & set(Path(sys.prefix).parts):
+        click.echo(
+            "This Zapomni runs from uvx's cache, which may be emptied. Install it with "
+            "`uv tool install zapomni`, then run `zapomni init` again.",
+            err=True,
+        )
+    if not uninstall and "ZAPOMNI_HOME" in os.environ:
+        click.echo(
+            "ZAPOMNI_HOME is set here. Set it where your agents are started too, or they use "
+            "~/.zapomni.",
+            err=True,
+        )
+
+
+def _as_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "host": plan.host.name,
+        "found": plan.host.is_here,
+        "files": [
+            {
+                "path": str(edit.path),
+                "action": _action(edit.before, edit.after),
+                "diff": diff(edit.path, edit.before, edit.after),
+            }
+            for edit in plan.edits
+        ],
+        "commands": plan.commands,
+        "backups": [str(copy) for copy in plan.backups],
+        "notes": plan.notes,
+        "next_step": plan.host.note if plan.installing and not plan.is_empty else None,
+        "problem": plan.problem or None,
+    }
+
+
+def _action(before: str | None, after: str | None) -> str:
+    if before is None:
+        return "create"
+    return "delete" if after is None else "change"

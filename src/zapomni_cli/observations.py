@@ -1,0 +1,362 @@
+"""Commands that show what agents did: recent, timeline, sessions, session, context."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from zapomni_cli.options import chosen, examples, json_option, page_options
+from zapomni_cli.output import day, is_terminal, one_line, print_json, print_pairs, print_table
+from zapomni_cli.runtime import read_settings
+from zapomni_core.exceptions import NotFoundError
+from zapomni_core.infra.locations import observations_path
+from zapomni_core.shared.projects import Project, changed_files, project_of
+from zapomni_core.workflows.session_context import explain_context, session_context
+from zapomni_db.observation_models import (
+    Failure,
+    Observation,
+    ObservationPreview,
+    ObservationQuery,
+    SessionSummary,
+)
+from zapomni_db.sqlite.observations import SqliteObservations, connect_read_only, set_injection
+
+__all__ = [
+    "context",
+    "observation_filters",
+    "recent",
+    "search_observations",
+    "session",
+    "sessions",
+    "timeline",
+    "without_filters",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+LINE_CHARS = 160
+NOTHING = "Nothing here yet. Connect an agent with `zapomni init`."
+ONLY_OBSERVATIONS = {
+    "obs_type": "--type",
+    "order_by": "--order-by",
+    "file": "--file",
+    "failed": "--failed",
+    "every_project": "--all",
+}
+ONLY_MEMORIES = {
+    "tags": "--tag",
+    "source": "--source",
+    "pinned": "--pinned",
+    "include_superseded": "--superseded",
+}
+
+project_option = click.option("--project", help="This project's key or name; default: this one.")
+all_option = click.option("--all", "every_project", is_flag=True, help="All projects.")
+
+
+def observation_filters(command: F) -> F:
+    """Add the filters only observations have."""
+    for option in reversed(
+        [
+            click.option("--type", "obs_type", help="Observations: only this type."),
+            click.option("--file", help="Observations: only this file or folder."),
+            click.option("--failed", is_flag=True, help="Observations: only failures."),
+            click.option(
+                "--order-by",
+                type=click.Choice(["relevance", "blended", "recent"]),
+                help="Observations: how to order them.",
+            ),
+            click.option(
+                "--all", "every_project", is_flag=True, help="Observations: all projects."
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def without_filters(filters: dict[str, Any]) -> dict[str, Any]:
+    """Return the filters of memories, refusing those only observations have."""
+    _refuse(filters, ONLY_OBSERVATIONS, "--in observations")
+    return {name: value for name, value in filters.items() if name not in ONLY_OBSERVATIONS}
+
+
+def _refuse(filters: dict[str, Any], names: dict[str, str], meaning: str) -> None:
+    given = sorted(option for name, option in names.items() if name in chosen(filters))
+    if given:
+        raise click.UsageError(f"{', '.join(given)} can only be used with {meaning}.")
+
+
+def search_observations(
+    query: str, limit: int, offset: int, *, as_json: bool, filters: dict[str, Any]
+) -> None:
+    """Print the observations that match."""
+    _refuse(filters, ONLY_MEMORIES, "--in memories")
+    given = chosen(filters)
+
+    async def find(store: SqliteObservations) -> list[ObservationPreview]:
+        projects = await _projects(store, given.get("project"), "every_project" in given)
+        wanted = ObservationQuery(
+            query=query,
+            projects=projects,
+            obs_type=given.get("obs_type") or given.get("kind"),
+            file=given.get("file"),
+            failed=given.get("failed"),
+            after=_seconds(given.get("since")),
+            before=_seconds(given.get("until")),
+            order_by=given.get("order_by", "relevance"),
+            limit=limit,
+            offset=offset,
+        )
+        return await store.search(wanted)
+
+    found = _with_store(find)
+    if as_json:
+        print_json([hit.model_dump(mode="json") for hit in found])
+    elif not found:
+        click.echo("Nothing found. Try other words, fewer filters or --all.", err=True)
+    else:
+        print_table(_preview_row(hit) for hit in found)
+
+
+@click.command(
+    epilog=examples("zapomni recent", "zapomni recent --all --limit 50", "zapomni recent --failing")
+)
+@project_option
+@all_option
+@click.option("--limit", default=30, show_default=True, help="How many to show.")
+@click.option("--failing", is_flag=True, help="Errors that came back, and what fixed them.")
+@json_option
+def recent(
+    project: str | None, limit: int, *, every_project: bool, failing: bool, as_json: bool
+) -> None:
+    """Show what agents did last.
+
+    Newest first, one line per file. If this project has little, others fill up. In a pipe each
+    line is: id, time, type, file, session, content, separated by tabs.
+    """
+
+    async def find(store: SqliteObservations) -> list[Observation] | list[Failure]:
+        projects = await _projects(store, project, every_project)
+        return await (store.failures if failing else store.recent)(projects, limit)
+
+    found = _with_store(find)
+    if as_json:
+        print_json([item.model_dump(mode="json") for item in found])
+    elif not found:
+        click.echo(NOTHING if not failing else "No error came back.", err=True)
+    else:
+        print_table(_failure_row(f) if isinstance(f, Failure) else _row(f) for f in found)
+
+
+@click.command(epilog=examples("zapomni timeline 4711", "zapomni timeline 4711 --before 20 --json"))
+@click.argument("anchor", metavar="ID", type=int)
+@click.option("--before", default=5, show_default=True, help="How many before it.")
+@click.option("--after", default=5, show_default=True, help="How many after it.")
+@json_option
+def timeline(anchor: int, before: int, after: int, *, as_json: bool) -> None:
+    """Show what happened around an action.
+
+    All of it is from the same session, in order.
+    """
+    found = _known(
+        lambda store: store.timeline(anchor, before, after), "There is no observation with this id."
+    )
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        print_table(_row(item) for item in (*found.before, found.anchor, *found.after))
+
+
+@click.command(epilog=examples("zapomni sessions", "zapomni sessions --all --limit 5 --json"))
+@project_option
+@all_option
+@page_options(default=20)
+@json_option
+def sessions(
+    project: str | None, limit: int, offset: int, *, every_project: bool, as_json: bool
+) -> None:
+    """List agents' sessions.
+
+    The last used comes first. In a pipe each line is: id, time, host, project, branch, what was
+    done, first prompt.
+    """
+
+    async def find(store: SqliteObservations) -> list[SessionSummary]:
+        projects = await _projects(store, project, every_project)
+        return await store.sessions(projects, limit, offset)
+
+    found = _with_store(find)
+    if as_json:
+        print_json([item.model_dump(mode="json") for item in found])
+    elif not found:
+        click.echo(NOTHING, err=True)
+    else:
+        print_table(_session_row(item) for item in found)
+
+
+@click.command(epilog=examples("zapomni session 4f7ea253", "zapomni session 4f7ea253 --json"))
+@click.argument("session_id", metavar="ID")
+@click.option("--limit", default=500, show_default=True, help="How many actions to show.")
+@json_option
+def session(session_id: str, limit: int, *, as_json: bool) -> None:
+    """Tell a session from start to end. The beginning of its id is enough."""
+    story = _known(
+        lambda store: store.session(session_id, limit), "There is no session with this id."
+    )
+    if as_json:
+        print_json(story.model_dump(mode="json"))
+        return
+    known = story.summary.model_dump(exclude={"started_at", "last_at", "ended_at"})
+    known |= {"started": _day(story.summary.started_at), "last": _day(story.summary.last_at)}
+    print_pairs((name, value) for name, value in known.items() if value)
+    click.echo()
+    print_table(_row(item) for item in story.observations)
+    if story.omitted:
+        click.echo(f"{story.omitted} more; see them with a higher --limit.", err=True)
+
+
+@click.command(
+    epilog=examples(
+        "zapomni context",
+        "zapomni context --why",
+        "zapomni context --source compact",
+        "zapomni context --off",
+    )
+)
+@click.option(
+    "--source",
+    type=click.Choice(["startup", "resume", "clear", "compact"]),
+    default="startup",
+    show_default=True,
+    help="How the session starts; after clear and compact it is told more.",
+)
+@click.option("--why", is_flag=True, help="Say of each line why it was chosen.")
+@click.option("--off", "switch", flag_value="off", help="Tell new sessions here nothing.")
+@click.option("--on", "switch", flag_value="on", help="Tell them again.")
+@json_option
+def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> None:
+    """Show what a new session is told, and why.
+
+    It is the one that would start in this folder. --off and --on switch it for this project, on
+    this machine.
+    """
+    path, project = observations_path(read_settings()), _current()
+    if switch:
+        set_injection(path, project.key, project.name, on=switch == "on")
+        click.echo(f"New sessions in {one_line(project.name)} are told {_TOLD[switch]}.", err=True)
+        return
+    connection = connect_read_only(path)
+    if connection is None:
+        click.echo(NOTHING, err=True)
+        return
+    with closing(connection):
+        given = (project.key, project.branch, changed_files(str(Path.cwd())), source)
+        lines = explain_context(connection, *given)
+        text = session_context(connection, *given)
+    if as_json:
+        told = {"project": project.key, "source": source, "text": text}
+        print_json({**told, "lines": [line._asdict() for line in lines]})
+    elif not lines:
+        click.echo("Nothing: no work is recorded, or it was switched off with --off.", err=True)
+    elif why:
+        print_table((f"#{n.id}", n.section, n.why, one_line(n.summary, LINE_CHARS)) for n in lines)
+    else:
+        click.echo(text)
+
+
+_TOLD = {"on": "what was done before", "off": "nothing"}
+
+
+# --- The store ---------------------------------------------------------------------------
+
+
+def _with_store(work: Callable[[SqliteObservations], Awaitable[T]]) -> T:
+    store = SqliteObservations(observations_path(read_settings()))
+
+    async def run() -> T:
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+class _MissingError(click.ClickException):
+    """There is nothing with this id."""
+
+    exit_code = 3
+
+
+def _known(work: Callable[[SqliteObservations], Awaitable[T]], otherwise: str) -> T:
+    try:
+        return _with_store(work)
+    except NotFoundError:
+        raise _MissingError(otherwise) from None
+
+
+def _current() -> Project:
+    return project_of(os.getcwd())  # noqa: PTH109 - as hooks call it
+
+
+async def _projects(
+    store: SqliteObservations, project: str | None, every_project: bool
+) -> list[str] | None:
+    return None if every_project else await store.project_keys(project or _current().key)
+
+
+# --- Lines -------------------------------------------------------------------------------
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp())
+
+
+def _day(moment: int) -> str:
+    return day(datetime.fromtimestamp(moment, UTC))
+
+
+def _preview_row(hit: ObservationPreview) -> tuple[str, ...]:
+    return _fields(hit, hit.content_preview)
+
+
+def _row(item: Observation) -> tuple[str, ...]:
+    return _fields(item, item.content)
+
+
+def _fields(item: Observation | ObservationPreview, text: str) -> tuple[str, ...]:
+    about = (f"#{item.id}", _day(item.timestamp), item.obs_type)
+    if is_terminal():
+        return (*about, one_line(text, LINE_CHARS))
+    return (*about, item.file_path or "", item.session_id, text)
+
+
+def _session_row(item: SessionSummary) -> tuple[str, ...]:
+    counts = _counts(
+        (item.prompts, "prompts"), (item.edits, "edits"), (item.errors, "errors"),
+        (item.commits, "commits"),
+    )  # fmt: skip
+    name = item.session_id[:8] if is_terminal() else item.session_id
+    about = (name, _day(item.last_at), item.host, item.project_name, item.branch)
+    return (*about, counts, one_line(item.first_prompt, LINE_CHARS))
+
+
+def _counts(*numbers: tuple[int, str]) -> str:
+    return ", ".join(f"{number} {name}" for number, name in numbers if number)
+
+
+def _failure_row(item: Failure) -> tuple[str, ...]:
+    fixed = ", ".join(f"#{hit.id} {hit.file_path or hit.obs_type}" for hit in item.fixed_by)
+    passed = f"passed in #{item.passed.id}" if item.passed else "no fix known"
+    how = f"{passed} after {fixed}" if fixed else passed
+    state = "open" if item.still_open else "fixed"
+    return (f"#{item.last.id}", f"{item.times}x", state, one_line(item.command, LINE_CHARS), how)

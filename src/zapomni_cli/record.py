@@ -1,0 +1,287 @@
+"""`zapomni record`: one hook event from standard input into the database, in milliseconds.
+
+Standard library only, and as little of it as possible; whatever happens, the agent's session goes
+on: nothing on standard output but the context of a new session, nothing on standard error but the
+reason of exit code 1 or 2, never a traceback.
+"""
+# pathlib would cost a hook milliseconds:
+# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH111, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import time
+
+from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
+from zapomni_cli.spool import read_spooled, remove_spooled, spool
+from zapomni_core.modules.observations import extract
+from zapomni_core.shared.hashing import keyed_hash
+from zapomni_core.shared.projects import project_of
+from zapomni_core.shared.redaction import Redactor
+from zapomni_db.sqlite.observations_write import (
+    connect_for_capture,
+    count_lost,
+    is_damaged,
+    resolve_project,
+    store_captured,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from zapomni_core.modules.observations import Event, Observation
+    from zapomni_core.shared.projects import Project
+
+__all__ = ["hook_command", "main"]
+
+MAX_INPUT = 32 * 1024 * 1024
+KEY_FILE = "capture.key"
+
+STORED, REFUSED, DAMAGED = 0, 1, 2
+
+# How a host wants to be told at the start of a session; the others take plain text.
+_JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini"])
+_NO_CONTEXT = frozenset(["copilot", "windsurf"])
+
+
+def hook_command(host: str | None = None) -> list[str]:
+    """Return the command line a host should run for each event."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook.py")
+    command = [sys.executable, "-I", "-S", program]
+    return [*command, "--host", host] if host else command
+
+
+def main(argv: Sequence[str]) -> int:
+    """Record one event.
+
+    Returns:
+        0 stored or ignored, 1 refused (malformed, incomplete), 2 the database is damaged.
+    """
+    try:
+        return _record(argv)
+    except (PayloadError, UnicodeDecodeError) as error:
+        what = error if isinstance(error, PayloadError) else "the input is not UTF-8"
+        return _complain(f"event refused: {what}", REFUSED)
+    except KeyboardInterrupt:
+        return REFUSED
+    except Exception as error:  # noqa: BLE001 - an agent's session must not see a traceback
+        return _complain(f"event not stored: {type(error).__name__}", REFUSED)
+
+
+def _complain(message: str, code: int) -> int:
+    if sys.stderr is not None:
+        sys.stderr.write(f"zapomni record: {message}\n")
+    return code
+
+
+def _record(argv: Sequence[str]) -> int:
+    host = _host_option(argv)
+    payload = _read_payload()
+    host = host or detect_host(payload)
+    event = read_event(payload, host)
+    home = _home(os.environ)
+    if event is None:
+        return STORED
+    key = _capture_key(home)
+    redactor = Redactor(os.environ, key)
+    observation = extract(event, redactor, key)
+    project = project_of(event.cwd, os.path.join(home, "roots.json"))
+    row = None
+    if observation is not None:
+        row = _row(event, observation, project, redactor, _event_hash(event, payload, key))
+    return _store(event, row, project, home)
+
+
+def _host_option(argv: Sequence[str]) -> str | None:
+    if not argv:
+        return None
+    name = argv[1] if len(argv) == 2 and argv[0] == "--host" else ""
+    if argv[0].startswith("--host=") and len(argv) == 1:
+        name = argv[0][7:]
+    if name not in HOSTS:
+        raise PayloadError(f"usage: zapomni record [--host {'|'.join(HOSTS)}] < event.json")
+    return name
+
+
+def _read_payload() -> dict[str, Any]:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise PayloadError("a JSON object is expected on standard input")
+    data = sys.stdin.buffer.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise PayloadError("the event is too large")
+    try:
+        payload = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError):
+        raise PayloadError("the input is not a JSON object") from None
+    if not isinstance(payload, dict):
+        raise PayloadError("the input is not a JSON object")
+    return payload
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    home = environ.get("ZAPOMNI_HOME") or "~/.zapomni"
+    return os.path.abspath(os.path.expanduser(home))
+
+
+def _database_path(home: str, environ: Mapping[str, str]) -> str:
+    """Follow the setting `storage` if it names a file; captures always stay on this machine."""
+    storage = environ.get("ZAPOMNI_STORAGE") or ""
+    if not storage and os.path.exists(os.path.join(home, "config.toml")):
+        import tomllib
+
+        try:
+            with open(os.path.join(home, "config.toml"), "rb") as file:
+                storage = str(tomllib.load(file).get("storage") or "")
+        except (OSError, ValueError):
+            storage = ""
+    scheme, separator, rest = storage.partition("://")
+    if storage and not separator:
+        return os.path.abspath(os.path.expanduser(storage))
+    if scheme == "sqlite" and rest.startswith("/"):
+        return "/" + rest.lstrip("/")
+    return os.path.join(home, "zapomni.db")
+
+
+def _capture_key(home: str) -> bytes:
+    """Return this installation's key for hashes, making it on the first call."""
+    file = os.path.join(home, KEY_FILE)
+    try:
+        with open(file, "rb") as stream:
+            key = stream.read(64)
+    except FileNotFoundError:
+        key = b""
+    if len(key) == 32:
+        return key
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    part = f"{file}.{os.getpid()}"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(descriptor, os.urandom(32))
+    os.close(descriptor)
+    try:
+        # A link never replaces: of simultaneous first calls one wins, and all use its key.
+        os.link(part, file)
+    except FileExistsError:
+        if key:
+            os.replace(part, file)  # Damaged; two mentions of a secret lose their link, no more.
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+    with open(file, "rb") as stream:
+        return stream.read(64)
+
+
+def _event_hash(event: Event, payload: Mapping[str, Any], key: bytes) -> str:
+    """Return the identity of an event: the host's id, else all it said and the second it came."""
+    parts = [event.host, event.session_id, event.source_event, event.action]
+    if event.event_id:
+        parts += [event.event_id, str(event.data.get("text", ""))]
+    else:
+        parts += [json.dumps(payload, sort_keys=True), str(event.timestamp or int(time.time()))]
+    return keyed_hash("\0".join(parts), key, 16)
+
+
+def _row(
+    event: Event, observation: Observation, project: Project, redactor: Redactor, event_hash: str
+) -> dict[str, Any]:
+    def short(value: str, limit: int) -> str:
+        return redactor.redact(value.encode("utf-8", "replace").decode())[0][:limit]
+
+    metadata = observation.metadata
+    return {
+        "host": short(event.host, 40),
+        "session_id": short(event.session_id, 200),
+        "project": short(project.key, 1000),
+        "project_name": short(project.name, 200),
+        "branch": short(project.branch, 200),
+        "timestamp": event.timestamp or int(time.time()),
+        "obs_type": observation.obs_type,
+        "source_event": short(event.source_event, 100),
+        "tool_name": short(event.tool_name, 200) if event.tool_name else None,
+        "file_path": observation.file_path,
+        "content": observation.content,
+        "metadata": json.dumps(metadata, ensure_ascii=False) if metadata else None,
+        "signature": observation.signature,
+        "event_hash": event_hash,
+        "repeat": observation.repeat,
+        "redactions": observation.redactions,
+    }
+
+
+def _store(event: Event, row: dict[str, Any] | None, project: Project, home: str) -> int:
+    files, rows, lost = read_spooled(home)
+    new = [row] if row is not None else []
+    if not files and not new and not lost:
+        return STORED
+    connection = None
+    try:
+        connection = connect_for_capture(_database_path(home, os.environ))
+        store_captured(connection, [*rows, *new], drained=len(files))
+        remove_spooled(files)
+        if lost:
+            count_lost(connection, lost, int(time.time()))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the event must not be lost
+        if row is not None:
+            spool(home, row)
+        if _damage(error):
+            return _complain("the database is damaged; run: zapomni doctor", DAMAGED)
+    if connection is not None:
+        try:
+            if event.action == "session_start":
+                _print_context(connection, event, project)
+            elif event.action == "session_end":
+                _tidy_up(connection)
+        finally:
+            connection.close()
+    return STORED
+
+
+def _tidy_up(connection: sqlite3.Connection) -> None:
+    """Once a day, let go what is past its time; a busy database keeps it for another day."""
+    from zapomni_db.sqlite.purging import is_sweep_due, sweep
+
+    try:
+        if is_sweep_due(connection, int(time.time())):
+            sweep(connection, int(time.time()), max_rows=500)
+    except sqlite3.Error:
+        return
+
+
+def _damage(error: Exception) -> bool:
+    """Look through our own errors at what SQLite said."""
+    cause = getattr(error, "original_exception", None)
+    return is_damaged(error) or (cause is not None and is_damaged(cause))
+
+
+def _print_context(connection: sqlite3.Connection, event: Event, project: Project) -> None:
+    """Tell the new session what earlier ones did; silently nothing if that fails."""
+    if event.host in _NO_CONTEXT or sys.stdout is None:
+        return
+    try:
+        from zapomni_core.shared.projects import changed_files
+        from zapomni_core.workflows.session_context import session_context
+
+        text = session_context(
+            connection,
+            resolve_project(connection, project.key),
+            project.branch,
+            changed_files(event.cwd),
+            str(event.data.get("source") or "startup"),
+        )
+    except Exception:  # noqa: BLE001 - a session must start with or without its memories
+        return
+    if not text:
+        return
+    if event.host in _JSON_CONTEXT:
+        output = {"hookEventName": "SessionStart", "additionalContext": text}
+        text = json.dumps({"hookSpecificOutput": output})
+    elif event.host == "cursor":
+        text = json.dumps({"additional_context": text})
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()

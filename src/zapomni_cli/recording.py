@@ -1,0 +1,27 @@
+"""How `zapomni record` looks from the command line; `record` itself knows nothing of click."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from zapomni_cli.hosts import HOSTS
+from zapomni_cli.record import main
+
+__all__ = ["record"]
+
+
+@click.command(short_help="Store an agent's hook event.")
+@click.option("--host", type=click.Choice(sorted(HOSTS)), help="Which agent sent it.")
+def record(host: str | None) -> None:
+    """Store one hook event, a JSON object on standard input.
+
+    Agents run this; `zapomni init` tells them to. Without --host the event's own fields tell who
+    sent it. Prints nothing but, when a session starts, what earlier ones did. docs/capture.md
+    describes what is kept and a plain form any program can send.
+
+    Exits with 0 when stored or ignored, 1 when the event is not complete, 2 when the database is
+    damaged.
+    """
+    sys.exit(main(["--host", host] if host else []))

@@ -1,0 +1,37 @@
+"""The settings of retention as a hook reads them: without pydantic. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+__all__ = ["Limits", "read_limits"]
+
+
+class Limits(TypedDict):
+    """What `zapomni_db.sqlite.purging.sweep` takes."""
+
+    retention_days: dict[str, int]
+    max_bytes: int
+
+
+def read_limits(home: str, environ: Mapping[str, str]) -> Limits:
+    """Read what `Settings` calls observation_retention_days and observations_max_mb.
+
+    Raises:
+        ValueError: A value is impossible: nothing must be deleted by it.
+        OSError: config.toml cannot be read.
+    """
+    file = Path(home, "config.toml")
+    config = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    days: Any = environ.get("ZAPOMNI_OBSERVATION_RETENTION_DAYS")
+    days = config.get("observation_retention_days", {}) if days is None else json.loads(days)
+    megabytes = environ.get("ZAPOMNI_OBSERVATIONS_MAX_MB", config.get("observations_max_mb", 512))
+    if not isinstance(days, dict) or any(type(n) is not int or n < 0 for n in days.values()):
+        raise ValueError("observation_retention_days")
+    if int(megabytes) < 1:
+        raise ValueError("observations_max_mb")
+    return {"retention_days": days, "max_bytes": int(megabytes) * 1_000_000}

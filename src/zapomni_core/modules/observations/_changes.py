@@ -1,0 +1,114 @@
+"""What an edit changed, in a line: names of what was touched and the first changed lines."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+__all__ = ["Change", "from_edits", "from_hunks", "from_patch", "from_text"]
+
+MAX_LINES = 2000
+MAX_NAMES = 6
+SHOWN_LINES = 3
+SHOWN_LENGTH = 100
+
+_DEFINITION = re.compile(
+    r"^\s{0,80}(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|"
+    r"override|inline|virtual)\s{1,4}){0,4}"
+    r"(?:def|class|function|fn|func|interface|struct|enum|trait|impl|type|module|const|let|var|"
+    r"resource|CREATE TABLE|create table)"
+    r"\s{1,4}(?:\([^)\n]{0,80}\)\s{0,4})?([A-Za-z_$][\w$.]{0,80})"
+)
+_PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.{1,1000})$")
+
+
+class Change:
+    """Lines taken out and put in; `around` are unchanged ones that name the place."""
+
+    __slots__ = ("added", "around", "files", "removed")
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.removed: list[str] = []
+        self.around: list[str] = []
+        self.files: list[str] = []
+
+    def take(self, line: str) -> None:
+        """Sort one line of a unified diff."""
+        if line[:1] == "+":
+            self.added.append(line[1:])
+        elif line[:1] == "-":
+            self.removed.append(line[1:])
+        else:
+            self.around.append(line[1:])
+
+    def statement(self) -> str:
+        """Say what changed."""
+        parts = [f"+{len(self.added)} -{len(self.removed)}"]
+        names = _names([*self.added, *self.removed]) or _names(self.around)[-1:]
+        if names:
+            parts.append(", ".join(names[:MAX_NAMES]))
+        shown = [f"- {line}" for line in _telling(self.removed)]
+        shown += [f"+ {line}" for line in _telling(self.added)]
+        return "\n".join([" ".join(parts), *shown])
+
+
+def _names(lines: Iterable[str]) -> list[str]:
+    found = (_DEFINITION.match(line) for line in lines)
+    return list(dict.fromkeys(name[1] for name in found if name))
+
+
+def _telling(lines: list[str]) -> list[str]:
+    meant = [line.strip()[:SHOWN_LENGTH] for line in lines if any(c.isalnum() for c in line)]
+    return meant[:SHOWN_LINES]
+
+
+def from_hunks(hunks: Any) -> Change | None:
+    """Read a list of {"lines": ["+…", "-…", " …"]}."""
+    change = Change()
+    for hunk in hunks if isinstance(hunks, list) else []:
+        lines = hunk.get("lines") if isinstance(hunk, dict) else None
+        for line in lines[:MAX_LINES] if isinstance(lines, list) else []:
+            if isinstance(line, str):
+                change.take(line)
+    return change if change.added or change.removed else None
+
+
+def from_edits(edits: Any) -> Change:
+    """Read pairs of old and new text; lines they share are no change."""
+    change = Change()
+    for pair in edits if isinstance(edits, list) else []:
+        old, new = pair if isinstance(pair, tuple) and len(pair) == 2 else ("", "")
+        before, after = old.splitlines()[:MAX_LINES], new.splitlines()[:MAX_LINES]
+        kept = set(before) & set(after)
+        change.removed += [line for line in before if line not in kept]
+        change.added += [line for line in after if line not in kept]
+        change.around += [line for line in before if line in kept]
+    return change
+
+
+def from_text(text: str) -> Change:
+    """Take a whole new file as added."""
+    change = Change()
+    change.added = text.splitlines()
+    return change
+
+
+def from_patch(patch: str) -> Change:
+    """Read a patch in the form of `apply_patch`, or a unified diff."""
+    change = Change()
+    for line in patch.splitlines()[:MAX_LINES]:
+        if header := _PATCH_FILE.match(line):
+            change.files.append(header[2].strip())
+        elif line.startswith("+++ "):
+            change.files.append(line[4:].split("\t")[0].removeprefix("b/"))
+        elif not line.startswith(("*** ", "--- ", "@@", "diff ", "index ")):
+            change.take(line)
+        elif line.startswith("@@") and line[2:].strip("@ "):
+            change.around.append(line.split("@@")[-1].strip())
+    change.files = list(dict.fromkeys(change.files))
+    return change

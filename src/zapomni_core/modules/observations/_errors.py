@@ -1,0 +1,77 @@
+"""Which line of an output is the error, and when two errors are the same."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["error_line", "exit_code_of", "signature_of"]
+
+# Looked for in the first lines and in the last ones: what lies between is seldom the point.
+EDGE_LINES = 200
+LINE_LIMIT = 400
+SIGNATURE_LIMIT = 200
+
+_EXIT_CODE = re.compile(r"(?i)\bexit (?:code|status)[: ]{1,3}(-?\d{1,6})\b")
+_ONLY_EXIT_CODE = re.compile(r"(?i)^(?:error: )?exit (?:code|status)[: ]{1,3}-?\d{1,6}\.?$")
+_EXCEPTION = re.compile(
+    r"^(?:E {1,8})?(?:\w{1,40}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Warning|Exit|Interrupt)\b"
+)
+_TELLING = re.compile(
+    r"(?i)\b(?:error|fatal|failed|failure|panic(?:ked)?|exception|cannot|can't|could not|"
+    r"unable to|not found|no such|denied|refused|undefined|unexpected|invalid|timed out|"
+    r"segmentation fault|does not exist)\b"
+)
+_NOISE = (
+    # Order matters: a timing holds a number, an address a hexadecimal one.
+    (
+        re.compile(
+            r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+        ),
+        "T",
+    ),
+    (re.compile(r"\b\d{1,2}:\d\d:\d\d(?:\.\d{1,9})?\b"), "T"),
+    (re.compile(r"\b\d{1,9}(?:\.\d{1,9})? ?(?:ms|us|ns|s|sec|secs|seconds|minutes|min|m)\b"), "T"),
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "H"),
+    (re.compile(r"(?:[A-Za-z]:)?(?<![\w])(?:\.{0,2}|~)[/\\][\w.@+\-/\\]{1,300}"), "P"),
+    (re.compile(r"\b[\w.@+\-]{1,80}(?:/[\w.@+\-]{1,80}){1,30}"), "P"),
+    (re.compile(r"\b0x[0-9a-fA-F]{1,32}\b"), "H"),
+    (re.compile(r"\b(?=[a-f]{0,64}\d)[0-9a-f]{7,64}\b"), "H"),
+    (re.compile(r"\d{1,20}"), "N"),
+    (re.compile(r"\s{1,50}"), " "),
+)
+
+
+def exit_code_of(text: str) -> int | None:
+    """Read "Exit code 3" from the head of a failure's text."""
+    found = _EXIT_CODE.search(text[:200])
+    return int(found[1]) if found else None
+
+
+def error_line(output: str) -> str:
+    """Return the line that says what went wrong.
+
+    A traceback says it last, a compiler first; without either the last line has to do.
+    """
+    lines = [line.strip()[:LINE_LIMIT] for line in output.splitlines() if line.strip()]
+    lines = [line for line in lines if not _ONLY_EXIT_CODE.match(line)]
+    if len(lines) > 2 * EDGE_LINES:
+        lines = lines[:EDGE_LINES] + lines[-EDGE_LINES:]
+    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+        raised = [line for line in lines if _EXCEPTION.match(line)]
+        if raised:
+            return raised[-1]
+    for pattern in (_EXCEPTION, _TELLING):
+        for line in lines:
+            if pattern.search(line):
+                return line.removeprefix("E ").strip()
+    return lines[-1] if lines else ""
+
+
+def signature_of(program: str, line: str) -> str | None:
+    """Return what is equal whenever the same failure happens again; None if there is no error."""
+    for pattern, stand_in in _NOISE:
+        line = pattern.sub(stand_in, line)
+    line = line.strip()
+    if not line:
+        return None
+    return f"{program}: {line}"[:SIGNATURE_LIMIT] if program else line[:SIGNATURE_LIMIT]

@@ -1,0 +1,333 @@
+"""The dispatch: one short function per action, each makes at most one observation.
+
+Modules with regular expressions are imported by the actions that need them: compiling the
+expressions of all would cost a hook as much as starting Python.
+"""
+
+from __future__ import annotations
+
+from zapomni_core.modules.observations._event import Event, Observation
+from zapomni_core.modules.observations._text import (
+    Scrubber,
+    as_text,
+    clip,
+    first_line,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zapomni_core.modules.observations._changes import Change
+    from zapomni_core.shared.redaction import Redactor
+
+__all__ = ["extract"]
+
+CONTENT_LIMIT = 500
+PROMPT_LIMIT = 2000
+OUTPUT_LIMIT = 200
+
+# Texts the host puts into the user's mouth.
+MACHINE_PROMPTS = (
+    "<task-notification>",
+    "<system-reminder>",
+    "<local-command-",
+    "<command-message>",
+    "<bash-input>",
+    "<bash-stdout>",
+    "[Request interrupted by user",
+)
+
+_SESSION_TYPES = {
+    "resume": "session_resume",
+    "clear": "session_clear",
+    "compact": "session_compact",
+}
+
+
+def extract(event: Event, redactor: Redactor, key: bytes) -> Observation | None:
+    """Return what is worth keeping of an event, without secrets; None if nothing is.
+
+    Args:
+        event: What happened.
+        redactor: Masks secrets in every text and path.
+        key: Makes hashes of large contents useless to anyone else.
+    """
+    scrubber = Scrubber(redactor, key)
+    failed = bool(event.data.get("error")) and not event.data.get("interrupted")
+    if failed and event.action not in {"prompt", "session_start", "session_end"}:
+        made = _failure(event, scrubber)
+    elif event.data.get("interrupted") and event.action != "command":
+        made = None
+    else:
+        handler = _HANDLERS.get(event.action)
+        made = handler(event, scrubber) if handler else None
+    if made is None or not made.content:
+        return None
+    agent = event.data.get("subagent")
+    made.metadata = scrubber.metadata(
+        {**made.metadata, "subagent": agent, "duration_ms": event.data.get("duration_ms")}
+    )
+    made.redactions = scrubber.redactions
+    return made
+
+
+def _relative(path: str | None, cwd: str) -> str:
+    if path and cwd and path.startswith(cwd.rstrip("/") + "/"):
+        return path[len(cwd.rstrip("/")) + 1 :]
+    return path or ""
+
+
+def _prompt(event: Event, scrubber: Scrubber) -> Observation | None:
+    text = as_text(event.data.get("text"))
+    if text.lstrip()[:100].startswith(MACHINE_PROMPTS):
+        return None
+    facts = {"chars": len(text)} if len(text) > PROMPT_LIMIT else {}
+    return Observation("user_prompt", scrubber.scrub(text, PROMPT_LIMIT), None, facts)
+
+
+def _command(event: Event, scrubber: Scrubber) -> Observation | None:
+    data = event.data
+    command = scrubber.whole(data.get("command"))
+    raw_output = as_text(data.get("output"))
+    output = scrubber.whole(raw_output)
+    obs_type, facts = _classify(command, output)
+    facts["description"] = data.get("description")
+    facts["interrupted"] = bool(data.get("interrupted")) or None
+    facts["background"] = bool(data.get("background")) or None
+    facts["exit_code"] = data.get("exit_code") or None
+    if output:
+        facts["output"] = clip(first_line(output), OUTPUT_LIMIT)
+    if len(raw_output) > OUTPUT_LIMIT:
+        facts["output_chars"] = len(raw_output)
+        facts["output_hash"] = scrubber.digest(raw_output)
+    content = clip(command, CONTENT_LIMIT)
+    message = facts.get("commit_message")
+    if message and message not in content:
+        content = clip(f"{message}\n{command}", CONTENT_LIMIT)
+    return Observation(obs_type, content, None, facts)
+
+
+def _classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
+    if "git" not in command and "gh " not in command:
+        return "command", {}
+    from zapomni_core.modules.observations._shell import classify
+
+    return classify(command, output)
+
+
+def _failure(event: Event, scrubber: Scrubber) -> Observation:
+    from zapomni_core.modules.observations import _errors as errors
+    from zapomni_core.modules.observations import _shell as shell
+
+    data = event.data
+    raw_error = as_text(data.get("error"))
+    error = scrubber.whole(raw_error)
+    command = scrubber.whole(data.get("command"))
+    line = errors.error_line(error)
+    program = shell.program_of(command) if command else (event.tool_name or event.action)
+    path = scrubber.path(data.get("path"))
+    what = command or " ".join(filter(None, [program, _subject(event, scrubber)]))
+    room = CONTENT_LIMIT - min(len(line), 250) - 1
+    content = clip(f"{clip(what, room)}\n{line}", CONTENT_LIMIT)
+    exit_code = data.get("exit_code")
+    facts: dict[str, Any] = {
+        "exit_code": errors.exit_code_of(error) if exit_code is None else exit_code,
+        "error": clip(error, 300),
+        "description": data.get("description"),
+        "failed": True,
+    }
+    if len(raw_error) > 300:
+        facts["error_chars"] = len(raw_error)
+        facts["error_hash"] = scrubber.digest(raw_error)
+    signature = errors.signature_of(program, line)
+    return Observation("command_error", content, path, facts, signature=signature)
+
+
+def _subject(event: Event, scrubber: Scrubber) -> str:
+    """Say what a failed tool was asked for."""
+    data = event.data
+    path = scrubber.path(data.get("path"))
+    if path:
+        return _relative(path, event.cwd)
+    fields = ("url", "query", "pattern", "description", "input", "summary")
+    return scrubber.scrub(next((data[name] for name in fields if data.get(name)), ""), 200)
+
+
+def _read(event: Event, scrubber: Scrubber) -> Observation | None:
+    path = scrubber.path(event.data.get("path"))
+    facts = {name: event.data.get(name) for name in ("first_line", "lines")}
+    return Observation("file_read", _relative(path, event.cwd), path, facts, repeat="path")
+
+
+def _write(event: Event, scrubber: Scrubber) -> Observation | None:
+    from zapomni_core.modules.observations import _changes as changes
+
+    data = event.data
+    path = scrubber.path(data.get("path"))
+    raw = as_text(data.get("content"))
+    patch = _redacted_hunks(data.get("hunks"), scrubber)
+    change = patch or changes.from_text(scrubber.whole(raw))
+    facts = {
+        "hash": scrubber.digest(raw) if raw else None,
+        "chars": len(raw),
+        "lines": raw.count("\n") + (not raw.endswith("\n")) if raw else 0,
+        "created": data.get("created"),
+    }
+    content = f"{_relative(path, event.cwd)} {change.statement()}"
+    return Observation("file_write", clip(content, CONTENT_LIMIT), path, facts)
+
+
+def _edit(event: Event, scrubber: Scrubber) -> Observation | None:
+    from zapomni_core.modules.observations import _changes as changes
+
+    data = event.data
+    path = scrubber.path(data.get("path"))
+    change = _redacted_hunks(data.get("hunks"), scrubber)
+    if change is None:
+        edits = data.get("edits")
+        change = changes.from_edits(
+            [
+                (scrubber.whole(old), scrubber.whole(new))
+                for old, new in (edits if isinstance(edits, list) else [])[:20]
+            ]
+        )
+    facts = {"added": len(change.added), "removed": len(change.removed)}
+    content = f"{_relative(path, event.cwd)} {change.statement()}"
+    return Observation("file_edit", clip(content, CONTENT_LIMIT), path, facts)
+
+
+def _redacted_hunks(hunks: Any, scrubber: Scrubber) -> Change | None:
+    """Redact a hunk as one text: a private key has many lines."""
+    from zapomni_core.modules.observations import _changes as changes
+
+    clean = []
+    for hunk in hunks[:50] if isinstance(hunks, list) else []:
+        lines = hunk.get("lines") if isinstance(hunk, dict) else None
+        if isinstance(lines, list):
+            text = "\n".join(line for line in lines if isinstance(line, str))
+            # Only the left edge matters here, and scrubbing strips it: guard it by a bar.
+            clean.append({"lines": scrubber.whole(f"|\n{text}").split("\n")[1:]})
+    return changes.from_hunks(clean)
+
+
+def _patch(event: Event, scrubber: Scrubber) -> Observation | None:
+    from zapomni_core.modules.observations import _changes as changes
+
+    raw = as_text(event.data.get("patch"))
+    change = changes.from_patch(scrubber.whole(raw))
+    paths = [_absolute(path, event.cwd) for path in change.files]
+    names = ", ".join(change.files[:3]) or "patch"
+    facts = {
+        "added": len(change.added),
+        "removed": len(change.removed),
+        "files": change.files if len(change.files) > 1 else None,
+        "hash": scrubber.digest(raw),
+    }
+    created = "*** Add File: " in raw and "*** Update File: " not in raw
+    content = clip(f"{names} {change.statement()}", CONTENT_LIMIT)
+    path = paths[0] if paths else None
+    return Observation("file_write" if created else "file_edit", content, path, facts)
+
+
+def _absolute(path: str, cwd: str) -> str:
+    return path if path.startswith("/") or not cwd else f"{cwd.rstrip('/')}/{path}"
+
+
+def _search(event: Event, scrubber: Scrubber) -> Observation | None:
+    data = event.data
+    path = scrubber.path(data.get("path"))
+    pattern = scrubber.scrub(data.get("pattern"), 300)
+    where = _relative(path, event.cwd)
+    content = f"{pattern} in {where}" if where and where != event.cwd else pattern
+    facts = {"matches": data.get("matches")}
+    return Observation("search", clip(content, CONTENT_LIMIT), path, facts, repeat="content")
+
+
+def _fetch(event: Event, scrubber: Scrubber) -> Observation | None:
+    url = scrubber.scrub(event.data.get("url"), CONTENT_LIMIT)
+    return Observation("web_fetch", url, None, {"question": event.data.get("question")})
+
+
+def _web_search(event: Event, scrubber: Scrubber) -> Observation | None:
+    return Observation("web_search", scrubber.scrub(event.data.get("query"), CONTENT_LIMIT))
+
+
+def _mcp(event: Event, scrubber: Scrubber) -> Observation | None:
+    data = event.data
+    name = scrubber.scrub(data.get("tool") or event.tool_name, 150)
+    arguments = scrubber.scrub(data.get("input"), 340)
+    output = as_text(data.get("output"))
+    facts = {"output_chars": len(output), "output_hash": scrubber.digest(output)} if output else {}
+    content = name if arguments in {"", "{}"} else f"{name} {arguments}"
+    return Observation("mcp_call", clip(content, CONTENT_LIMIT), None, facts)
+
+
+def _task(event: Event, scrubber: Scrubber) -> Observation | None:
+    data = event.data
+    title = scrubber.scrub(data.get("description"), 100)
+    asked = scrubber.scrub(data.get("prompt"), 380)
+    content = ": ".join(dict.fromkeys(filter(None, [title, asked])))
+    facts = {name: data.get(name) for name in ("agent", "status", "result")}
+    return Observation("task_spawn", clip(content, CONTENT_LIMIT), None, facts)
+
+
+def _task_result(event: Event, scrubber: Scrubber) -> Observation | None:
+    agent = scrubber.scrub(event.data.get("agent"), 100)
+    if not agent:
+        return None  # The host's own helpers: summaries, suggestions.
+    text = scrubber.scrub(event.data.get("text"), CONTENT_LIMIT - 120)
+    content = f"{agent} finished: {text}" if text else f"{agent} finished"
+    return Observation("task_spawn", content, None, {"agent": agent, "status": "finished"})
+
+
+def _compact(event: Event, scrubber: Scrubber) -> Observation | None:
+    trigger = scrubber.scrub(event.data.get("trigger"), 50)
+    text = scrubber.scrub(event.data.get("text"), PROMPT_LIMIT)
+    content = text or "Context compacted"
+    return Observation("session_compact", content, None, {"trigger": trigger})
+
+
+def _session_start(event: Event, scrubber: Scrubber) -> Observation | None:
+    source = scrubber.scrub(event.data.get("source"), 50) or "startup"
+    obs_type = _SESSION_TYPES.get(source, "session_start")
+    # Hosts that report a compaction by itself report this restart too.
+    repeat = "type" if obs_type == "session_compact" else ""
+    facts = {"source": source, "model": event.data.get("model")}
+    return Observation(obs_type, f"Session started: {source}", None, facts, repeat=repeat)
+
+
+def _session_end(event: Event, scrubber: Scrubber) -> Observation | None:
+    reason = scrubber.scrub(event.data.get("reason"), 50) or "other"
+    return Observation("session_end", f"Session ended: {reason}", None, {"reason": reason})
+
+
+def _marker(event: Event, scrubber: Scrubber) -> Observation | None:
+    return Observation("marker", scrubber.scrub(event.data.get("text"), PROMPT_LIMIT))
+
+
+def _other(event: Event, scrubber: Scrubber) -> Observation | None:
+    name = scrubber.scrub(event.tool_name, 100)
+    summary = scrubber.scrub(event.data.get("summary"), CONTENT_LIMIT - 110)
+    return Observation("tool_other", f"{name}: {summary}" if summary else name)
+
+
+_HANDLERS = {
+    "prompt": _prompt,
+    "command": _command,
+    "read": _read,
+    "write": _write,
+    "edit": _edit,
+    "patch": _patch,
+    "search": _search,
+    "fetch": _fetch,
+    "web_search": _web_search,
+    "mcp": _mcp,
+    "task": _task,
+    "task_result": _task_result,
+    "compact": _compact,
+    "session_start": _session_start,
+    "session_end": _session_end,
+    "marker": _marker,
+    "other": _other,
+}

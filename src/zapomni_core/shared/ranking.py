@@ -1,0 +1,209 @@
+"""How candidates are scored: pure functions over one question's candidates.
+
+Words, vectors and late interaction are each scaled to 0..1 among the candidates and added by
+weight. How the weights are shared out is decided per question by `trust`: how far the nearest
+vector stands out of all of them. One set of numbers for every kind of text; they were found on
+structure (conversations, encyclopedia, code), not fitted to a collection.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = [
+    "Candidate",
+    "fuse",
+    "fuse_by_rank",
+    "inverse_frequency",
+    "pick_pool",
+    "score_context",
+    "score_words",
+    "trust",
+]
+
+# Weights of words, late interaction and vectors when the vectors say nothing special ...
+FAR = (1.0, 1.0, 0.4)
+# ... and when the nearest one stands out.
+NEAR = (0.2, 0.4, 1.2)
+# Words of a passage that stands alone: there is no window and no parent to confirm them.
+LONE_WORDS = 0.6
+# Shares of the passage itself, of its window and of its parent in the words' score.
+WORDS_SPLIT = (0.23, 0.46, 0.31)
+PHRASE = 0.1
+SPEAKER = 0.05
+HOP = 0.15
+SEED_HOP = 0.8
+# From where to where the peak of the cosines means trust, in standard deviations above what
+# the best of so many random ones would reach.
+TRUST_FROM, TRUST_WIDTH = -0.25, 1.0
+PER_MEMORY = 10
+# BM25's own constants, used for windows and parents as for passages.
+K1, B = 1.2, 0.75
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A passage that may answer, and what speaks for it."""
+
+    chunk_id: str
+    memory_id: str = ""
+    group: str = ""
+    lone: bool = True
+    neighbours: tuple[str, ...] = ()
+    unit: float = 0.0
+    window: float = 0.0
+    parent: float = 0.0
+    phrase: float = 0.0
+    cosine: float = 0.0
+    context: float = 0.0
+    tokens: float = 0.0
+    speaker: float = 0.0
+    hop: float = 0.0
+    recency: float = 0.0
+    date: float = 0.0
+    score: float = 0.0
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+def inverse_frequency(total: int, matching: int) -> float:
+    """How telling a word is: FTS5's own formula, never quite nothing."""
+    return max(math.log((total - matching + 0.5) / (matching + 0.5)), 1e-6)
+
+
+def score_words(
+    candidates: Iterable[Candidate],
+    matches: Mapping[str, Collection[str]],
+    members: Mapping[str, Sequence[str]],
+    total: int,
+) -> None:
+    """Score each candidate's window and parent by the words that stand in them.
+
+    A word counts by how many passages of the window or parent have it, and less and less: two
+    different words in a window say more than the same word twice.
+    """
+    pool = list(candidates)
+    windows = [(c.chunk_id, *c.neighbours) for c in pool]
+    window_size = sum(map(len, windows)) / max(len(windows), 1)
+    sizes = {group: len(ids) for group, ids in members.items()}
+    parent_size = sum(sizes.get(c.group, 1) for c in pool) / max(len(pool), 1)
+    for found in matches.values():
+        weight = inverse_frequency(total, len(found))
+        in_parent = {group: sum(i in found for i in ids) for group, ids in members.items()}
+        for candidate, window in zip(pool, windows, strict=True):
+            hits = sum(i in found for i in window)
+            candidate.window += weight * _saturate(hits, len(window) / window_size)
+            hits = in_parent.get(candidate.group, 0)
+            size = sizes.get(candidate.group, 1)
+            candidate.parent += weight * _saturate(hits, size / parent_size)
+
+
+def _saturate(hits: float, relative_length: float) -> float:
+    return (K1 + 1) * hits / (hits + K1 * (1 - B + B * relative_length)) if hits else 0.0
+
+
+def score_context(candidates: Iterable[Candidate], cosines: Mapping[str, float]) -> None:
+    """Set each candidate's cosine, and that of its window: neighbours count half."""
+    for candidate in candidates:
+        candidate.cosine = cosines.get(candidate.chunk_id, 0.0)
+        beside = [cosines.get(i, 0.0) for i in candidate.neighbours]
+        # Vectors of neighbours are about half alike: that is the length of such a sum.
+        length = math.sqrt(1 + 0.5 * len(beside))
+        candidate.context = (candidate.cosine + 0.5 * sum(beside)) / length
+
+
+def trust(best: float, mean: float, deviation: float, count: int) -> float:
+    """Return how much to trust the vectors for this question: 0 to 1."""
+    if count < 2 or deviation < 1e-9:
+        return 0.0
+    peak = (best - mean) / deviation - math.sqrt(2 * math.log(count))
+    return min(max((peak - TRUST_FROM) / TRUST_WIDTH, 0.0), 1.0)
+
+
+def pick_pool(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
+    """Keep the most promising candidates: late interaction costs too much for all.
+
+    A memory appears once in the answer, so a few of its passages are enough: a book must not
+    crowd out the notes.
+    """
+    if len(candidates) <= size:
+        return list(candidates)
+    arms = (
+        (0.5, _by_highest([c.unit for c in candidates])),
+        (0.5, _by_highest([c.window for c in candidates])),
+        (0.25, _by_highest([c.parent for c in candidates])),
+        (0.35, _by_highest(_above_floor([c.cosine for c in candidates]))),
+        (0.35, _by_highest(_above_floor([c.context for c in candidates]))),
+    )
+    promise = [sum(w * arm[i] for w, arm in arms) for i in range(len(candidates))]
+    order = sorted(range(len(candidates)), key=lambda i: (-promise[i], candidates[i].chunk_id))
+    pool: list[Candidate] = []
+    taken: dict[str, int] = {}
+    for candidate in (candidates[i] for i in order):
+        taken[candidate.memory_id] = taken.get(candidate.memory_id, 0) + 1
+        if taken[candidate.memory_id] <= PER_MEMORY:
+            pool.append(candidate)
+    return pool[:size]
+
+
+def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bool) -> None:
+    """Give every candidate its score, and the weights that went into it."""
+    units, windows = _to_range(c.unit for c in pool), _to_range(c.window for c in pool)
+    parents, phrases = _to_range(c.parent for c in pool), _to_range(c.phrase for c in pool)
+    cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
+    for i, candidate in enumerate(pool):
+        weight = _weights(trusted, lone=candidate.lone, tokens=tokens, vectors=vectors)
+        own, near, whole = WORDS_SPLIT
+        words = own * units[i] + near * windows[i] + whole * parents[i]
+        if candidate.lone:
+            words = units[i]
+        words += PHRASE * phrases[i]
+        meaning = 0.5 * cosines[i] + 0.5 * contexts[i]
+        total = sum(weight.values())
+        candidate.weights = weight
+        candidate.score = (
+            weight["words"] * words
+            + weight["tokens"] * candidate.tokens
+            + weight["vectors"] * meaning
+        ) / total + SPEAKER * candidate.speaker
+
+
+def _weights(trusted: float, *, lone: bool, tokens: bool, vectors: bool) -> dict[str, float]:
+    far = (LONE_WORDS, *FAR[1:]) if lone else FAR
+    words, late, near = ((1 - trusted) * f + trusted * n for f, n in zip(far, NEAR, strict=True))
+    return {
+        "words": words if (tokens or vectors) else 1.0,
+        "tokens": late if tokens else 0.0,
+        "vectors": near if vectors else 0.0,
+    }
+
+
+def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
+    """Reciprocal rank fusion, for those who ask for it: worse than scores in our measurements."""
+    for candidate in pool:
+        candidate.score = 0.0
+    for arm in ("unit", "cosine", "tokens"):
+        ranked = sorted(pool, key=lambda c: (-getattr(c, arm), c.chunk_id))
+        for rank, candidate in enumerate(ranked, start=1):
+            if getattr(candidate, arm) > 0:
+                candidate.score += (k + 1) / (k + rank) / 3
+
+
+def _to_range(values: Iterable[float]) -> list[float]:
+    """Scale to 0..1 among the candidates."""
+    numbers = list(values)
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    if high <= low:
+        return [0.0] * len(numbers)
+    return [(number - low) / (high - low) for number in numbers]
+
+
+def _by_highest(values: list[float]) -> list[float]:
+    high = max(values, default=0.0)
+    return [value / high for value in values] if high > 0 else values
+
+
+def _above_floor(values: list[float], kept: int = 200) -> list[float]:
+    floor = sorted(values, reverse=True)[:kept][-1]
+    return [max(value - floor, 0.0) for value in values]

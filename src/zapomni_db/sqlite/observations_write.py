@@ -1,0 +1,206 @@
+"""Storing what hooks captured. Standard library only, and little of it: a hook pays for imports.
+
+The rules of `connection` hold here too; only its waiting time is another one: a hook that cannot
+write soon leaves its event in the spool instead of keeping an agent waiting.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, LiteralString
+
+__all__ = [
+    "connect_for_capture",
+    "count_lost",
+    "is_busy",
+    "is_damaged",
+    "resolve_project",
+    "store_captured",
+]
+
+BUSY_MS = 150
+REPEAT_SECONDS = 300
+# The schema has had these tables since then.
+OBSERVATIONS_VERSION = 2
+APPLICATION_ID = 0x5A41504D
+
+INSERT_OBSERVATION: LiteralString = """
+INSERT OR IGNORE INTO observations
+    (session_id, project, host, prompt_id, timestamp, obs_type, source_event, tool_name,
+     file_path, content, metadata, signature, event_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+KEEP_PROJECT: LiteralString = """
+INSERT OR IGNORE INTO projects (key, name, created_at) VALUES (?, ?, ?)"""
+
+# A session that goes on has not ended; one that another event ended stays where it started.
+KEEP_SESSION: LiteralString = """
+INSERT INTO sessions (id, project, host, branch, started_at, last_at, ended_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)
+ON CONFLICT (id) DO UPDATE SET
+    started_at = min(started_at, excluded.started_at),
+    last_at = max(last_at, excluded.last_at),
+    branch = CASE WHEN excluded.branch != '' THEN excluded.branch ELSE branch END,
+    ended_at = CASE
+        WHEN excluded.ended_at IS NOT NULL THEN excluded.ended_at
+        WHEN ended_at <= excluded.last_at THEN NULL
+        ELSE ended_at END"""
+
+LATEST_PROMPT: LiteralString = """
+SELECT id FROM observations WHERE session_id = ? AND +obs_type = 'user_prompt'
+ORDER BY id DESC LIMIT 1"""
+
+COUNT: LiteralString = """
+INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (host, name) DO UPDATE SET
+    value = value + excluded.value, last_at = max(last_at, excluded.last_at)"""
+
+# The plus signs keep the planner on the index that is narrow for any size of the table.
+SEEN_PATH: LiteralString = """
+SELECT 1 FROM observations WHERE file_path = ?1 AND timestamp BETWEEN ?2 AND ?3
+    AND +session_id = ?4 AND +obs_type = ?5 AND (?6 IS NULL OR content = ?6) LIMIT 1"""
+
+SEEN_TYPE: LiteralString = """
+SELECT 1 FROM observations WHERE obs_type = ?5 AND timestamp BETWEEN ?2 AND ?3
+    AND +session_id = ?4 AND file_path IS ?1 AND (?6 IS NULL OR content = ?6) LIMIT 1"""
+
+
+def connect_for_capture(path: str) -> sqlite3.Connection:
+    """Open a database that is ready for captures, making it so if it is not.
+
+    Raises:
+        sqlite3.Error: It is busy, damaged or cannot be opened.
+        ZapomniError: It could not be created or migrated.
+    """
+    # Opened as an URI, because a plain open would create an empty file of the wrong mode.
+    address = "file:" + _quoted(path) + "?mode=rw"
+    try:
+        connection = sqlite3.connect(
+            address, timeout=BUSY_MS / 1000, isolation_level=None, uri=True
+        )
+    except sqlite3.OperationalError:
+        connection = None
+    if connection is not None:
+        try:
+            ready = _ready(connection)
+        except BaseException:
+            connection.close()
+            raise
+        if ready:
+            return connection
+        connection.close()
+    from pathlib import Path
+
+    from zapomni_db.sqlite.connection import prepare_file
+
+    prepare_file(Path(path))
+    connection = sqlite3.connect(address, timeout=BUSY_MS / 1000, isolation_level=None, uri=True)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _quoted(path: str) -> str:
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _ready(connection: sqlite3.Connection) -> bool:
+    connection.execute("PRAGMA synchronous = FULL")
+    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return ours and version >= OBSERVATIONS_VERSION
+
+
+def is_busy(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_damaged(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def store_captured(
+    connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]], *, drained: int = 0
+) -> int:
+    """Store rows in order, all or none; return how many were new.
+
+    A row whose event is stored already, or that repeats a recent one, is dropped.
+
+    Args:
+        connection: From `connect_for_capture`.
+        rows: As `zapomni record` makes them and the spool keeps them.
+        drained: How many of the rows, from the first, come from the spool.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        stored = 0
+        for number, row in enumerate(rows):
+            stored += _store(connection, row, from_spool=number < drained)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return stored
+
+
+def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> bool:
+    project = resolve_project(connection, row["project"])
+    session, when, host = row["session_id"], row["timestamp"], row["host"]
+    if project == row["project"]:
+        connection.execute(KEEP_PROJECT, (project, row["project_name"], when))
+    ended = when if row["obs_type"] == "session_end" else None
+    connection.execute(KEEP_SESSION, (session, project, host, row["branch"], when, ended))
+    event_hash = bytes.fromhex(row["event_hash"])
+    if _repeats(connection, row):
+        # Told apart from a second delivery of the same event, which says nothing new.
+        known = connection.execute(
+            "SELECT 1 FROM observations WHERE event_hash = ?", (event_hash,)
+        ).fetchone()
+        if not known:
+            connection.execute(COUNT, (host, "repeated", 1, when))
+        return False
+    prompt = None
+    if row["obs_type"] != "user_prompt":
+        found = connection.execute(LATEST_PROMPT, (session,)).fetchone()
+        prompt = found[0] if found else None
+    told = ("obs_type", "source_event", "tool_name", "file_path", "content", "metadata")
+    values = (session, project, host, prompt, when, *(row[name] for name in told))
+    inserted = connection.execute(INSERT_OBSERVATION, (*values, row["signature"], event_hash))
+    if not inserted.rowcount:
+        return False
+    connection.execute(COUNT, (host, "captured", 1, when))
+    if row["redactions"]:
+        connection.execute(COUNT, (host, "redacted", row["redactions"], when))
+    if from_spool:
+        connection.execute(COUNT, (host, "spooled", 1, when))
+        connection.execute(COUNT, (host, "drained", 1, when))
+    return True
+
+
+def resolve_project(connection: sqlite3.Connection, key: str) -> str:
+    """Follow an alias to the project it stands for."""
+    found = connection.execute(
+        "SELECT project_key FROM project_aliases WHERE alias = ?", (key,)
+    ).fetchone()
+    return str(found[0]) if found else key
+
+
+def _repeats(connection: sqlite3.Connection, row: Mapping[str, Any]) -> bool:
+    if not row["repeat"]:
+        return False
+    when, path = row["timestamp"], row["file_path"]
+    content = row["content"] if row["repeat"] == "content" else None
+    query = SEEN_TYPE if path is None else SEEN_PATH
+    given = (path, when - REPEAT_SECONDS, when, row["session_id"], row["obs_type"], content)
+    return connection.execute(query, given).fetchone() is not None
+
+
+def count_lost(connection: sqlite3.Connection, number: int, when: int) -> None:
+    """Remember spooled events that could not be read again."""
+    connection.execute(COUNT, ("spool", "lost", number, when))

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import shlex
+import stat
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from zapomni_cli.host_setup.hosts import HOSTS, hosts_of
+from zapomni_cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+
+# Stands for a host's own command line: notes what it is called with, keeps servers as they do.
+FAKE = """#!{python}
+import json, os, pathlib, sys
+home = pathlib.Path(os.environ["HOME"])
+with open(home / "calls.jsonl", "a") as log:
+    log.write(json.dumps(sys.argv) + "\\n")
+if "{mode}" == "fails":
+    sys.exit("no such option")
+name, args = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
+args = [a for a in args if a not in ("--scope", "user", "--")]
+file = home / {{"claude": ".claude.json", "gemini": ".gemini/settings.json"}}[name]
+content = json.loads(file.read_text()) if file.exists() else {{}}
+servers = content.setdefault("mcpServers", {{}})
+if args[1] == "add":
+    servers[args[2]] = {{"command": args[3], "args": args[4:], "env": {{}}}}
+else:
+    del servers[args[2]]
+file.parent.mkdir(exist_ok=True)
+file.write_text(json.dumps(content, indent=2))
+"""
+
+
+@pytest.fixture
+def home(private_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    programs = private_home.parent / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return private_home.parent
+
+
+def put_program(home: Path, name: str, mode: str = "works") -> Path:
+    program = home / "bin" / name
+    program.write_text(FAKE.format(python=sys.executable, mode=mode))
+    program.chmod(0o755)
+    return program
+
+
+def calls(home: Path) -> list[list[str]]:
+    log = home / "calls.jsonl"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def zapomni(*args: str, given: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "zapomni_cli", *args],
+        input=given,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def answer(*args: str, **env: str) -> str:
+    done = zapomni(*args, **env)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def everything_under(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def at_a_terminal(typed: bytes, *args: str) -> tuple[int, str]:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "zapomni_cli", *args])
+    os.write(terminal, typed)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 4096):
+            shown += part
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+# --- Finding and asking ------------------------------------------------------------------
+
+
+def test_only_hosts_that_are_here_are_connected(home):
+    (home / ".cursor").mkdir()
+    (home / ".codex").mkdir()
+    report = json.loads(answer("init", "--yes", "--json"))
+    assert [entry["host"] for entry in report["hosts"]] == ["codex", "cursor"]
+    assert (home / ".cursor" / "hooks.json").exists()
+    assert not (home / ".gemini").exists()
+
+
+def test_with_no_host_here_it_says_what_to_do(home):
+    done = zapomni("init")
+    assert done.returncode == 1
+    assert b"--host claude-code" in done.stderr
+
+
+def test_a_dry_run_shows_the_change_and_makes_none(home):
+    (home / ".cursor").mkdir()
+    before = everything_under(home)
+    shown = answer("init", "--dry-run")
+    assert '+    "zapomni": {' in shown
+    assert "afterShellExecution" in shown
+    assert everything_under(home) == before
+
+
+def test_in_a_pipe_nothing_is_done_without_yes(home):
+    (home / ".cursor").mkdir()
+    done = zapomni("init", given=b"y\n")
+    assert done.returncode == 2
+    assert b"--yes" in done.stderr
+    assert list((home / ".cursor").iterdir()) == []
+
+
+@pytest.mark.parametrize(("typed", "code"), [(b"n\n", 130), (b"y\n", 0)])
+def test_at_a_terminal_it_asks_first(home, typed, code):
+    (home / ".cursor").mkdir()
+    ended, shown = at_a_terminal(typed, "init")
+    assert ended == code, shown
+    assert "Do this?" in shown
+    assert (home / ".cursor" / "mcp.json").exists() == (code == 0)
+
+
+# --- Connecting and disconnecting --------------------------------------------------------
+
+
+def test_every_host_can_be_connected_checked_and_disconnected(home, tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    before = everything_under(home)
+    everyone = [f"--host={name}" for name in HOSTS]
+
+    umask = os.umask(0)
+    try:
+        answer("init", "--yes", *everyone)
+    finally:
+        os.umask(umask)
+    connected = everything_under(home)
+    written = [Path(name) for name in connected.keys() - before.keys()]
+    assert len(written) == 12
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
+
+    again = json.loads(answer("init", "--json", *everyone))
+    assert not any(entry["files"] or entry["commands"] for entry in again["hosts"])
+    assert everything_under(home) == connected
+
+    answer("init", "--uninstall", "--yes")
+    assert everything_under(home) == before
+    assert "Nothing of Zapomni" in answer("init", "--uninstall")
+    assert [path.name for path in project.rglob("*")] == [".git"]
+
+
+@pytest.mark.parametrize(
+    ("name", "added"),
+    [
+        ("claude", ["mcp", "add", "--scope", "user", "zapomni", "--"]),
+        ("gemini", ["mcp", "add", "--scope", "user", "zapomni"]),
+    ],
+)
+def test_a_hosts_own_command_registers_the_server_and_forgets_it(home, name, added):
+    program = put_program(home, name)
+    assert f"$ {program} mcp add" in answer("init", "--dry-run")
+    assert calls(home) == []
+
+    answer("init", "--yes")
+    (call,) = calls(home)
+    assert call[1 : 1 + len(added)] == added
+    assert Path(call[1 + len(added)]).is_absolute()
+    assert call[-1] == "serve"
+    answer("init", "--yes")
+    assert len(calls(home)) == 1
+
+    answer("init", "--uninstall", "--yes")
+    assert calls(home)[1][1:] == ["mcp", "remove", "--scope", "user", "zapomni"]
+    left = [*home.glob(".claude.json"), *home.glob(".*/settings.json")]
+    assert "zapomni" not in "".join(file.read_text() for file in left)
+
+
+def test_a_hosts_command_that_fails_is_made_up_for_by_changing_its_file(home):
+    put_program(home, "codex", mode="fails")
+    report = json.loads(answer("init", "--yes", "--json"))
+    config = tomllib.loads((home / ".codex" / "config.toml").read_text())
+    assert config["mcp_servers"]["zapomni"]["args"] == ["serve"]
+    assert "no such option" in report["hosts"][0]["notes"][0]
+
+    answer("init", "--uninstall", "--yes")
+    assert not (home / ".codex" / "config.toml").exists()
+
+
+def test_a_broken_file_is_refused_while_other_hosts_are_connected(home):
+    (home / ".cursor").mkdir()
+    (home / ".codex").mkdir()
+    (home / ".cursor" / "hooks.json").write_text("{ broken")
+    done = zapomni("init", "--yes")
+    assert done.returncode == 1
+    assert b"cannot be changed safely" in done.stdout
+    assert (home / ".cursor" / "hooks.json").read_text() == "{ broken"
+    assert not (home / ".cursor" / "mcp.json").exists()
+    assert (home / ".codex" / "hooks.json").exists()
+
+
+def test_a_file_that_cannot_be_written_ends_in_words_not_in_a_traceback(home):
+    (home / ".cursor").write_text("a file where a folder should be")
+    done = zapomni("init", "--host", "cursor", "--yes")
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+
+
+# --- What was installed works ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_the_installed_hook_records_what_happens(home, name, tmp_path):
+    answer("init", "--host", name, "--yes")
+    settings = home / (".claude/settings.json" if name == "claude-code" else ".codex/hooks.json")
+    handler = json.loads(settings.read_text())["hooks"]["UserPromptSubmit"][0]["hooks"][0]
+    line = [handler["command"], *handler.get("args", [])]
+    if name == "codex":
+        line = shlex.split(handler["command"])
+    event = {"session_id": "s1", "cwd": str(tmp_path), "hook_event_name": "UserPromptSubmit"}
+
+    done = subprocess.run(
+        line,
+        input=json.dumps({**event, "prompt": "Make the tests pass"}).encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    captured = json.loads(answer("status", "--json"))["observations"]
+    assert captured["by_type"]["user_prompt"]["count"] == 1
+    assert captured["hosts"][name]["last_capture"] is not None
+    assert (captured["lost"], captured["waiting_in_spool"]) == (0, 0)
+
+
+# --- Plugins -----------------------------------------------------------------------------
+
+PLUGINS = [
+    ROOT / "plugins" / "claude-code" / "plugins" / "zapomni",
+    ROOT / "plugins" / "codex",
+]
+
+
+def parsed(path: Path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_plugins_carry_the_name_and_version_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    market = parsed(ROOT / "plugins" / "claude-code" / ".claude-plugin" / "marketplace.json")
+    manifests = [
+        parsed(PLUGINS[0] / ".claude-plugin" / "plugin.json"),
+        parsed(PLUGINS[1] / ".codex-plugin" / "plugin.json"),
+        *market["plugins"],
+    ]
+    for manifest in manifests:
+        assert (manifest["name"], manifest["version"]) == (project["name"], project["version"])
+        assert manifest["license"] == project["license"]
+    catalog = parsed(ROOT / "plugins" / ".agents" / "plugins" / "marketplace.json")
+    (entry,) = catalog["plugins"]
+    assert entry["name"] == project["name"]
+    assert (ROOT / "plugins" / entry["source"]["path"]).resolve() == PLUGINS[1]
+    source = ROOT / "plugins" / "claude-code" / market["plugins"][0]["source"]
+    assert source.resolve() == PLUGINS[0]
+
+
+def test_every_json_file_of_the_plugins_is_valid():
+    files = [p for p in (ROOT / "plugins").rglob("*.json") if p.is_file()]
+    assert len(files) >= 7
+    for file in files:
+        assert isinstance(parsed(file), dict), file
+
+
+@pytest.mark.parametrize(("plugin", "host"), [(PLUGINS[0], "claude-code"), (PLUGINS[1], "codex")])
+def test_a_plugins_hooks_are_those_of_init_and_its_commands_exist(home, plugin, host):
+    hooks = parsed(plugin / "hooks" / "hooks.json")["hooks"]
+    wanted = hosts_of(home, {}, ["zapomni", "serve"], ["zapomni", "record"])[host]
+    assert hooks == wanted.hooks
+    server = parsed(plugin / ".mcp.json")["mcpServers"]["zapomni"]
+    assert (server["command"], server["args"]) == ("zapomni", ["serve"])
+    event = {"session_id": "s", "cwd": str(home), "hook_event_name": "Stop"}
+    done = zapomni("record", "--host", host, given=json.dumps(event).encode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "serve" in COMMANDS
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_plugins_skill_has_a_name_a_description_and_only_commands_that_exist(plugin):
+    skill = (plugin / "skills" / "zapomni" / "SKILL.md").read_text()
+    _, head, body = skill.split("---\n", 2)
+    assert "name: zapomni\n" in head
+    assert "description: " in head
+    words = body.replace("`", " ").split()
+    used = {b for a, b in pairwise(words) if a == "zapomni" and b.islower()}
+    assert used <= COMMANDS.keys()
+    readme = plugin / "README.md"
+    assert len(readme.read_text().split()) >= 40

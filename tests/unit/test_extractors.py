@@ -1,0 +1,569 @@
+"""What becomes of every event we have a sample of, and of the ones we had to think of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from zapomni_cli.hosts import PayloadError, detect_host, read_event
+from zapomni_core.modules.observations import extract
+from zapomni_core.shared.redaction import Redactor
+
+SAMPLES = Path(__file__).parents[1] / "fixtures" / "hooks"
+KEY = b"k" * 32
+PROJECT = "/home/dev/project"
+
+
+def observe(payload: dict, host: str | None = None):
+    event = read_event(payload, host)
+    return event and extract(event, Redactor({}, KEY), KEY)
+
+
+def summary(observation):
+    if observation is None:
+        return None
+    return observation.obs_type, observation.content, observation.file_path, observation.signature
+
+
+def claude(event: str = "PostToolUse", **fields):
+    return {"session_id": "s", "cwd": PROJECT, "hook_event_name": event, **fields}
+
+
+def bash(command: str, output: str = "", **fields):
+    answer = {"stdout": output, "stderr": ""}
+    return claude(tool_name="Bash", tool_input={"command": command}, tool_response=answer, **fields)
+
+
+MCP_ERROR = "mcp__zapomni__boom"
+UNSAFE = (
+    "Unable to verify if domain 127.0.0.1 is safe to fetch. This may be due to network "
+    "restrictions or enterprise security policies blocking claude.ai."
+)
+MISSING = "File does not exist. Note: your current working directory is "
+
+# Sample, then type, content, path and signature; None: nothing is kept.
+EXPECTED = {
+    "claude-code_InstructionsLoaded": None,
+    "claude-code_InstructionsLoaded.2": None,
+    "claude-code_InstructionsLoaded.3": None,
+    "claude-code_PermissionRequest-Bash": None,
+    "claude-code_PermissionRequest-mcp__zapomni__boom": None,
+    "claude-code_PermissionRequest-mcp__zapomni__search_memory": None,
+    "claude-code_PostCompact": ("session_compact", "All done.", None, None),
+    "claude-code_PostToolBatch.6": None,
+    "claude-code_PostToolBatch.7": None,
+    "claude-code_PostToolUse-Agent": ("task_spawn", "sub: SUBTASK please", None, None),
+    "claude-code_PostToolUse-Bash": ("command", "echo hi && ls", None, None),
+    "claude-code_PostToolUse-Bash.2": ("command", "echo from-subagent", None, None),
+    "claude-code_PostToolUse-Edit": (
+        "file_edit",
+        "a.txt +1 -1\n- world\n+ zapomni",
+        f"{PROJECT}/a.txt",
+        None,
+    ),
+    "claude-code_PostToolUse-Glob": ("search", "*.txt", PROJECT, None),
+    "claude-code_PostToolUse-Grep": ("search", "zapomni", PROJECT, None),
+    "claude-code_PostToolUse-Read": ("file_read", "a.txt", f"{PROJECT}/a.txt", None),
+    "claude-code_PostToolUse-TaskCreate": ("tool_other", "TaskCreate: x: do x", None, None),
+    "claude-code_PostToolUse-Write": (
+        "file_write",
+        "a.txt +2 -0\n+ hello\n+ world",
+        f"{PROJECT}/a.txt",
+        None,
+    ),
+    "claude-code_PostToolUse-mcp__zapomni__search_memory": (
+        "mcp_call",
+        'zapomni.search_memory {"query":"first"}',
+        None,
+        None,
+    ),
+    "claude-code_PostToolUseFailure-Bash": (
+        "command_error",
+        "echo out; echo err >&2; exit 3\nerr",
+        None,
+        "echo: err",
+    ),
+    "claude-code_PostToolUseFailure-Read": (
+        "command_error",
+        f"Read missing.txt\n{MISSING}{PROJECT}.",
+        f"{PROJECT}/missing.txt",
+        f"Read: {MISSING}P",
+    ),
+    "claude-code_PostToolUseFailure-WebFetch": (
+        "command_error",
+        f"WebFetch http://127.0.0.1:9/x\n{UNSAFE}",
+        None,
+        f"WebFetch: {UNSAFE.replace('127.0.0.1', 'N.N.N.N')}",
+    ),
+    "claude-code_PostToolUseFailure-mcp__zapomni__boom": (
+        "command_error",
+        f'{MCP_ERROR} {{"kind":"value"}}\nError executing tool boom',
+        None,
+        f"{MCP_ERROR}: Error executing tool boom",
+    ),
+    "claude-code_PreCompact": None,
+    "claude-code_PreToolUse-Agent": None,
+    "claude-code_PreToolUse-Bash": None,
+    "claude-code_PreToolUse-Edit": None,
+    "claude-code_PreToolUse-Glob": None,
+    "claude-code_PreToolUse-Grep": None,
+    "claude-code_PreToolUse-Read": None,
+    "claude-code_PreToolUse-TaskCreate": None,
+    "claude-code_PreToolUse-WebFetch": None,
+    "claude-code_PreToolUse-Write": None,
+    "claude-code_PreToolUse-mcp__zapomni__boom": None,
+    "claude-code_PreToolUse-mcp__zapomni__search_memory": None,
+    "claude-code_SessionEnd": ("session_end", "Session ended: other", None, None),
+    "claude-code_SessionEnd.2": ("session_end", "Session ended: other", None, None),
+    "claude-code_SessionStart-compact": (
+        "session_compact",
+        "Session started: compact",
+        None,
+        None,
+    ),
+    "claude-code_SessionStart-resume": ("session_resume", "Session started: resume", None, None),
+    "claude-code_SessionStart-startup": ("session_start", "Session started: startup", None, None),
+    "claude-code_Stop": None,
+    "claude-code_SubagentStart": None,
+    "claude-code_SubagentStop": (
+        "task_spawn",
+        "general-purpose finished: subagent done",
+        None,
+        None,
+    ),
+    "claude-code_SubagentStop.2": None,
+    "claude-code_SubagentStop.3": None,
+    "claude-code_TaskCreated": None,
+    "claude-code_UserPromptSubmit": ("user_prompt", "please do the steps", None, None),
+    "claude-code_UserPromptSubmit.2": None,
+    "documented/codex_PostToolUse": ("command", "ls", None, None),
+    "documented/codex_SessionStart": ("session_start", "Session started: startup", None, None),
+    "documented/copilot_sessionStart": ("session_start", "Session started: startup", None, None),
+    "documented/cursor_afterFileEdit": (
+        "file_edit",
+        "/path/to/main.ts +1 -1 foo\n- const foo = 1\n+ const foo = 2",
+        "/path/to/main.ts",
+        None,
+    ),
+    "documented/cursor_afterMCPExecution": ("mcp_call", 'search_memory {"query":"x"}', None, None),
+    "documented/cursor_afterShellExecution": ("command", "npm test", None, None),
+    "documented/cursor_beforeSubmitPrompt": ("user_prompt", "Fix the bug in main.ts", None, None),
+    "documented/gemini_AfterTool": ("command", "ls", None, None),
+    "documented/windsurf_post_run_command": ("command", "npm test", None, None),
+    "documented/windsurf_post_write_code": (
+        "file_edit",
+        "/p/a.py +1 -1\n- a\n+ b",
+        "/p/a.py",
+        None,
+    ),
+    "documented/windsurf_pre_user_prompt": ("user_prompt", "Fix it", None, None),
+}
+
+
+def test_every_sample_is_in_the_table():
+    names = {str(path.relative_to(SAMPLES).with_suffix("")) for path in SAMPLES.rglob("*.json")}
+    assert {name for name in names if not name.startswith("codex_schema/")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_sample_becomes_the_stated_observation(name):
+    payload = json.loads((SAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    host = name.rpartition("/")[2].partition("_")[0]
+
+    assert detect_host(payload) == host
+    assert summary(observe(payload)) == EXPECTED[name]
+    assert summary(observe(payload, host)) == EXPECTED[name]
+
+
+CODEX = {
+    "permission-request": None,
+    "post-compact": "session_compact",
+    "post-tool-use": "tool_other",
+    "pre-compact": None,
+    "pre-tool-use": None,
+    "session-end": "session_end",
+    "session-start": "session_start",
+    "stop": None,
+    "subagent-start": None,
+    "subagent-stop": "task_spawn",
+    "user-prompt-submit": "user_prompt",
+}
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "codex_schema").iterdir()), ids=lambda p: p.name)
+def test_what_codex_promises_to_send_is_understood(path):
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    made = {}
+    for name, field in schema["properties"].items():
+        if field is True:
+            made[name] = {"x": "words"}
+        elif "const" in field:
+            made[name] = field["const"]
+        elif "enum" in field:
+            made[name] = field["enum"][0]
+        else:
+            made[name] = {"boolean": False, "integer": 1}.get(field.get("type"), "words")
+
+    observation = observe(made, "codex")
+
+    expected = CODEX[path.name.split(".")[0]]
+    assert (observation and observation.obs_type) == expected
+
+
+# --- Commands ---------------------------------------------------------------------------
+
+COMMITTED = """[main 1a2b3c4] Fix the parser
+ 3 files changed, 12 insertions(+), 4 deletions(-)
+ create mode 100644 src/new.py
+"""
+PUSHED = """To github.com:org/app.git
+   1a2b3c4..5d6e7f8  main -> main
+"""
+
+
+def test_a_commit_is_kept_with_its_hash_branch_message_and_size():
+    observation = observe(bash("git add -A && git commit -qm 'Fix the parser'", COMMITTED))
+    assert observation.obs_type == "git_commit"
+    assert "Fix the parser" in observation.content
+    facts = observation.metadata
+    assert facts["commit_hash"] == "1a2b3c4"
+    assert facts["branch"] == "main"
+    assert facts["commit_message"] == "Fix the parser"
+    assert (facts["files_changed"], facts["insertions"], facts["deletions"]) == (3, 12, 4)
+    assert facts["files"] == ["src/new.py"]
+
+
+def test_a_silent_commit_still_has_the_message_of_its_command():
+    command = "git -C app commit -q -m \"$(cat <<'EOF'\nAdd retries\n\nBecause.\nEOF\n)\""
+    observation = observe(bash(command))
+    assert observation.obs_type == "git_commit"
+    assert observation.metadata["commit_message"] == "Add retries"
+
+
+def test_a_push_is_kept_with_its_remote_and_range():
+    payload = bash("git push origin main")
+    payload["tool_response"] = {"stdout": "", "stderr": PUSHED}
+    observation = observe(payload)
+    assert observation.obs_type == "git_push"
+    assert observation.metadata["hash_range"] == "1a2b3c4..5d6e7f8"
+    assert observation.metadata["branch"] == "main"
+    assert observation.metadata["remote_url"] == "github.com:org/app.git"
+
+
+@pytest.mark.parametrize(
+    ("command", "obs_type"),
+    [
+        ("git commit -m x && git push", "git_push"),
+        ("cd app; GIT_PAGER=cat git --no-pager commit -m x", "git_commit"),
+        ("gh pr create --fill", "github"),
+        ("git status", "command"),
+        ('echo "git push"', "command"),
+        ("grep 'git commit' notes.txt", "command"),
+        ("legit push", "command"),
+        ("ls", "command"),
+    ],
+)
+def test_a_command_is_what_it_runs_not_what_it_mentions(command, obs_type):
+    assert observe(bash(command)).obs_type == obs_type
+
+
+def failure(error: str, command: str = "pytest -x"):
+    return observe(
+        claude("PostToolUseFailure", tool_name="Bash", tool_input={"command": command}, error=error)
+    )
+
+
+def test_the_same_failure_has_the_same_signature():
+    first = failure(
+        "Exit code 1\nE   FileNotFoundError: [Errno 2] No such file: '/tmp/a1b2/x.txt'\n1 failed"
+    )
+    second = failure(
+        "Exit code 1\nE   FileNotFoundError: [Errno 3] No such file: '/home/u/y.txt'\n2 failed",
+        command="cd app && pytest tests",
+    )
+    other = failure("Exit code 1\nE   KeyError: 'name'")
+    assert first.signature == second.signature != other.signature
+    assert first.metadata["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            "Exit code 2\nok\nmain.c:3:5: error: unknown type name 'foo'\nmore",
+            "error: unknown type",
+        ),
+        ("Traceback (most recent call last):\n  File\nValueError: bad\nValueError: worse", "worse"),
+        ("Exit code 127\nbash: foo: command not found", "command not found"),
+        ("Exit code 1", ""),
+    ],
+)
+def test_the_telling_line_of_an_error_is_found(error, line):
+    assert line in failure(error).content
+
+
+def test_an_interrupted_command_is_no_failure_and_an_interrupted_tool_is_nothing():
+    fields = {"error": "interrupted", "is_interrupt": True}
+    stopped = claude(
+        "PostToolUseFailure", tool_name="Bash", tool_input={"command": "sleep 9"}, **fields
+    )
+    assert observe(stopped).obs_type == "command"
+    assert observe(stopped).metadata["interrupted"] is True
+    assert observe({**stopped, "tool_name": "Read", "tool_input": {"file_path": "/a"}}) is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "host"),
+    [
+        (
+            {
+                **claude(turn_id="t", tool_name="shell"),
+                "tool_input": {"command": ["bash", "-lc", "make"]},
+                "tool_response": json.dumps(
+                    {"output": "boom: error", "metadata": {"exit_code": 2}}
+                ),
+            },
+            "codex",
+        ),
+        (
+            {
+                **claude("AfterTool", tool_name="run_shell_command"),
+                "tool_input": {"command": "make"},
+                "tool_response": {"llmContent": "Output: boom: error\nExit Code: 2"},
+            },
+            "gemini",
+        ),
+        (
+            {
+                "hook_event_name": "afterShellExecution",
+                "conversation_id": "c",
+                "workspace_roots": ["/p"],
+                "command": "make",
+                "output": "boom: error",
+                "exit_code": 2,
+            },
+            "cursor",
+        ),
+        (
+            {
+                "timestamp": 1704614400000,
+                "cwd": "/p",
+                "toolName": "bash",
+                "toolArgs": '{"command": "make"}',
+                "toolResult": {"resultType": "failure", "textResultForLlm": "boom: error"},
+            },
+            "copilot",
+        ),
+        (
+            {"session_id": "s", "cwd": "/p", "event": "command", "command": "make"}
+            | {"exit_code": 2, "output": "boom: error"},
+            "generic",
+        ),
+    ],
+    ids=["codex", "gemini", "cursor", "copilot", "generic"],
+)
+def test_every_hosts_way_to_say_failed_is_understood(payload, host):
+    assert detect_host(payload) == host
+    observation = observe(payload)
+    assert observation.obs_type == "command_error"
+    assert observation.signature.startswith("make: ")
+    assert "boom: error" in observation.content
+
+
+# --- Edits ------------------------------------------------------------------------------
+
+
+def test_an_edit_says_what_changed():
+    old = "def area(r):\n    return 3 * r * r\n"
+    new = "def area(radius):\n    return math.pi * radius**2\n"
+    given = {"file_path": f"{PROJECT}/geo.py", "old_string": old, "new_string": new}
+    content = observe(claude(tool_name="Edit", tool_input=given, tool_response={})).content
+    assert content.startswith("geo.py +2 -2 area\n")
+    assert "+ return math.pi * radius**2" in content
+
+
+def test_a_patch_of_codex_names_its_files_and_definitions():
+    patch = (
+        "*** Begin Patch\n*** Update File: src/a.py\n@@ class Shop\n-    def buy(self):\n"
+        "+    def buy(self, count):\n*** Add File: src/b.py\n+x = 1\n*** End Patch"
+    )
+    payload = claude(tool_name="apply_patch", tool_input={"command": patch}, turn_id="t")
+    observation = observe(payload)
+    assert observation.obs_type == "file_edit"
+    assert observation.file_path == f"{PROJECT}/src/a.py"
+    assert observation.content.startswith("src/a.py, src/b.py +2 -1 buy")
+    assert observation.metadata["files"] == ["src/a.py", "src/b.py"]
+
+
+def test_a_written_file_is_hashed_not_kept():
+    text = "".join(f"line number {number}\n" for number in range(5000))
+    given = {"file_path": f"{PROJECT}/big.txt", "content": text}
+    observation = observe(claude(tool_name="Write", tool_input=given))
+    assert len(observation.content) <= 500
+    assert observation.metadata["lines"] == 5000
+    assert len(observation.metadata["hash"]) == 16
+    assert "line number 9" not in json.dumps(observation.metadata)
+
+
+# --- Limits -----------------------------------------------------------------------------
+
+
+def test_nothing_long_is_kept_verbatim():
+    long = "word " * 100_000
+    for payload in (
+        claude("UserPromptSubmit", prompt=long),
+        bash(long, long),
+        claude("PostToolUseFailure", tool_name="Bash", tool_input={"command": long}, error=long),
+        claude(tool_name="mcp__a__b", tool_input={"x": long}, tool_response=long),
+        claude(tool_name="Agent", tool_input={"description": long, "prompt": long}),
+        claude("PostCompact", compact_summary=long),
+        claude(tool_name="Grep", tool_input={"pattern": long, "path": long}),
+        claude(tool_name="Odd", tool_input={"what": long}),
+    ):
+        observation = observe(payload)
+        limit = 2000 if observation.obs_type in {"user_prompt", "session_compact"} else 500
+        assert len(observation.content) <= limit
+        assert len(json.dumps(observation.metadata)) <= 4096
+
+
+def test_secrets_are_masked_before_the_text_is_cut():
+    token = "gh" + "p_" + "a1B2c3D4e5F6" * 3
+    for pad in range(440, 500):
+        observation = observe(bash("x" * pad + " " + token))
+        assert token[:12] not in observation.content
+    observation = observe(claude(tool_name="Read", tool_input={"file_path": f"/srv/{token}/x"}))
+    assert token not in observation.file_path
+    assert observation.redactions
+
+
+def test_a_private_key_in_an_edit_is_masked_as_a_whole():
+    body = [f"+{'MIIEow' * 10}{number}" for number in range(30)]
+    kind = "PRIVATE " + "KEY"
+    lines = [f"+-----BEGIN {kind}-----", *body, f"+-----END {kind}-----", "+done = 1"]
+    answer = {"structuredPatch": [{"lines": [" a = 1", *lines]}]}
+    given = {"file_path": "/a", "old_string": "", "new_string": ""}
+    observation = observe(claude(tool_name="Edit", tool_input=given, tool_response=answer))
+    assert "MIIEow" not in observation.content
+    assert "done = 1" in observation.content
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<task-notification>\n<task-id>x", "  <system-reminder>Be nice</system-reminder>", "", "  "],
+)
+def test_what_a_machine_said_is_no_prompt(text):
+    assert observe(claude("UserPromptSubmit", prompt=text)) is None
+
+
+def test_unknown_events_tools_and_fields_are_no_error():
+    assert observe(claude("SomethingNew", more={"a": 1})) is None
+    assert observe(claude(tool_name="Brand-New", tool_input={"q": "x"})).obs_type == "tool_other"
+    assert observe(claude(tool_name="ToolSearch", tool_input={"query": "x"})) is None
+    assert observe({"session_id": "s", "cwd": "/p", "event": "unheard-of"}) is None
+
+
+@pytest.mark.parametrize("junk", [None, 3, [], "x", {"a": []}, True, [[1]], {"lines": 3}])
+def test_fields_of_the_wrong_type_are_as_good_as_absent(junk):
+    for tool in ("Bash", "Read", "Write", "Edit", "Grep", "Agent", "mcp__a__b", "apply_patch"):
+        given = {"command": junk, "file_path": junk, "edits": junk, "pattern": junk, "prompt": junk}
+        for answer in (junk, {"structuredPatch": junk, "file": junk, "content": junk}):
+            payload = claude(tool_name=tool, tool_input=given, tool_response=answer)
+            observe(payload)
+            observe({**payload, "tool_input": junk})
+            observe({**payload, "hook_event_name": "PostToolUseFailure", "error": junk})
+            observe(payload, "codex")
+            observe({**payload, "hook_event_name": "AfterTool"}, "gemini")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"session_id": "s", "cwd": "/p"},
+        {"session_id": "s", "hook_event_name": "Stop"},
+        {"cwd": "/p", "hook_event_name": "Stop", "session_id": 3},
+        {"conversation_id": "c", "hook_event_name": "stop"},
+        {"agent_action_name": "post_run_command"},
+        {"event": "prompt", "cwd": "/p"},
+    ],
+)
+def test_an_event_without_its_required_fields_is_refused(payload):
+    with pytest.raises(PayloadError, match="missing"):
+        read_event(payload)
+
+
+# --- Other hosts ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "payload", "obs_type", "content"),
+    [
+        ("gemini", claude("BeforeAgent", prompt="hello there"), "user_prompt", "hello there"),
+        ("gemini", claude("PreCompress", trigger="auto"), "session_compact", "Context compacted"),
+        ("gemini", claude("SessionEnd", reason="exit"), "session_end", "Session ended: exit"),
+        (
+            "gemini",
+            claude("AfterTool", tool_name="mcp_shop_find", tool_input={"q": 1}, tool_response={}),
+            "mcp_call",
+            'shop.find {"q":1}',
+        ),
+        (
+            "gemini",
+            claude("AfterTool", tool_name="google_web_search", tool_input={"query": "sqlite wal"}),
+            "web_search",
+            "sqlite wal",
+        ),
+        (
+            "cursor",
+            {"hook_event_name": "postToolUse", "conversation_id": "c", "cwd": "/p"}
+            | {"tool_name": "Read", "tool_input": {"file_path": "/p/a.py"}},
+            "file_read",
+            "a.py",
+        ),
+        (
+            "windsurf",
+            {"agent_action_name": "post_mcp_tool_use", "trajectory_id": "t"}
+            | {"tool_info": {"mcp_server_name": "shop", "mcp_tool_name": "find"}},
+            "mcp_call",
+            "shop.find",
+        ),
+        (
+            "copilot",
+            {"timestamp": 1704614400000, "cwd": "/p", "prompt": "do it now"},
+            "user_prompt",
+            "do it now",
+        ),
+        (
+            "generic",
+            {"session_id": "s", "cwd": "/p", "event": "marker", "text": "release 1.0"},
+            "marker",
+            "release 1.0",
+        ),
+        (
+            "generic",
+            {"session_id": "s", "cwd": "/p", "event": "edit", "path": "/p/a.py"}
+            | {"old": "x = 1", "new": "x = 2"},
+            "file_edit",
+            "a.py +1 -1\n- x = 1\n+ x = 2",
+        ),
+        (
+            "generic",
+            {"session_id": "s", "cwd": "/p", "event": "fetch", "url": "https://example.com/a"},
+            "web_fetch",
+            "https://example.com/a",
+        ),
+    ],
+)
+def test_other_hosts_say_the_same_in_their_words(host, payload, obs_type, content):
+    observation = observe(payload, host)
+    assert (observation.obs_type, observation.content) == (obs_type, content)
+
+
+def test_a_hosts_own_clock_is_used_if_it_is_sane():
+    base = {"session_id": "s", "cwd": "/p", "event": "marker", "text": "x"}
+    assert read_event({**base, "timestamp": 1704614400000}).timestamp == 1704614400
+    assert read_event({**base, "timestamp": "2024-01-07T08:00:00Z"}).timestamp == 1704614400
+    for odd in (-5, 10**30, "yesterday", True, None, float("nan")):
+        assert read_event({**base, "timestamp": odd}).timestamp is None

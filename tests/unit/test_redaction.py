@@ -1,0 +1,170 @@
+"""What is masked, what is left alone, and that time grows with the text and no faster."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import pytest
+
+from zapomni_core.shared.redaction import Redactor
+
+KEY = b"k" * 32
+PAT = "gh" + "p_" + "a1B2c3D4e5F6" * 3
+OTHER = "gh" + "p_" + "z9Y8x7W6v5U4" * 3
+
+
+def redact(text: str, **environ: str) -> str:
+    return Redactor(environ, KEY).redact(text)[0]
+
+
+def test_two_mentions_of_one_secret_stay_linkable_and_different_ones_differ():
+    text, count = Redactor({}, KEY).redact(f"first {PAT}, again {PAT}, then {OTHER}")
+    first, again, then = (word.strip(",") for word in text.split() if "REDACTED" in word)
+    assert count == 3
+    assert first == again != then
+    assert first.startswith("[REDACTED:github-pat:")
+    assert Redactor({}, b"other key").redact(PAT)[0] != first
+
+
+def test_what_is_masked_is_not_masked_again():
+    for text in (f"token={PAT}", f"Authorization: Bearer {PAT}", f"https://u:{PAT}@example.com"):
+        once = redact(text)
+        assert PAT not in once
+        assert Redactor({}, KEY).redact(once) == (once, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        '"integrity": "sha512-' + "aB3d" * 21 + 'aa=="',
+        "sha256:" + "0a1b2c3d" * 8,
+        "hash = { sha256 = '" + "0a1b2c3d" * 8 + "' }",
+        "password: ${{ secrets.DEPLOY_PASSWORD }}",
+        "api_key: ${API_KEY}",
+        "PASSWORD=$DB_PASSWORD",
+        "def login(user: str, password: str) -> None:",
+        'key = os.environ["API_KEY"]',
+        "const apiKey = process.env.API_KEY",
+        "apiKey: import.meta.env.VITE_KEY",
+        "No API key in the build; set the token in the settings.",
+        "The password must have at least 8 characters.",
+        "password=password",
+        "--password-file /run/secrets/db",
+        "token = get_token(request)",
+        "tokens_used: 12345, max_tokens=4096",
+        "secret_name = 'projects/app/db-password'",
+        "postgresql://localhost:5432/app",
+        "git@github.com:org/app.git",
+        "ssh://git@host:22/app",
+        "http://example.com:8080/a@b",
+        "ssh-ed25519 " + "AAAAC3NzaC1lZDI1NTE5AAAA" + "aB3d" * 11 + " me@host",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "password = getpass.getpass()",
+        "x-api-key: <your key>",
+        "Authorization: Bearer <token>",
+        "task-management-system-with-a-long-name-2024",
+        "/home/me/projects/some-very-long-folder-name/with/many/parts/file.py",
+        "monkey: banana2banana",
+    ],
+)
+def test_text_without_a_secret_stays_as_it_is(text):
+    assert Redactor({}, KEY).redact(text) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("PASSWORD=correcthorse", "correcthorse"),
+        ('{"api_key": "abcD1234efgh"}', "abcD1234efgh"),
+        ('"{\\"password\\": \\"s3cr3t-Val\\"}"', "s3cr3t-Val"),
+        ("password: hunter2hunter2", "hunter2hunter2"),
+        ("git clone https://bob:hunter2@example.com/x", "hunter2"),
+        ("mongodb+srv://app:p%40ss9@cluster.example.com", "p%40ss9"),
+        ("curl -u bob:swordfish1 https://example.com", "swordfish1"),
+        ("mysql -uroot -ps3cret99 db", "s3cret99"),
+        ("psql 'password=tiger123 host=db'", "tiger123"),
+        ("tool --api-key=abc123def456", "abc123def456"),
+        ("CREATE USER a IDENTIFIED BY 'tiger12';", "tiger12"),
+        ("Set-Cookie: sid=a1b2c3d4e5f6a7b8; Path=/", "a1b2c3d4e5f6a7b8"),
+        ("openssl rsa -passin pass:tiger12 -in k", "tiger12"),
+        ("root:$6$saltsalt$" + "aB3dEf7h.K" * 8 + ":19000:0", "aB3dEf7h"),
+        (f"zero\u200bwidth {PAT[:10]}\u200b{PAT[10:]}", PAT[12:]),
+        (f"colour {PAT[:10]}\x1b[1m{PAT[10:]}\x1b[0m", PAT[12:]),
+        (base64.b64encode(f"export TOKEN={PAT}\n".encode()).decode(), "Z2hwX"),
+    ],
+)
+def test_a_secret_is_masked_where_it_stands(text, secret):
+    redacted, count = Redactor({}, KEY).redact(text)
+    assert secret not in redacted
+    assert count >= 1
+
+
+def test_an_unterminated_private_key_is_secret_to_the_end():
+    head = "-----BEGIN RSA " + "PRIVATE KEY-----"
+    redacted = redact(f"before\n{head}\n" + "MIIEowIBAAKCAQEA\n" * 20)
+    assert redacted.startswith("before\n[REDACTED:private-key:")
+    assert "MIIE" not in redacted
+
+
+def test_values_of_secret_looking_variables_are_masked_whatever_their_form():
+    environ = {
+        "APP_SECRET": "plain words here",
+        "MY_KEY": "plain words",
+        "SHORT_TOKEN": "abc",
+        "DATABASE_DSN": "host=db user=app",
+        "GOOGLE_CREDENTIALS_FILE": "/etc/keys/app.json",
+        "TOKENIZERS_PARALLELISM": "disabled",
+        "EDITOR": "ordinary-editor",
+    }
+    text = "plain words here, plain words, abc, host=db user=app, /etc/keys/app.json, disabled"
+    redacted = redact(f"{text}, ordinary-editor", **environ)
+    # The longest value first: a shorter one inside it must not leave its rest behind.
+    assert "here" not in redacted
+    assert redacted.count("[REDACTED:env:") == 3
+    assert redacted.endswith("abc, " + redacted.split("abc, ")[1])
+    for kept in ("abc", "/etc/keys/app.json", "disabled", "ordinary-editor"):
+        assert kept in redacted
+
+
+HARD = {
+    "keywords": "password secret token api_key aws key- sk- ghp_ ",
+    "assignments": "password= token: secret=' ",
+    "pem": "-----BEGIN PRIVATE KEY-----\n",
+    "pem starts": "-----BEGIN RSA -----BEGIN ",
+    "url": "https://a:b:c:d:",
+    "base64": "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXo",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.",
+    "spaces": "password" + " " * 30,
+    "quotes": "password='\"",
+    "aws": "aws secret ",
+    "one word": "aB3",
+    "escapes": "\x1b[31",
+    "mysql": "mysql -p- mysql ",
+    "cookie": "cookie: a=b; ",
+    "hex": "0123456789abcdef",
+    "dots": "SG.aaaa.",
+    "curl": " -u a:b --user c ",
+    "nested": '\\"password\\":\\"',
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_ten_times_the_text_takes_about_ten_times_the_work(name):
+    redactor = Redactor({}, KEY)
+
+    def cpu(size: int) -> float:
+        text = (HARD[name] * (size // len(HARD[name]) + 1))[:size]
+        best = float("inf")
+        for _ in range(3):
+            started = time.process_time()
+            redactor.redact(text)
+            best = min(best, time.process_time() - started)
+        return best
+
+    cpu(1000)  # Compiles the rules.
+    small, large = cpu(8_000), cpu(80_000)
+    # Quadratic work would take a hundred times as long; noise does not reach thirty.
+    assert large < 30 * max(small, 0.001)
