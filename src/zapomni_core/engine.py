@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,8 @@ logger = get_logger(__name__)
 
 async def create_engine(settings: Settings) -> ZapomniEngine:
     """Build an engine from settings, connected and ready. Close it when done."""
+    # Before numpy is imported: on products as small as ours, threads cost more than they give.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokenizer = LazyTokenizer(settings.models_path)
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
     storage = SqliteStorage(settings.database_path)

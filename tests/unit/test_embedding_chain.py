@@ -82,7 +82,7 @@ async def test_the_next_one_stands_in_and_a_warning_is_logged(capsys, how):
     lines = capsys.readouterr().err.splitlines()
     event = json.loads(lines[0])
     assert event["event"] == "embedding_fallback"
-    assert (event["failed"], event["used"], event["texts"]) == ("big", "small", 2)
+    assert (event["failed"], event["used"]) == ("big", "small")
     assert event["error_code"] == "EMB_001"
     assert "secret" not in "".join(lines)
 

@@ -304,6 +304,13 @@ def test_the_telling_line_of_an_error_is_found(error, line):
     assert line in failure(error).content
 
 
+def test_the_error_at_the_end_of_a_long_output_is_found():
+    noise = "".join(f"compiled {number}\n" for number in range(10_000))
+    observation = failure(f"Exit code 1\n{noise}ld: error: undefined symbol _main\n")
+    assert observation.content.endswith("ld: error: undefined symbol _main")
+    assert observation.metadata["exit_code"] == 1
+
+
 def test_an_interrupted_command_is_no_failure_and_an_interrupted_tool_is_nothing():
     fields = {"error": "interrupted", "is_interrupt": True}
     stopped = claude(
@@ -521,6 +528,42 @@ def test_an_event_without_its_required_fields_is_refused(payload):
             | {"tool_name": "Read", "tool_input": {"file_path": "/p/a.py"}},
             "file_read",
             "a.py",
+        ),
+        *(
+            (
+                "cursor",
+                {"hook_event_name": name, "conversation_id": "c", "cwd": "/p", **fields},
+                obs_type,
+                content,
+            )
+            for name, fields, obs_type, content in [
+                ("sessionStart", {}, "session_start", "Session started: startup"),
+                ("sessionEnd", {"reason": "closed"}, "session_end", "Session ended: closed"),
+                ("preCompact", {}, "session_compact", "Context compacted"),
+                (
+                    "subagentStop",
+                    {"subagent_type": "explore", "summary": "found it"},
+                    "task_spawn",
+                    "explore finished: found it",
+                ),
+                (
+                    "postToolUseFailure",
+                    {
+                        "tool_name": "Shell",
+                        "tool_input": '{"command": "make"}',
+                        "error": "error: x",
+                    },
+                    "command_error",
+                    "make\nerror: x",
+                ),
+            ]
+        ),
+        (
+            "windsurf",
+            {"agent_action_name": "post_read_code", "trajectory_id": "t"}
+            | {"tool_info": {"file_path": "/p/a.py"}},
+            "file_read",
+            "/p/a.py",
         ),
         (
             "windsurf",

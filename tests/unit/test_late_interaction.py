@@ -1,49 +1,67 @@
 from __future__ import annotations
 
+from importlib import resources
+
 import numpy as np
 import pytest
 
 from zapomni_core.shared.late_interaction import (
     BYTES_PER_TOKEN,
     DIMENSION,
+    TokenCodec,
     max_similarities,
-    pack,
-    project,
-    unpack,
+    score_tokens,
 )
 
 
-def unit_rows(count: int, seed: int = 0) -> np.ndarray:
-    rows = np.random.default_rng(seed).normal(size=(count, DIMENSION)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+@pytest.fixture(scope="module")
+def codec() -> TokenCodec:
+    """The one that is shipped."""
+    data = resources.files("zapomni_core.adapters").joinpath("minilm_projection.bin")
+    return TokenCodec(data.read_bytes())
 
 
-def test_a_token_takes_24_bytes_and_keeps_its_direction():
-    rows = unit_rows(200)
-
-    packed = pack(rows)
-
-    assert len(packed) == 200 * BYTES_PER_TOKEN == 200 * 24
-    assert (unpack(packed) * rows).sum(axis=1).min() > 0.98
+def tokens(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, 384)).astype(np.float32)
 
 
-def test_no_tokens_pack_into_no_bytes():
-    assert pack(unit_rows(0).reshape(0, DIMENSION)) == b""
+def test_a_token_takes_24_bytes(codec):
+    assert len(codec.pack(tokens(200, 0))) == 200 * BYTES_PER_TOKEN == 200 * 24
+    assert codec.pack(tokens(0, 0).reshape(0, 384)) == b""
 
 
-def test_each_question_token_gets_the_best_token_of_each_passage():
-    question, first, second = unit_rows(3, 1), unit_rows(5, 2), unit_rows(2, 3)
+def test_a_token_is_nearest_to_itself_among_many(codec):
+    given = tokens(300, 1)
+    each = [codec.pack(row[np.newaxis]) for row in given]
 
-    best = max_similarities(question, [pack(first), pack(second)])
+    best = max_similarities(codec.ask(given), each)
 
-    expected = [(unpack(pack(rows)) @ question.T).max(axis=0) for rows in (first, second)]
-    assert best == pytest.approx(np.array(expected), abs=1e-6)
+    assert (best.argmax(axis=0) == np.arange(300)).all()
+    assert np.diag(best).min() > 0.8
 
 
-def test_projecting_keeps_the_length_at_one():
-    tokens = np.random.default_rng(4).normal(size=(7, 384)).astype(np.float32)
-    projection = np.linalg.qr(np.random.default_rng(5).normal(size=(384, DIMENSION)))[0].T
+def test_each_question_token_gets_the_best_token_of_each_passage(codec):
+    question, first, second = tokens(3, 2), tokens(5, 3), tokens(2, 4)
 
-    rows = project(tokens, projection.astype(np.float32))
+    together = max_similarities(codec.ask(question), [codec.pack(first), codec.pack(second)])
 
-    assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(7), abs=1e-5)
+    for row, passage in zip(together, (first, second), strict=True):
+        alone = max_similarities(codec.ask(question), [codec.pack(p[np.newaxis]) for p in passage])
+        assert row == pytest.approx(alone.max(axis=0), abs=1e-6)
+
+
+def test_what_stands_out_scores_highest_and_a_window_takes_the_best_of_its_passages():
+    rows = [np.array(row, dtype=np.float32) for row in ([0.9, 0.1], [0.2, 0.2], [0.1, 0.8])]
+
+    alone = score_tokens([[row] for row in rows], [1.0, 1.0])
+    joined = score_tokens([[rows[0], rows[2]], [rows[1]], [rows[2]]], [1.0, 1.0])
+
+    assert alone[0] == 1.0
+    assert alone[1] == min(alone) == 0.0
+    assert joined[0] == 1.0
+    assert DIMENSION == 96
+
+
+def test_candidates_that_are_all_alike_score_nothing():
+    row = np.array([0.5, 0.5], dtype=np.float32)
+    assert score_tokens([[row], [row]], [1.0, 1.0]) == [0.0, 0.0]

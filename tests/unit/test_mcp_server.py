@@ -22,7 +22,8 @@ from zapomni_mcp.server import build_server, serve
 pytestmark = pytest.mark.anyio
 
 SECRET = "redis://user:secret@host/home/user/private"
-TOOLS = {
+OBSERVATION_TOOLS = {"search", "get_observations", "timeline", "recent_context"}
+TOOLS = OBSERVATION_TOOLS | {
     "add_memory",
     "search_memory",
     "get_memory",
@@ -94,7 +95,7 @@ async def test_every_tool_has_title_description_hints_and_schemas(client):
         assert tool.output_schema["properties"]
         assert tool.input_schema["additionalProperties"] is False
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    assert reading == {"search_memory", "get_memory", "get_stats"}
+    assert reading == OBSERVATION_TOOLS | {"search_memory", "get_memory", "get_stats"}
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
     assert destructive == {"update_memory", "delete_memory"}
 

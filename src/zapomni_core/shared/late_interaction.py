@@ -60,21 +60,31 @@ def max_similarities(question: bytes, passages: Sequence[bytes]) -> NDArray[np.f
     import numpy as np
 
     asked = np.frombuffer(question, dtype=np.float32).reshape(-1, DIMENSION)
-    codes = np.frombuffer(b"".join(passages), dtype=np.uint8)
-    rows = _unit_rows(_table()[codes].reshape(-1, DIMENSION))
-    lengths = [len(packed) // BYTES_PER_TOKEN for packed in passages]
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    best: NDArray[np.float32] = np.maximum.reduceat(rows @ asked.T, starts, axis=0)
+    codes = np.frombuffer(b"".join(passages), dtype=np.uint8).reshape(-1, BYTES_PER_TOKEN)
+    table = _table()
+    # The length of a row is summed up byte by byte: a quarter of the numbers.
+    lengths = np.sqrt((table**2).sum(axis=1)[codes].sum(axis=1))
+    cosines = table[codes].reshape(-1, DIMENSION) @ asked.T / lengths[:, np.newaxis]
+    counts = [len(packed) // BYTES_PER_TOKEN for packed in passages]
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    best: NDArray[np.float32] = np.maximum.reduceat(cosines, starts, axis=0)
     return best
 
 
-def score_tokens(similarities: NDArray[np.float32], weights: Sequence[float]) -> list[float]:
-    """Score passages by what their best tokens have above the candidates' average."""
+def score_tokens(
+    windows: Sequence[Sequence[NDArray[np.float32]]], weights: Sequence[float]
+) -> list[float]:
+    """Score candidates 0..1 by what their best tokens have above the average of them all.
+
+    A candidate is given by the rows of `max_similarities` of one or several passages.
+    """
     import numpy as np
 
-    excess = np.maximum(similarities - similarities.mean(axis=0), 0) ** _POWER
-    scores: list[float] = (excess @ np.asarray(weights, dtype=np.float32)).tolist()
-    return scores
+    best = np.array([np.max(rows, axis=0) if len(rows) > 1 else rows[0] for rows in windows])
+    excess = np.maximum(best - best.mean(axis=0), 0) ** _POWER
+    scores = excess @ np.asarray(weights, dtype=np.float32)
+    low, high = float(scores.min()), float(scores.max())
+    return ((scores - low) / (high - low)).tolist() if high > low else [0.0] * len(scores)
 
 
 def _table() -> NDArray[np.float32]:

@@ -9,8 +9,10 @@ structure (conversations, encyclopedia, code), not fitted to a collection.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
 __all__ = [
     "Candidate",
@@ -32,7 +34,6 @@ LONE_WORDS = 0.6
 # Shares of the passage itself, of its window and of its parent in the words' score.
 WORDS_SPLIT = (0.23, 0.46, 0.31)
 PHRASE = 0.1
-SPEAKER = 0.05
 HOP = 0.15
 SEED_HOP = 0.8
 # From where to where the peak of the cosines means trust, in standard deviations above what
@@ -52,6 +53,7 @@ class Candidate:
     group: str = ""
     lone: bool = True
     neighbours: tuple[str, ...] = ()
+    occurred_at: datetime | None = None
     unit: float = 0.0
     window: float = 0.0
     parent: float = 0.0
@@ -59,7 +61,8 @@ class Candidate:
     cosine: float = 0.0
     context: float = 0.0
     tokens: float = 0.0
-    speaker: float = 0.0
+    similarities: Any = None
+    """Of the question's tokens: a row of numbers, once it is known."""
     hop: float = 0.0
     recency: float = 0.0
     date: float = 0.0
@@ -74,7 +77,7 @@ def inverse_frequency(total: int, matching: int) -> float:
 
 def score_words(
     candidates: Iterable[Candidate],
-    matches: Mapping[str, Collection[str]],
+    matches: Mapping[str, frozenset[str]],
     members: Mapping[str, Sequence[str]],
     total: int,
 ) -> None:
@@ -86,21 +89,26 @@ def score_words(
     pool = list(candidates)
     windows = [(c.chunk_id, *c.neighbours) for c in pool]
     window_size = sum(map(len, windows)) / max(len(windows), 1)
-    sizes = {group: len(ids) for group, ids in members.items()}
-    parent_size = sum(sizes.get(c.group, 1) for c in pool) / max(len(pool), 1)
+    group_of = {chunk_id: group for group, ids in members.items() for chunk_id in ids}
+    parent_size = sum(len(members.get(c.group, "1")) for c in pool) / max(len(pool), 1)
     for found in matches.values():
         weight = inverse_frequency(total, len(found))
-        in_parent = {group: sum(i in found for i in ids) for group, ids in members.items()}
+        in_parent: dict[str, int] = {}
+        # Whichever is smaller is gone through.
+        both = found & group_of.keys() if len(found) > len(group_of) else found
+        for chunk_id in both:
+            if (group := group_of.get(chunk_id)) is not None:
+                in_parent[group] = in_parent.get(group, 0) + 1
         for candidate, window in zip(pool, windows, strict=True):
-            hits = sum(i in found for i in window)
-            candidate.window += weight * _saturate(hits, len(window) / window_size)
-            hits = in_parent.get(candidate.group, 0)
-            size = sizes.get(candidate.group, 1)
-            candidate.parent += weight * _saturate(hits, size / parent_size)
+            if hits := len(found.intersection(window)):
+                candidate.window += weight * _saturate(hits, len(window) / window_size)
+            if hits := in_parent.get(candidate.group, 0):
+                size = len(members[candidate.group])
+                candidate.parent += weight * _saturate(hits, size / parent_size)
 
 
 def _saturate(hits: float, relative_length: float) -> float:
-    return (K1 + 1) * hits / (hits + K1 * (1 - B + B * relative_length)) if hits else 0.0
+    return (K1 + 1) * hits / (hits + K1 * (1 - B + B * relative_length))
 
 
 def score_context(candidates: Iterable[Candidate], cosines: Mapping[str, float]) -> None:
@@ -166,7 +174,7 @@ def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bo
             weight["words"] * words
             + weight["tokens"] * candidate.tokens
             + weight["vectors"] * meaning
-        ) / total + SPEAKER * candidate.speaker
+        ) / total
 
 
 def _weights(trusted: float, *, lone: bool, tokens: bool, vectors: bool) -> dict[str, float]:

@@ -14,7 +14,6 @@ __all__ = [
     "query_phrases",
     "query_terms",
     "rare_words",
-    "speaker_of",
 ]
 
 MAX_TERMS = 64
@@ -91,14 +90,6 @@ def rare_words(text: str, asked: Collection[str]) -> list[str]:
 def is_stop_token(token: str) -> bool:
     """Say whether a token of a question carries no meaning of its own."""
     return token in _STOP_WORDS or (len(token) == 1 and not token.isalnum())
-
-
-def speaker_of(text: str) -> str:
-    """Return the first name of who speaks, in lower case, or nothing."""
-    turn = _TURN.match(text)
-    if turn is None or turn[1].lower() in _LABELS:
-        return ""
-    return turn[1].split()[0].lower()
 
 
 def context_words(text: str, occurred_at: datetime | None = None) -> str:

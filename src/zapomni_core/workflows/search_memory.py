@@ -7,7 +7,7 @@ Whatever is missing (the model, token vectors, parents) is left out, and the res
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -35,7 +35,6 @@ from zapomni_core.shared.text import (
     query_phrases,
     query_terms,
     rare_words,
-    speaker_of,
 )
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
@@ -82,6 +81,7 @@ class _Search:
     embedding: QueryEmbedding | None
     terms: list[str]
     ranking: VectorRanking = NO_RANKING
+    phrases: dict[str, frozenset[str] | None] | None = None
     total: int = 0
     depth: int = 1
     exhausted: bool = False
@@ -214,64 +214,54 @@ class Searcher:
 
     async def _score_rest(self, search: _Search, pool: list[Candidate]) -> None:
         """Add what is worth its cost for the pool only, then fuse."""
-        await self._score_phrases(search, pool)
         has_tokens = await self._score_tokens(search, pool)
-        await self._score_circumstances(search, pool)
         if search.request.fusion == "rrf":
             fuse_by_rank(pool)
             return
+        await self._score_phrases(search, pool)
         ranking = search.ranking
         best = max(ranking.scores.values(), default=0.0)
         trusted = trust(best, ranking.mean, ranking.deviation, ranking.count)
         fuse(pool, trusted, tokens=has_tokens, vectors=bool(ranking.scores))
-        for candidate in pool:
-            candidate.score += RECENCY * candidate.recency + DATE * candidate.date
+        _score_dates(search.request.query, pool)
 
     async def _score_phrases(self, search: _Search, pool: list[Candidate]) -> None:
-        phrases = _encodable(query_phrases(search.request.query))
-        for found in (await self.storage.find_matches(phrases, COMMON)).values():
-            weight = inverse_frequency(search.total, len(found or ()))
-            for candidate in pool:
-                candidate.phrase += weight * (candidate.chunk_id in (found or ()))
+        if search.phrases is None:
+            phrases = _encodable(query_phrases(search.request.query))
+            search.phrases = await self.storage.find_matches(phrases, COMMON)
+        for candidate in pool:
+            candidate.phrase = sum(
+                inverse_frequency(search.total, len(found))
+                for found in search.phrases.values()
+                if found and candidate.chunk_id in found
+            )
 
     async def _score_tokens(self, search: _Search, pool: list[Candidate]) -> bool:
+        """Compare the question's tokens with each passage's; what is known stays known."""
         if search.embedding is None or not search.embedding.tokens:
             return False
-        stored = await self.storage.get_tokens([c.chunk_id for c in pool])
-        kept = [candidate for candidate in pool if stored.get(candidate.chunk_id)]
+        fresh = [candidate for candidate in pool if candidate.similarities is None]
+        stored = await self.storage.get_tokens([c.chunk_id for c in fresh])
+        fresh = [candidate for candidate in fresh if stored.get(candidate.chunk_id)]
+        if fresh:
+            rows = max_similarities(search.embedding.tokens, [stored[c.chunk_id] for c in fresh])
+            for candidate, row in zip(fresh, rows, strict=True):
+                candidate.similarities = row
+        kept = {c.chunk_id: c for c in pool if c.similarities is not None}
         if not kept:
             return False
         weights = [
             STOP_TOKEN_WEIGHT if is_stop_token(word) else 1.0 for word in search.embedding.words
         ]
-        best = max_similarities(search.embedding.tokens, [stored[c.chunk_id] for c in kept])
-        row = {candidate.chunk_id: i for i, candidate in enumerate(kept)}
-        around = best.copy()
-        for i, candidate in enumerate(kept):
-            for j in (row[n] for n in candidate.neighbours if n in row):
-                around[i] = around[i].clip(min=best[j])
-        own, wide = (_scaled(score_tokens(each, weights)) for each in (best, around))
-        for i, candidate in enumerate(kept):
-            candidate.tokens = (1 - WINDOW_TOKENS) * own[i] + WINDOW_TOKENS * wide[i]
+        windows = [
+            [c.similarities, *(kept[n].similarities for n in c.neighbours if n in kept)]
+            for c in kept.values()
+        ]
+        own = score_tokens([window[:1] for window in windows], weights)
+        wide = score_tokens(windows, weights)
+        for candidate, one, several in zip(kept.values(), own, wide, strict=True):
+            candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
         return True
-
-    async def _score_circumstances(self, search: _Search, pool: list[Candidate]) -> None:
-        """Add who spoke, how long ago, and whether it was when the question says."""
-        passages = await self.storage.get_passages([c.chunk_id for c in pool])
-        places = await self.storage.get_places([c.chunk_id for c in pool], search.filters)
-        asked = set(search.terms)
-        now = datetime.now(UTC)
-        window = date_window(search.request.query, now)
-        for candidate in pool:
-            passage, place = passages.get(candidate.chunk_id), places.get(candidate.chunk_id)
-            if passage is None or place is None:
-                continue
-            candidate.speaker = float(speaker_of(passage.text) in asked)
-            age = max((now - place.occurred_at).total_seconds() / 86400, 0.0)
-            candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
-            candidate.date = float(
-                window is not None and window[0] <= place.occurred_at < window[1]
-            )
 
     async def _hop(self, search: _Search, pool: list[Candidate]) -> list[Candidate]:
         """Ask again with rare words of the first hits: they lead to what belongs to them."""
@@ -288,10 +278,12 @@ class Searcher:
             await self._score_vectors(search, added)
             pool = [*pool, *added]
             await self._score_rest(search, pool)
-        highest = max((found.get(c.chunk_id, 0.0) for c in pool if c not in seeds), default=0.0)
+        first = {seed.chunk_id for seed in seeds}
+        others = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
+        highest = max(others, default=0.0)
         for candidate in pool:
             gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
-            candidate.hop = SEED_HOP if candidate in seeds else min(gain, 1.0)
+            candidate.hop = SEED_HOP if candidate.chunk_id in first else min(gain, 1.0)
             candidate.score += HOP * candidate.hop
         return pool
 
@@ -360,13 +352,21 @@ def _candidate(place: Place, unit: float) -> Candidate:
         place.group,
         lone=place.group_size == 1,
         neighbours=_neighbours(place),
+        occurred_at=place.occurred_at,
         unit=unit,
     )
 
 
-def _scaled(scores: Collection[float]) -> list[float]:
-    low, high = min(scores), max(scores)
-    return [(score - low) / (high - low) if high > low else 0.0 for score in scores]
+def _score_dates(query: str, pool: Sequence[Candidate]) -> None:
+    """Prefer what is recent a little, and what happened when the question says."""
+    now = datetime.now(UTC)
+    window = date_window(query, now)
+    for candidate in pool:
+        moment = candidate.occurred_at or now
+        age = max((now - moment).total_seconds() / 86400, 0.0)
+        candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
+        candidate.date = float(window is not None and window[0] <= moment < window[1])
+        candidate.score += RECENCY * candidate.recency + DATE * candidate.date
 
 
 def _best_per_memory(ranked: Sequence[Candidate]) -> list[Candidate]:
@@ -378,7 +378,7 @@ def _best_per_memory(ranked: Sequence[Candidate]) -> list[Candidate]:
 
 def _explain(hit: Candidate) -> dict[str, float | dict[str, float]]:
     arms = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens")
-    boosts = ("speaker", "recency", "date", "hop")
+    boosts = ("recency", "date", "hop")
     return {
         "score": round(hit.score, 4),
         "arms": {arm: round(getattr(hit, arm), 4) for arm in arms},

@@ -11,6 +11,7 @@ from zapomni_core.modules.observations._text import (
     Scrubber,
     as_text,
     clip,
+    ends,
     first_line,
 )
 
@@ -122,7 +123,7 @@ def _failure(event: Event, scrubber: Scrubber) -> Observation:
 
     data = event.data
     raw_error = as_text(data.get("error"))
-    error = scrubber.whole(raw_error)
+    error = scrubber.whole(ends(raw_error))
     command = scrubber.whole(data.get("command"))
     line = errors.error_line(error)
     program = shell.program_of(command) if command else (event.tool_name or event.action)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from zapomni_core.shared.redaction import Redactor
 
-__all__ = ["Scrubber", "as_text", "clip", "compact_json", "first_line"]
+__all__ = ["Scrubber", "as_text", "clip", "compact_json", "ends", "first_line"]
 
 # Nothing longer than this is looked at: at most 2,000 characters of it would be kept.
-WINDOW = 32_768
+WINDOW = 16_384
 METADATA_LIMIT = 4096
 VALUE_LIMIT = 300
 LIST_LIMIT = 20
@@ -39,6 +39,16 @@ def compact_json(value: Any) -> str:
 def clip(text: str, limit: int) -> str:
     """Cut redacted text."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def ends(text: str) -> str:
+    """Leave out the middle of a long output: an error is told at its start or at its end."""
+    # Without its first line the rest of a private key would look like nothing.
+    if len(text) <= WINDOW or "PRIVATE KEY" in text:
+        return text
+    half = WINDOW // 2 - 1
+    head, tail = text[:half], text[-half:]
+    return head[: head.rfind("\n") + 1] + tail[tail.find("\n") + 1 :]
 
 
 def first_line(text: str) -> str:

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from zapomni_core.shared.dates import date_window
+from zapomni_core.shared.ranking import (
+    Candidate,
+    fuse,
+    fuse_by_rank,
+    inverse_frequency,
+    pick_pool,
+    score_context,
+    score_words,
+    trust,
+)
+
+
+def test_a_rare_word_tells_more_than_a_common_one_and_none_tells_nothing():
+    assert inverse_frequency(1000, 1) > inverse_frequency(1000, 100) > inverse_frequency(1000, 900)
+    assert inverse_frequency(1000, 1000) > 0
+
+
+def test_two_different_words_in_a_window_beat_the_same_word_twice():
+    both = Candidate("a", neighbours=("b",))
+    twice = Candidate("c", neighbours=("d",))
+    matches = {"red": frozenset({"a", "c", "d"}), "fox": frozenset({"b"})}
+
+    score_words([both, twice], matches, {}, 1000)
+
+    assert both.window > twice.window > 0
+
+
+def test_a_parent_that_speaks_of_the_words_lifts_all_its_passages():
+    inside = Candidate("silent", group="talk")
+    outside = Candidate("other", group="else")
+
+    score_words(
+        [inside, outside],
+        {"whale": frozenset({"t1", "t2"})},
+        {"talk": ["silent", "t1", "t2"], "else": ["other"]},
+        1000,
+    )
+
+    assert inside.parent > outside.parent == 0
+
+
+def test_neighbours_count_half_in_the_context():
+    alone, beside = Candidate("a"), Candidate("b", neighbours=("c", "d"))
+
+    score_context([alone, beside], {"a": 0.4, "b": 0.4, "c": 0.4, "d": 0.4})
+
+    assert alone.context == pytest.approx(0.4)
+    assert beside.context > alone.context
+
+
+def test_vectors_are_trusted_when_the_nearest_stands_out():
+    assert trust(0.9, 0.1, 0.05, 1000) == 1.0
+    assert trust(0.25, 0.1, 0.05, 1000) == 0.0
+    assert trust(0.9, 0.1, 0.0, 1000) == 0.0
+    assert trust(0.9, 0.1, 0.05, 1) == 0.0
+
+
+def test_the_pool_keeps_the_promising_and_few_of_each_memory():
+    book = [Candidate(f"b{n:03}", memory_id="book", unit=9.0) for n in range(200)]
+    notes = [Candidate(f"n{n}", memory_id=f"note{n}", unit=1.0) for n in range(5)]
+
+    pool = pick_pool([*book, *notes], 100)
+
+    assert {c.memory_id for c in pool} == {"book", *(f"note{n}" for n in range(5))}
+    assert len(pick_pool(notes, 100)) == 5
+
+
+def test_what_every_arm_favours_wins_and_scores_stay_between_0_and_1():
+    best = Candidate("best", unit=9, cosine=0.9, context=0.9, tokens=1.0)
+    words = Candidate("words", unit=8, cosine=0.1, context=0.1)
+    near = Candidate("near", unit=0, cosine=0.8, context=0.8)
+    pool = [words, near, best]
+
+    for trusted in (0.0, 0.5, 1.0):
+        fuse(pool, trusted, tokens=True, vectors=True)
+        assert max(pool, key=lambda c: c.score) is best
+        assert all(0 <= c.score <= 1.2 for c in pool)
+
+
+def test_trust_moves_the_weight_from_words_to_vectors():
+    words = Candidate("words", unit=9, cosine=0.2, context=0.2)
+    near = Candidate("near", unit=1, cosine=0.9, context=0.9)
+
+    fuse([words, near], 0.0, tokens=False, vectors=True)
+    assert words.score > near.score
+    fuse([words, near], 1.0, tokens=False, vectors=True)
+    assert near.score > words.score
+
+
+def test_without_vectors_words_alone_decide():
+    first, second = Candidate("a", unit=2.0), Candidate("b", unit=1.0)
+
+    fuse([first, second], 0.0, tokens=False, vectors=False)
+
+    assert (first.score, second.score) == (1.0, 0.0)
+
+
+def test_reciprocal_ranks_can_be_asked_for():
+    both = Candidate("both", unit=1.0, cosine=0.5)
+    one = Candidate("one", unit=2.0)
+
+    fuse_by_rank([both, one])
+
+    assert both.score > one.score > 0
+
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("query", "start", "end"),
+    [
+        ("what did we do on 2023-05-08", "2023-05-08", "2023-05-09"),
+        ("decisions of 2023-05", "2023-05-01", "2023-06-01"),
+        ("the walk on 8 May 2023", "2023-05-08", "2023-05-09"),
+        ("the walk on May 8th, 2023", "2023-05-08", "2023-05-09"),
+        ("in December 2023", "2023-12-01", "2024-01-01"),
+        ("what broke yesterday", "2026-11-14", "2026-11-15"),
+        ("notes of last week", "2026-11-08", "2026-11-15"),
+    ],
+)
+def test_the_time_a_question_names_is_understood(query, start, end):
+    expected = tuple(datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (start, end))
+    assert date_window(query, NOW) == expected
+
+
+@pytest.mark.parametrize("query", ["no time at all", "31 February 2023", "may I ask", "2023-99"])
+def test_no_time_or_an_impossible_one_is_no_window(query):
+    assert date_window(query, NOW) is None
