@@ -34,6 +34,7 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
         'zapomni search "why did we leave MySQL"',
         "zapomni search deploy --project shop --tag decision --since 30d",
         'zapomni search "retry policy" --json',
+        'zapomni search "retry policy" --explain',
         "zapomni search pytest --in observations --failed",
     )
 )
@@ -49,9 +50,17 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
 @filter_options
 @observation_filters
 @page_options(default=10)
+@click.option("--explain", is_flag=True, help="Say what spoke for each memory.")
 @json_option
 def search(
-    query: tuple[str, ...], limit: int, offset: int, *, where: str, as_json: bool, **filters: Any
+    query: tuple[str, ...],
+    limit: int,
+    offset: int,
+    *,
+    where: str,
+    explain: bool,
+    as_json: bool,
+    **filters: Any,
 ) -> None:
     """Find memories by meaning and by words.
 
@@ -66,7 +75,11 @@ def search(
         search_observations(" ".join(query), limit, offset, as_json=as_json, filters=filters)
         return
     request = SearchRequest(
-        query=" ".join(query), limit=limit, offset=offset, filters=chosen(without_filters(filters))
+        query=" ".join(query),
+        limit=limit,
+        offset=offset,
+        filters=chosen(without_filters(filters)),
+        explain=explain,
     )
     response = with_engine(lambda engine: engine.search_memory(request))
     if as_json:
@@ -83,7 +96,19 @@ def search(
 
 
 def _passage(hit: SearchResult) -> str:
-    return f"{one_line(hit.text, PASSAGE_CHARS)}\n{_about(hit)}"
+    lines = [one_line(hit.text, PASSAGE_CHARS), _about(hit)]
+    if hit.explanation:
+        lines.append(_why(hit.explanation))
+    return "\n".join(lines)
+
+
+def _why(explanation: dict[str, Any]) -> str:
+    """Say what spoke for a hit in one line, what counted most first."""
+    spoke = {**explanation["arms"], **explanation["boosts"]}
+    weights = explanation["weights"]
+    told = [f"{name} {value:g}" for name, value in spoke.items() if value]
+    shared = ", ".join(f"{name} {weight:g}" for name, weight in weights.items() if weight)
+    return f"because: {', '.join(told)}; weights: {shared}"
 
 
 def _about(memory: SearchResult | MemorySummary) -> str:
@@ -95,7 +120,8 @@ def _about(memory: SearchResult | MemorySummary) -> str:
 
 def _hit_fields(hit: SearchResult) -> tuple[str, ...]:
     labels = (hit.kind, hit.project, ",".join(hit.tags))
-    return (f"{hit.score:.4f}", hit.memory_id, hit.created_at.isoformat(), *labels, hit.text)
+    why = (_why(hit.explanation),) if hit.explanation else ()
+    return (f"{hit.score:.4f}", hit.memory_id, hit.created_at.isoformat(), *labels, hit.text, *why)
 
 
 @click.command(

@@ -86,7 +86,7 @@ def _record(argv: Sequence[str]) -> int:
     event = read_event(payload, host)
     home = _home(os.environ)
     if event is None:
-        return STORED
+        return _store(home)  # Nothing to add, but events may be waiting.
     key = _capture_key(home)
     redactor = Redactor(os.environ, key)
     observation = extract(event, redactor, key)
@@ -94,7 +94,7 @@ def _record(argv: Sequence[str]) -> int:
     row = None
     if observation is not None:
         row = _row(event, observation, project, redactor, _event_hash(event, payload, key))
-    return _store(event, row, project, home)
+    return _store(home, row, event, project)
 
 
 def _host_option(argv: Sequence[str]) -> str | None:
@@ -214,7 +214,12 @@ def _row(
     }
 
 
-def _store(event: Event, row: dict[str, Any] | None, project: Project, home: str) -> int:
+def _store(
+    home: str,
+    row: dict[str, Any] | None = None,
+    event: Event | None = None,
+    project: Project | None = None,
+) -> int:
     files, rows, lost = read_spooled(home)
     new = [row] if row is not None else []
     if not files and not new and not lost:
@@ -233,9 +238,9 @@ def _store(event: Event, row: dict[str, Any] | None, project: Project, home: str
             return _complain("the database is damaged; run: zapomni doctor", DAMAGED)
     if connection is not None:
         try:
-            if event.action == "session_start":
+            if event and project and event.action == "session_start":
                 _print_context(connection, event, project)
-            elif event.action == "session_end":
+            elif event and event.action == "session_end":
                 _tidy_up(connection)
         finally:
             connection.close()

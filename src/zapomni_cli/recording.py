@@ -7,19 +7,25 @@ import sys
 import click
 
 from zapomni_cli.hosts import HOSTS
+from zapomni_cli.options import examples
 from zapomni_cli.record import main
 
 __all__ = ["record"]
 
 
-@click.command(short_help="Store an agent's hook event.")
+@click.command(
+    epilog=examples(
+        "zapomni record --host claude-code < event.json",
+        'jq -n \'{session_id: "s", cwd: env.PWD, event: "marker", text: "done"}\' | zapomni record',
+    )
+)
 @click.option("--host", type=click.Choice(sorted(HOSTS)), help="Which agent sent it.")
 def record(host: str | None) -> None:
-    """Store one hook event, a JSON object on standard input.
+    """Store an agent's hook event.
 
-    Agents run this; `zapomni init` tells them to. Without --host the event's own fields tell who
-    sent it. Prints nothing but, when a session starts, what earlier ones did. docs/capture.md
-    describes what is kept and a plain form any program can send.
+    It is one JSON object on standard input. Agents run this; `zapomni init` tells them to. Without
+    --host the event's own fields tell who sent it. Prints nothing but, when a session starts, what
+    earlier ones did. docs/capture.md describes what is kept and a plain form any program can send.
 
     Exits with 0 when stored or ignored, 1 when the event is not complete, 2 when the database is
     damaged.

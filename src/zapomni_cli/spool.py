@@ -53,11 +53,11 @@ def read_spooled(home: str) -> tuple[list[str], list[dict[str, Any]], int]:
     """
     folder = os.path.join(home, FOLDER)
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))[:BATCH]
+        names = sorted(os.listdir(folder))
     except OSError:
         return [], [], 0
     files, rows, lost = [], [], 0
-    for name in names:
+    for name in [name for name in names if name.endswith(".json")][:BATCH]:
         file = os.path.join(folder, name)
         try:
             with open(file, "rb") as stream:
@@ -71,7 +71,16 @@ def read_spooled(home: str) -> tuple[list[str], list[dict[str, Any]], int]:
             continue
         files.append(file)
         rows.append(row)
+    _sweep_parts(folder, [name for name in names if name.endswith(".part")])
     return files, rows, lost
+
+
+def _sweep_parts(folder: str, names: list[str]) -> None:
+    """Remove what a process left that was killed before it could keep its promise."""
+    an_hour_ago = (time.time() - 3600) * 1e9
+    for name in names:
+        if name.partition("-")[0] < f"{int(an_hour_ago):020d}":
+            remove_spooled([os.path.join(folder, name)])
 
 
 def _set_aside(file: str) -> None:

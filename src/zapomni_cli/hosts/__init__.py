@@ -38,7 +38,7 @@ def detect_host(payload: dict[str, Any]) -> str:
     if "conversation_id" in payload or "workspace_roots" in payload:
         return "cursor"
     if "hook_event_name" in payload:
-        if payload["hook_event_name"] in _GEMINI_EVENTS:
+        if str(payload["hook_event_name"]) in _GEMINI_EVENTS:
             return "gemini"
         # Codex names its model in every event and its turn in most; Claude Code only at a start.
         if "turn_id" in payload or ("model" in payload and "permission_mode" in payload):

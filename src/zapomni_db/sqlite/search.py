@@ -131,7 +131,7 @@ WITH wanted AS (
     FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN
     (SELECT CAST(value AS INTEGER) FROM json_each(?)))
 SELECT w.project, w.parent, 0, c.id FROM wanted w
-    JOIN memories m ON m.parent = w.parent AND m.project = w.project
+    JOIN memories m ON m.parent = w.parent AND m.parent <> '' AND m.project = w.project
     JOIN chunks c ON c.memory_key = m.key WHERE w.parent <> ''
 UNION ALL
 SELECT '', '', w.key, c.id FROM wanted w JOIN chunks c ON c.memory_key = w.key
@@ -209,6 +209,7 @@ def passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[s
     }
 
 
+# `parent <> ''` is there for the index, which holds only memories that have one.
 # Beside a passage stands the next one of its memory, or else of its parent's next memory.
 _PLACES: LiteralString = """
 SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
@@ -217,18 +218,18 @@ SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
             AND p.position = c.position - 1),
         CASE WHEN m.parent <> '' THEN
             (SELECT p.id FROM memories b JOIN chunks p ON p.memory_key = b.key
-             WHERE b.parent = m.parent AND b.project = m.project AND b.position < m.position
+             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project AND b.position < m.position
              ORDER BY b.position DESC, p.position DESC LIMIT 1) END),
     coalesce(
         (SELECT n.id FROM chunks n WHERE n.memory_key = c.memory_key
             AND n.position = c.position + 1),
         CASE WHEN m.parent <> '' THEN
             (SELECT n.id FROM memories b JOIN chunks n ON n.memory_key = b.key
-             WHERE b.parent = m.parent AND b.project = m.project AND b.position > m.position
+             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project AND b.position > m.position
              ORDER BY b.position, n.position LIMIT 1) END),
     CASE WHEN m.parent <> ''
         THEN (SELECT count(*) FROM memories b JOIN chunks s ON s.memory_key = b.key
-              WHERE b.parent = m.parent AND b.project = m.project)
+              WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project)
         ELSE (SELECT count(*) FROM chunks b WHERE b.memory_key = m.key) END,
 """
 

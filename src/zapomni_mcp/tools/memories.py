@@ -7,7 +7,6 @@ such an argument as JSON first, and a text that happens to be JSON could not be 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -21,20 +20,26 @@ from zapomni_core.interfaces import (
     AddMemoryRequest,
     MemoryEngine,
     SearchRequest,
-    SearchResult,
     UpdateMemoryRequest,
 )
-from zapomni_db.models import MemoryRecord, MemoryStats
+from zapomni_db.models import MemoryStats
 from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.memory_answers import (
+    Added,
+    Deleted,
+    MemoryInfo,
+    MemoryText,
+    SearchAnswer,
+    fit,
+    info,
+    part,
+)
 
 __all__ = ["EngineGetter", "build_tools", "read_memory"]
 
 EngineGetter = Callable[[], Awaitable[MemoryEngine]]
 """Returns the engine, opening it the first time."""
 Ctx = Context[EngineGetter]
-
-CHARS_PER_TOKEN = 3.5
-SHORTEST_EXCERPT = 120
 
 # --- Arguments --------------------------------------------------------------------------
 
@@ -60,76 +65,6 @@ MaxTokens = Annotated[
     int, Field(ge=200, le=50_000, description="Longest answer, in tokens (estimated).")
 ]
 Moment = Annotated[datetime, Field(description="ISO 8601; without a time zone it means UTC.")]
-
-
-# --- Answers ----------------------------------------------------------------------------
-
-
-class Added(BaseModel):
-    """What became of a text."""
-
-    memory_id: str
-    status: str = Field(description="created, duplicate (same text) or replayed (same key)")
-    chunks_created: int
-    pending_vectors: int = Field(description="Passages found by words only until embedded.")
-    notice: str | None
-
-
-class MemoryInfo(BaseModel):
-    """A memory without its text."""
-
-    memory_id: str
-    created_at: datetime
-    updated_at: datetime
-    source: str
-    project: str
-    kind: str
-    tags: list[str]
-    pinned: bool
-    superseded_by: str | None
-    total_chars: int
-
-
-class MemoryText(MemoryInfo):
-    """A memory with its text, or the part of it that was asked for."""
-
-    data_notice: str = DATA_NOTICE
-    metadata: dict[str, Any]
-    text: str
-    offset: int
-    next_offset: int | None = Field(description="Where to read on; null at the end.")
-    note: str | None
-
-
-class Found(BaseModel):
-    """The best passage of one memory."""
-
-    memory_id: str
-    score: float
-    text: str
-    truncated: bool
-    created_at: datetime
-    source: str
-    project: str
-    kind: str
-    tags: list[str]
-    pinned: bool
-
-
-class SearchAnswer(BaseModel):
-    """Passages, best first."""
-
-    data_notice: str = DATA_NOTICE
-    results: list[Found]
-    omitted: int = Field(description="Results left out to keep within max_tokens.")
-    note: str | None
-
-
-class Deleted(BaseModel):
-    """Which memory is gone."""
-
-    memory_id: str
-    deleted: bool = True
 
 
 # --- Tools ------------------------------------------------------------------------------
@@ -202,6 +137,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     since: Moment | None = None,
     until: Moment | None = None,
     max_tokens: MaxTokens = 2000,
+    explain: Annotated[bool, Field(description="Say what spoke for each result.")] = False,
 ) -> Annotated[CallToolResult, SearchAnswer]:
     """Recall: search, find or look up what is known from earlier sessions.
 
@@ -218,11 +154,14 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "until": _with_zone(until),
     }
     filters = {name: value for name, value in wanted.items() if value}
-    request = SearchRequest(query=query, limit=limit, offset=offset, filters=filters or None)
+    request = SearchRequest(
+        query=query, limit=limit, offset=offset, filters=filters or None, explain=explain
+    )
     response = await engine.search_memory(request)
-    answer = _fit(response.results, offset, max_tokens, response.notice)
+    answer = fit(response.results, offset, max_tokens, response.notice)
     passages = [
-        fence(hit.text, **hit.model_dump(mode="json", exclude={"text"})) for hit in answer.results
+        fence(hit.text, **hit.model_dump(mode="json", exclude={"text"}, exclude_none=True))
+        for hit in answer.results
     ]
     return _answer(answer, "\n\n".join([DATA_NOTICE, *passages, answer.note or ""]).strip())
 
@@ -238,7 +177,7 @@ async def get_memory(
     A long text comes in parts; next_offset says where to read on.
     """
     engine = await _engine(ctx)
-    answer = _part(await engine.get_memory(memory_id), offset, max_tokens)
+    answer = part(await engine.get_memory(memory_id), offset, max_tokens)
     passage = fence(answer.text, **answer.model_dump(mode="json", include=_SHOWN))
     return _answer(answer, "\n\n".join([DATA_NOTICE, passage, answer.note or ""]).strip())
 
@@ -272,7 +211,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         tags=tags,
         pinned=pinned,
     )
-    return MemoryInfo(**_info(await engine.update_memory(request)))
+    return MemoryInfo(**info(await engine.update_memory(request)))
 
 
 async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Deleted:
@@ -292,7 +231,7 @@ async def read_memory(memory_id: str, ctx: Ctx) -> str:
     """One stored memory, whole, as quoted data."""
     engine = await _engine(ctx)
     record = await engine.get_memory(memory_id)
-    shown = MemoryInfo(**_info(record)).model_dump(mode="json", include=_SHOWN)
+    shown = MemoryInfo(**info(record)).model_dump(mode="json", include=_SHOWN)
     return f"{DATA_NOTICE}\n\n{fence(record.text, **shown)}"
 
 
@@ -339,59 +278,3 @@ def _answer(answer: BaseModel, text: str) -> CallToolResult:
 
 def _with_zone(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
-
-
-def _info(record: MemoryRecord) -> dict[str, Any]:
-    fields = MemoryInfo.model_fields.keys() - {"total_chars"}
-    return {**record.model_dump(include=fields), "total_chars": len(record.text)}
-
-
-def _part(record: MemoryRecord, offset: int, max_tokens: int) -> MemoryText:
-    budget = int(max_tokens * CHARS_PER_TOKEN)
-    metadata_length = len(json.dumps(record.metadata, ensure_ascii=False))
-    fits = metadata_length <= budget // 4
-    text = record.text[offset : offset + budget]
-    end = offset + len(text)
-    more = end < len(record.text)
-    notes = []
-    if more:
-        notes.append(
-            f"Characters {offset} to {end} of {len(record.text)}. Read on with "
-            f"get_memory(memory_id={record.memory_id!r}, offset={end})."
-        )
-    if not fits:
-        notes.append(f"Metadata ({metadata_length} characters) left out; raise max_tokens.")
-    return MemoryText(
-        **_info(record),
-        metadata=record.metadata if fits else {},
-        text=text,
-        offset=offset,
-        next_offset=end if more else None,
-        note=" ".join(notes) or None,
-    )
-
-
-def _fit(
-    results: list[SearchResult], offset: int, max_tokens: int, notice: str | None
-) -> SearchAnswer:
-    """Keep the best results that fit; cut the last one, and always return the first."""
-    room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE) - len(notice or "")
-    kept: list[Found] = []
-    for result in results:
-        hit = Found(**result.model_dump(include=set(Found.model_fields)), truncated=False)
-        rest = room - len(hit.model_copy(update={"text": ""}).model_dump_json())
-        if kept and rest < min(len(hit.text), SHORTEST_EXCERPT):
-            break
-        cut = hit.text[: max(rest, SHORTEST_EXCERPT)]
-        kept.append(hit.model_copy(update={"text": cut, "truncated": cut != hit.text}))
-        room = rest - len(cut)
-    omitted = len(results) - len(kept)
-    notes = [notice] if notice else []
-    if not results:
-        notes.append("Nothing found. Try other words or fewer filters.")
-    if omitted:
-        following = offset + len(kept)
-        notes.append(f"{omitted} more left out: raise max_tokens, or use offset={following}.")
-    if any(hit.truncated for hit in kept):
-        notes.append("Passages marked truncated are cut; get_memory reads them whole.")
-    return SearchAnswer(results=kept, omitted=omitted, note=" ".join(notes) or None)
