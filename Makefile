@@ -33,12 +33,15 @@ format: .venv/dev.stamp
 
 # The long versions of tests that have a short one in `make test`.
 soak: .venv/dev.stamp
-	KILL_CYCLES=2000 $(BIN)/python -m pytest tests/crash -s
+	KILL_CYCLES=2000 FUZZ_EXAMPLES=50000 \
+		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py -s
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.record
+	$(BIN)/python -m benchmarks.observations
 
 constraints: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet uv

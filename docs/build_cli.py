@@ -1,5 +1,4 @@
 """Writes docs/cli.md from the commands' own help: `python docs/build_cli.py`."""
-# ruff: noqa: INP001 - a script, not a package
 
 from __future__ import annotations
 

@@ -1,8 +1,25 @@
-"""`python -m zapomni_cli` is the `zapomni` command."""
+"""Where `zapomni` and `python -m zapomni_cli` start.
+
+A hook pays for the standard library alone: `record` leaves before click is imported.
+"""
 
 from __future__ import annotations
 
-from zapomni_cli.main import main
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command the arguments name, and exit."""
+    if sys.argv[1:2] == ["record"] and not {"-h", "--help"} & set(sys.argv):
+        from zapomni_cli.record import main as record
+
+        sys.exit(record(sys.argv[2:]))
+    from zapomni_cli.main import main as command
+
+    command()
+
 
 if __name__ == "__main__":
     main()

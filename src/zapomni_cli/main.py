@@ -11,14 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-_AS_COMMAND = sys.argv[0].endswith(("zapomni", "zapomni_cli/__main__.py"))
-if _AS_COMMAND and sys.argv[1:2] == ["record"] and not {"-h", "--help"} & set(sys.argv):
-    # A hook pays for the standard library alone: it leaves before click is imported.
-    from zapomni_cli.record import main as record
-
-    sys.exit(record(sys.argv[2:]))
-
-import click  # noqa: E402 - see above
+import click
 
 __all__ = ["COMMANDS", "cli", "main", "run"]
 

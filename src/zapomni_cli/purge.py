@@ -60,7 +60,7 @@ SHOWN = 10
 def purge(
     *, where: str, expired: bool, traces: bool, pinned: bool, yes: bool, as_json: bool, **parts: Any
 ) -> None:
-    """Delete observations or memories so that nothing of them is left.
+    """Delete so that nothing is left.
 
     Shows what would go, and deletes it with --yes: rows, word index, vectors, log, free space
     in the file, and copies in the folder backups. All options given must match. Pinned ones

@@ -241,20 +241,26 @@ def _store(
             if event and project and event.action == "session_start":
                 _print_context(connection, event, project)
             elif event and event.action == "session_end":
-                _tidy_up(connection)
+                _tidy_up(connection, home)
         finally:
             connection.close()
     return STORED
 
 
-def _tidy_up(connection: sqlite3.Connection) -> None:
-    """Once a day, let go what is past its time; a busy database keeps it for another day."""
+def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
+    """Once a day, let go what is past its time.
+
+    A busy database keeps it for another day, and so does a setting that cannot be read: nothing
+    must go that the user meant to keep.
+    """
+    from zapomni_cli.retention import read_limits
     from zapomni_db.sqlite.purging import is_sweep_due, sweep
 
     try:
         if is_sweep_due(connection, int(time.time())):
-            sweep(connection, int(time.time()), max_rows=500)
-    except sqlite3.Error:
+            limits = read_limits(home, os.environ)
+            sweep(connection, int(time.time()), max_rows=500, **limits)
+    except (sqlite3.Error, OSError, ValueError):
         return
 
 

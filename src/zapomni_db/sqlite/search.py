@@ -218,14 +218,16 @@ SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
             AND p.position = c.position - 1),
         CASE WHEN m.parent <> '' THEN
             (SELECT p.id FROM memories b JOIN chunks p ON p.memory_key = b.key
-             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project AND b.position < m.position
+             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
+                 AND b.position < m.position
              ORDER BY b.position DESC, p.position DESC LIMIT 1) END),
     coalesce(
         (SELECT n.id FROM chunks n WHERE n.memory_key = c.memory_key
             AND n.position = c.position + 1),
         CASE WHEN m.parent <> '' THEN
             (SELECT n.id FROM memories b JOIN chunks n ON n.memory_key = b.key
-             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project AND b.position > m.position
+             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
+                 AND b.position > m.position
              ORDER BY b.position, n.position LIMIT 1) END),
     CASE WHEN m.parent <> ''
         THEN (SELECT count(*) FROM memories b JOIN chunks s ON s.memory_key = b.key
