@@ -26,6 +26,10 @@ COMMANDS = {
     "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),
     "session": ("zapomni_cli.observations:session", "Tell a session from start to end."),
     "context": ("zapomni_cli.observations:context", "Show what a new session is told, and why."),
+    "projects": (
+        "zapomni_cli.projects:projects",
+        "List the projects agents worked on, or join two.",
+    ),
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
