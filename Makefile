@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint check format coverage soak bench constraints clean
+.PHONY: run test lint check format soak bench bench-peers constraints clean
 
 run: .venv/run.stamp
 	$(BIN)/zapomni models pull
@@ -42,6 +42,16 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.record
 	$(BIN)/python -m benchmarks.observations
+	$(BIN)/python -m benchmarks.scale
+	$(if $(DATA),$(BIN)/python -m benchmarks.retrieval $(foreach file,$(DATA),--data $(file)))
+
+# What people use instead, in an environment of its own: make bench-peers; make bench DATA=FILE
+bench-peers: benchmarks/.peers/stamp
+
+benchmarks/.peers/stamp: benchmarks/peers.txt
+	$(PYTHON) -m venv benchmarks/.peers
+	PIP_CONSTRAINT= benchmarks/.peers/bin/pip install --quiet --requirement benchmarks/peers.txt
+	touch $@
 
 constraints: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet uv

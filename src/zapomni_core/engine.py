@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -38,6 +38,7 @@ from zapomni_db.sqlite.storage import SqliteStorage
 __all__ = ["ZapomniEngine", "create_engine"]
 
 LATENCIES_KEPT = 100
+ANSWERS_KEPT = 128
 
 logger = get_logger(__name__)
 
@@ -76,6 +77,7 @@ class ZapomniEngine:
         self._writer = Writer(storage, chunker, self._embeddings)
         self._searcher = Searcher(storage, self._embeddings)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self._answers = _Answers()
         self._keeps_filling = False
         self._filler: asyncio.Task[None] | None = None
 
@@ -122,7 +124,13 @@ class ZapomniEngine:
     async def search_memory(self, request: SearchRequest) -> SearchResponse:
         """Find passages by meaning and by words."""
         started = time.perf_counter()
-        response = await self._searcher.search(request)
+        # Read before the search: a write that comes between makes the answer old, not new.
+        version = await self.storage.get_version()
+        question = request.model_dump_json()
+        response = self._answers.get(question, version)
+        if response is None:
+            response = await self._searcher.search(request)
+            self._answers.put(question, version, response)
         self._latencies.append((time.perf_counter() - started) * 1000)
         return response
 
@@ -159,6 +167,7 @@ class ZapomniEngine:
         stats = MemoryStats(
             **await self.storage.get_stats(),
             cache_hit_rate=self._embeddings.hit_rate,
+            search_cache_hit_rate=self._answers.hit_rate,
             avg_query_latency_ms=_mean(self._latencies),
         )
         return stats.model_dump()
@@ -197,6 +206,35 @@ class ZapomniEngine:
         else:
             if done:
                 logger.info("pending_vectors_filled", count=done)
+
+
+class _Answers:
+    """The last answers, good until anything is written by anybody."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[int, SearchResponse]] = OrderedDict()
+        self._asked = 0
+        self._hits = 0
+
+    @property
+    def hit_rate(self) -> float | None:
+        return self._hits / self._asked if self._asked else None
+
+    def get(self, question: str, version: int) -> SearchResponse | None:
+        self._asked += 1
+        kept = self._kept.get(question)
+        if kept is None or kept[0] != version:
+            return None
+        self._hits += 1
+        self._kept.move_to_end(question)
+        return kept[1]
+
+    def put(self, question: str, version: int, response: SearchResponse) -> None:
+        # An answer that lacked the model must not outlive its return.
+        if response.notice is None:
+            self._kept[question] = (version, response)
+            if len(self._kept) > ANSWERS_KEPT:
+                self._kept.popitem(last=False)
 
 
 def _checked_id(memory_id: str) -> str:

@@ -113,6 +113,10 @@ class SearchStore(Protocol):
         """Return the chunks each word or phrase stands in; None where more than `limit` do."""
         ...
 
+    async def get_version(self) -> int:
+        """Return a number that changes with every write by any process."""
+        ...
+
     async def count_chunks(self) -> int:
         """Return about how many chunks there are, at once."""
         ...

@@ -6,7 +6,7 @@ They live in the leaf package so that no layer has to import a higher one to spe
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -224,10 +224,11 @@ class VectorRanking(_Frozen):
     count: int = 0
 
 
-class Place(_Frozen):
+class Place(NamedTuple):
     """Where a passage stands: what it belongs to, and what stands beside it.
 
-    Passages of one memory follow each other; so do memories of one parent.
+    Passages of one memory follow each other; so do memories of one parent. Not a pydantic model:
+    a search looks at hundreds.
     """
 
     chunk_id: str
@@ -236,8 +237,8 @@ class Place(_Frozen):
     """The parent, or the memory itself if it has none."""
     group_size: int
     """How many passages that has."""
-    previous: str | None
-    next: str | None
+    neighbours: tuple[str, ...]
+    """The passage before and the one after, where there are any."""
     occurred_at: datetime
     selected: bool
     """Whether the filter lets this passage through."""
@@ -339,6 +340,9 @@ class MemoryStats(_Frozen):
     embedding_model: str | None = None
     embedding_dimension: int | None = None
     cache_hit_rate: float | None = None
+    """Share of texts and questions that needed no embedding."""
+    search_cache_hit_rate: float | None = None
+    """Share of searches answered from memory because nothing was written since."""
     avg_query_latency_ms: float | None = None
 
 

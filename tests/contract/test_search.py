@@ -219,16 +219,16 @@ async def test_passages_know_their_neighbours_within_a_memory_and_across_a_conve
     texts = {c: p.text for c, p in (await storage.get_passages(list(everything))).items()}
 
     beside = {
-        texts[c]: (texts.get(place.previous), texts.get(place.next), place.group_size)
+        texts[c]: ([texts[n] for n in place.neighbours], place.group_size)
         for c, place in places.items()
     }
     assert beside == {
-        "one": (None, "two", 3),
-        "two": ("one", "three", 3),
-        "three": ("two", None, 3),
-        "hello": (None, "how are you", 3),
-        "how are you": ("hello", "fine", 3),
-        "fine": ("how are you", None, 3),
+        "one": (["two"], 3),
+        "two": (["one", "three"], 3),
+        "three": (["two"], 3),
+        "hello": (["how are you"], 3),
+        "how are you": (["hello", "fine"], 3),
+        "fine": (["how are you"], 3),
     }
     assert {texts[c] for c, p in places.items() if p.selected} == {"hello", "how are you", "fine"}
     groups = {texts[c]: place.group for c, place in places.items()}

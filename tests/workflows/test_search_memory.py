@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -148,3 +150,72 @@ def fuzz_loop():
     yield loop.run_until_complete, engine
     loop.run_until_complete(engine.close())
     loop.close()
+
+
+async def test_a_repeated_question_is_answered_from_memory_until_anybody_writes(engine):
+    await engine.add_memory(AddMemoryRequest(text="The first answer is blue."))
+    first = await search(engine, "which colour")
+    assert await search(engine, "which colour") is first
+    assert (await engine.get_stats())["search_cache_hit_rate"] == 0.5
+
+    async with await create_engine(load_settings()) as other_process:
+        await other_process.add_memory(AddMemoryRequest(text="The second colour is green."))
+
+    assert (await search(engine, "which colour")).count == 2
+    await engine.delete_memory(first.results[0].memory_id)
+    assert (await search(engine, "which colour")).count == 1
+
+
+async def test_an_explanation_says_what_spoke_for_a_hit(engine):
+    await engine.add_memory(AddMemoryRequest(text="Deploys run on Tuesdays.", parent="p"))
+    for number in range(5):
+        await engine.add_memory(
+            AddMemoryRequest(text=f"Fridays are quiet, {number}.", parent="p", position=number + 1)
+        )
+
+    response = await search(engine, "when do deploys run", explain=True)
+
+    why = response.results[0].explanation
+    assert why["arms"]["unit"] > 0
+    assert why["arms"]["cosine"] > 0.3
+    assert why["arms"]["tokens"] == 1.0
+    assert set(why["weights"]) == {"words", "tokens", "vectors"}
+    assert (await search(engine, "when do deploys run")).results[0].explanation is None
+
+
+async def test_an_answer_beside_the_words_of_the_question_is_found(wordy_engine):
+    for position, text in enumerate(
+        ["Anna: What did you name the puppy?", "Ben: Biscuit!", "Anna: It rained all week."]
+    ):
+        await wordy_engine.add_memory(AddMemoryRequest(text=text, parent="chat", position=position))
+    for number in range(30):
+        await wordy_engine.add_memory(AddMemoryRequest(text=f"Unrelated note number {number}."))
+
+    found = [hit.text for hit in (await search(wordy_engine, "puppy name", limit=3)).results]
+
+    assert found[0].startswith("Anna: What did you name")
+    assert "Ben: Biscuit!" in found
+
+
+async def test_reciprocal_rank_fusion_can_be_asked_for(engine):
+    await engine.add_memories(
+        [AddMemoryRequest(text=t) for t in ("Red foxes sleep.", "The moon is round.")]
+    )
+
+    response = await search(engine, "foxes", fusion="rrf")
+
+    assert response.results[0].text == "Red foxes sleep."
+
+
+async def test_a_question_that_names_a_day_prefers_that_day(engine):
+    for day in (3, 8, 21):
+        await engine.add_memory(
+            AddMemoryRequest(
+                text=f"Standup: we talked about the release, part {day}.",
+                occurred_at=datetime(2025, 5, day, 9, tzinfo=UTC),
+            )
+        )
+
+    response = await search(engine, "what did we talk about on 8 May 2025")
+
+    assert response.results[0].occurred_at.day == 8

@@ -22,7 +22,7 @@ MAX_CONTEXT_WORDS = 200
 # Nobody asks a longer question; a pasted file is not read to its end.
 MAX_QUERY_CHARS = 10_000
 LONGEST_IDENTIFIER = 100
-MAX_RARE_WORDS = 24
+MAX_RARE_WORDS = 10
 
 # FTS5's tokenizer ends a word at an underscore, so we do too.
 _WORD = re.compile(r"[^\W_]+")

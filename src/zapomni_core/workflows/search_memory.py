@@ -50,10 +50,10 @@ __all__ = ["Searcher"]
 
 # Below this cosine a passage has nothing to do with the question.
 MIN_SIMILARITY = 0.15
-WORD_HITS = 200
-VECTOR_HITS = 100
+WORD_HITS = 150
+VECTOR_HITS = 80
 # Passages whose neighbours are looked at too: an answer often stands beside the question's words.
-LOOK_BESIDE = 60
+LOOK_BESIDE = 50
 POOL = 100
 # A word that stands in more passages than this says too little to be worth their reading.
 COMMON = 3000
@@ -196,7 +196,7 @@ class Searcher:
             neighbour
             for chunk_id in list(units)[:LOOK_BESIDE]
             if chunk_id in places
-            for neighbour in _neighbours(places[chunk_id])
+            for neighbour in places[chunk_id].neighbours
         } - places.keys()
         places |= await self.storage.get_places(sorted(beside), search.filters)
         return [
@@ -341,17 +341,13 @@ def _encodable(words: Sequence[str]) -> list[str]:
     ]
 
 
-def _neighbours(place: Place) -> tuple[str, ...]:
-    return tuple(i for i in (place.previous, place.next) if i is not None)
-
-
 def _candidate(place: Place, unit: float) -> Candidate:
     return Candidate(
         place.chunk_id,
         place.memory_id,
         place.group,
         lone=place.group_size == 1,
-        neighbours=_neighbours(place),
+        neighbours=place.neighbours,
         occurred_at=place.occurred_at,
         unit=unit,
     )

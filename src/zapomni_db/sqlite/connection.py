@@ -30,8 +30,8 @@ _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
     # An acknowledged write must survive the loss of power, not only of the process.
     "PRAGMA synchronous = FULL",
-    "PRAGMA cache_size = -32768",
-    "PRAGMA mmap_size = 268435456",
+    # Several connections a process: what each one keeps adds up.
+    "PRAGMA cache_size = -8192",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA journal_size_limit = 67108864",
 )

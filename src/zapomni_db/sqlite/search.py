@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
@@ -250,15 +250,14 @@ def places(
     return {str(row[0]): _to_place(row) for row in rows}
 
 
-def _to_place(row: tuple[object, ...]) -> Place:
+def _to_place(row: tuple[Any, ...]) -> Place:
     chunk_id, memory_id, key, parent, project, occurred, before, after, size, selected = row
-    return Place.model_construct(
-        chunk_id=str(chunk_id),
-        memory_id=str(memory_id),
-        group=_group(project, parent, key),
-        group_size=int(str(size)),
-        previous=None if before is None else str(before),
-        next=None if after is None else str(after),
-        occurred_at=from_time(int(str(occurred))),
-        selected=bool(selected),
+    return Place(
+        str(chunk_id),
+        memory_id,
+        _group(project, parent, key),
+        size,
+        tuple(str(beside) for beside in (before, after) if beside is not None),
+        from_time(occurred),
+        bool(selected),
     )

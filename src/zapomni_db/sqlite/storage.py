@@ -68,6 +68,8 @@ class SqliteStorage:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._writing = threading.Lock()
+        self._watching = threading.Lock()
+        self._watcher: sqlite3.Connection | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     async def __aenter__(self) -> Self:
@@ -95,6 +97,9 @@ class SqliteStorage:
             await asyncio.to_thread(pool.shutdown)
             while self._connections:
                 self._connections.pop().close()
+            if self._watcher is not None:
+                self._watcher.close()
+                self._watcher = None
             self._local = threading.local()
 
     # --- memories -----------------------------------------------------------------------
@@ -160,6 +165,10 @@ class SqliteStorage:
     ) -> dict[str, frozenset[str] | None]:
         """Return the chunks each word or phrase stands in."""
         return await self._read("searching", search.matches, phrases, limit)
+
+    async def get_version(self) -> int:
+        """Return a number that changes with every write by any process."""
+        return await self._run(self._read_version)
 
     async def count_chunks(self) -> int:
         """Return about how many chunks there are."""
@@ -289,6 +298,13 @@ class SqliteStorage:
         if self._pool is None:
             raise DatabaseError("The storage is not connected; call connect() first.", "CONN_001")
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _read_version(self) -> int:
+        # SQLite tells a connection of others' commits. This one never writes: all are others'.
+        with self._watching, translated("watching"):
+            if self._watcher is None:
+                self._watcher = connect(self.path)
+            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
