@@ -160,9 +160,12 @@ def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bo
     units, windows = _to_range(c.unit for c in pool), _to_range(c.window for c in pool)
     parents, phrases = _to_range(c.parent for c in pool), _to_range(c.phrase for c in pool)
     cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
+    weights = {
+        lone: _weights(trusted, lone=lone, tokens=tokens, vectors=vectors) for lone in (True, False)
+    }
+    own, near, whole = WORDS_SPLIT
     for i, candidate in enumerate(pool):
-        weight = _weights(trusted, lone=candidate.lone, tokens=tokens, vectors=vectors)
-        own, near, whole = WORDS_SPLIT
+        weight = weights[candidate.lone]
         words = own * units[i] + near * windows[i] + whole * parents[i]
         if candidate.lone:
             words = units[i]

@@ -55,8 +55,9 @@ VECTOR_HITS = 80
 # Passages whose neighbours are looked at too: an answer often stands beside the question's words.
 LOOK_BESIDE = 50
 POOL = 100
-# A word that stands in more passages than this says too little to be worth their reading.
-COMMON = 3000
+# A word that stands in more passages than this says too little to be worth their reading: a
+# twentieth of all, within bounds.
+COMMON_AT_LEAST, COMMON_AT_MOST, COMMON_SHARE = 1000, 3000, 20
 HOP_SEEDS, HOP_WORDS, HOP_RARE, HOP_NEW = 3, 8, (2, 40), 10
 # Share of late interaction that also looks at the neighbours' tokens.
 WINDOW_TOKENS = 0.2
@@ -85,6 +86,11 @@ class _Search:
     total: int = 0
     depth: int = 1
     exhausted: bool = False
+
+    @property
+    def common(self) -> int:
+        """Return in how many passages a word may stand and still tell something."""
+        return min(max(self.total // COMMON_SHARE, COMMON_AT_LEAST), COMMON_AT_MOST)
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ class Searcher:
             search.depth *= 4
 
     async def _rank(self, search: _Search) -> list[Candidate]:
-        matches = await self._matches(search.terms)
+        matches = await self._matches(search)
         word_hits = search.depth * max(WORD_HITS, 4 * search.wanted)
         vector_hits = search.depth * max(VECTOR_HITS, 2 * search.wanted)
         units = await self._by_words(search, matches, word_hits)
@@ -160,9 +166,9 @@ class Searcher:
         pool.sort(key=lambda c: (-c.score, c.chunk_id))
         return pool
 
-    async def _matches(self, terms: Sequence[str]) -> dict[str, frozenset[str]]:
+    async def _matches(self, search: _Search) -> dict[str, frozenset[str]]:
         """Return where each telling word stands; words that stand everywhere are left out."""
-        found = await self.storage.find_matches(_encodable(terms), COMMON)
+        found = await self.storage.find_matches(_encodable(search.terms), search.common)
         return {term: ids for term, ids in found.items() if ids is not None}
 
     async def _by_words(
@@ -228,7 +234,7 @@ class Searcher:
     async def _score_phrases(self, search: _Search, pool: list[Candidate]) -> None:
         if search.phrases is None:
             phrases = _encodable(query_phrases(search.request.query))
-            search.phrases = await self.storage.find_matches(phrases, COMMON)
+            search.phrases = await self.storage.find_matches(phrases, search.common)
         for candidate in pool:
             candidate.phrase = sum(
                 inverse_frequency(search.total, len(found))
