@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from zapomni_core.settings import load_settings
+
+# A runner in the background ignores interrupts, and so would every process it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Read before any fixture moves HOME: `make test` pulled the model there.
 MODELS_DIR = load_settings().models_path
