@@ -36,13 +36,13 @@ from benchmarks.scoring import percentile
 from benchmarks.worker import MB, resident_mb
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
-from zapomni_core.shared.late_interaction import BYTES_PER_TOKEN, DIMENSION, pack
+from zapomni_core.shared.late_interaction import BYTES_PER_TOKEN, DIMENSION
 from zapomni_db.models import (
     ChunkData,
-    Embedding,
     EmbeddingSpace,
     MemoryData,
     MemoryFilter,
+    QueryEmbedding,
     VectorSearchRequest,
 )
 from zapomni_db.sqlite.storage import SqliteStorage
@@ -81,9 +81,7 @@ class Synthetic:
         self._cumulated = weights / weights[-1]
         self._centres = rng.normal(size=(CENTRES, LATENT))
         self._lift = rng.normal(size=(LATENT, SPACE.dimension)) / np.sqrt(LATENT)
-        rows = rng.normal(size=(VOCABULARY, DIMENSION)).astype(np.float32)
-        packed = pack(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-        self.tokens = np.frombuffer(packed, dtype=np.uint8).reshape(-1, BYTES_PER_TOKEN)
+        self.tokens = rng.integers(256, size=(VOCABULARY, BYTES_PER_TOKEN), dtype=np.uint8)
 
     def batch(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return word numbers and unit vectors of chunks from `start`."""
@@ -144,7 +142,7 @@ class QueryEmbedder:
     name = "synthetic"
 
     def __init__(self, *, model: bool) -> None:
-        self.known: dict[str, Embedding] = {}
+        self.known: dict[str, QueryEmbedding] = {}
         self._local = None
         if model:
             from zapomni_core.adapters.local_embedder import LocalEmbedder
@@ -185,7 +183,7 @@ def questions(chunks: int, count: int) -> dict[str, tuple[list[float], str]]:
         row = int(rng.integers(len(words)))
         picked = rng.choice(words[row], size=8, replace=False)
         vector = unit(vectors[row] + 0.04 * rng.normal(size=SPACE.dimension))
-        tokens = source.tokens[picked].tobytes().hex()
+        tokens = rng.normal(size=(8, DIMENSION)).astype(np.float32).tobytes().hex()
         asked[" ".join(source.words[picked])] = (vector.tolist(), tokens)
     return asked
 
@@ -194,7 +192,7 @@ async def ask(path: Path, chunks: int, count: int, *, model: bool) -> dict[str, 
     asked = json.loads(_questions_of(path).read_text(encoding="utf-8"))
     embedder = QueryEmbedder(model=model)
     embedder.known = {
-        text: Embedding(vector=vector, tokens=bytes.fromhex(tokens))
+        text: QueryEmbedding(vector=vector, tokens=bytes.fromhex(tokens), words=text.split())
         for text, (vector, tokens) in asked.items()
     }
     texts = iter(asked)

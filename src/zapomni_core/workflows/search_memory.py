@@ -50,10 +50,10 @@ __all__ = ["Searcher"]
 
 # Below this cosine a passage has nothing to do with the question.
 MIN_SIMILARITY = 0.15
-WORD_HITS = 150
-VECTOR_HITS = 80
+WORD_HITS = 100
+VECTOR_HITS = 60
 # Passages whose neighbours are looked at too: an answer often stands beside the question's words.
-LOOK_BESIDE = 50
+LOOK_BESIDE = 40
 POOL = 100
 # A word that stands in more passages than this says too little to be worth their reading: a
 # twentieth of all, within bounds.
