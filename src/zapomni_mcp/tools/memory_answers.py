@@ -72,6 +72,8 @@ class Found(BaseModel):
     text: str
     truncated: bool
     created_at: datetime
+    occurred_at: datetime
+    parent: str
     source: str
     project: str
     kind: str
