@@ -126,7 +126,7 @@ class ZapomniEngine:
         started = time.perf_counter()
         # Read before the search: a write that comes between makes the answer old, not new.
         version = await self.storage.get_version()
-        question = request.model_dump_json()
+        question = repr(request)  # JSON could not carry half of a surrogate pair
         response = self._answers.get(question, version)
         if response is None:
             response = await self._searcher.search(request)
