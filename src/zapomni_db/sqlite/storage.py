@@ -53,13 +53,14 @@ T = TypeVar("T")
 # Reads may overlap a slow write; more threads than that would only wait for each other.
 THREADS = 4
 DROP_BATCH = 2000
+NOT_CONNECTED = "The storage is not connected; call connect() first."
 
 
 class SqliteStorage:
     """Memories, vectors and graph in one SQLite file.
 
-    Calls run on a few worker threads, each with a connection of its own, so that the event
-    loop never waits for the disk or for another process's lock.
+    Writes and long reads run on a few worker threads, each with a connection of its own, so that
+    the event loop never waits for another process's lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -132,7 +133,7 @@ class SqliteStorage:
 
     async def get_summaries(self, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
         """Return those of the memories that exist."""
-        return await self._read("reading", memories.summaries, memory_ids)
+        return self._read_here("reading", memories.summaries, memory_ids)
 
     async def list_memories(self, filters: MemoryFilter, limit: int, offset: int) -> MemoryPage:
         """List memories, pinned first, then newest first."""
@@ -164,39 +165,39 @@ class SqliteStorage:
         self, phrases: Sequence[str], limit: int
     ) -> dict[str, frozenset[str] | None]:
         """Return the chunks each word or phrase stands in."""
-        return await self._read("searching", search.matches, phrases, limit)
+        return self._read_here("searching", search.matches, phrases, limit)
 
     async def get_version(self) -> int:
         """Return a number that changes with every write by any process."""
-        return await self._run(self._read_version)
+        return self._read_version()
 
     async def count_chunks(self) -> int:
         """Return about how many chunks there are."""
-        return await self._read("counting", search.about_how_many)
+        return self._read_here("counting", search.about_how_many)
 
     async def get_members(self, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return all chunks of the groups these chunks belong to."""
-        return await self._read("searching", search.members, chunk_ids)
+        return self._read_here("searching", search.members, chunk_ids)
 
     async def get_similarities(
         self, query_embedding: Sequence[float], chunk_ids: Sequence[str]
     ) -> dict[str, float]:
         """Return how near these chunks are."""
-        return await self._read(
+        return self._read_here(
             "searching", search.similarities, self._cache, query_embedding, chunk_ids
         )
 
     async def get_places(self, chunk_ids: Sequence[str], filters: MemoryFilter) -> dict[str, Place]:
         """Say where chunks stand and what stands beside them."""
-        return await self._read("searching", search.places, chunk_ids, filters)
+        return self._read_here("searching", search.places, chunk_ids, filters)
 
     async def get_passages(self, chunk_ids: Sequence[str]) -> dict[str, Passage]:
         """Return the chunks' texts."""
-        return await self._read("searching", search.passages, chunk_ids)
+        return self._read_here("searching", search.passages, chunk_ids)
 
     async def get_tokens(self, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """Return the chunks' token vectors in the active space."""
-        return await self._read("searching", spaces.tokens_of, chunk_ids)
+        return self._read_here("searching", spaces.tokens_of, chunk_ids)
 
     async def bm25_search(self, request: TextSearchRequest) -> list[BM25SearchResult]:
         """Return the chunks matching any term."""
@@ -206,7 +207,7 @@ class SqliteStorage:
 
     async def get_space(self) -> EmbeddingSpace | None:
         """Return the space searches use."""
-        active = await self._read("reading", spaces.active_space)
+        active = self._read_here("reading", spaces.active_space)
         return None if active is None else active[1]
 
     async def get_embeddings(
@@ -277,6 +278,23 @@ class SqliteStorage:
 
         return await self._run(work)
 
+    def _read_here(
+        self,
+        operation: str,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Read on the caller's own thread, for the many small reads of a search.
+
+        Each takes a millisecond or two, and no writer can hold it up; handing it to another
+        thread and back costs as much again.
+        """
+        if self._pool is None:
+            raise DatabaseError(NOT_CONNECTED, "CONN_001")
+        with translated(operation), read_transaction(self._connection()) as connection:
+            return function(connection, *args, **kwargs)
+
     async def _write(
         self,
         operation: str,
@@ -296,7 +314,7 @@ class SqliteStorage:
 
     async def _run(self, work: Callable[[], T]) -> T:
         if self._pool is None:
-            raise DatabaseError("The storage is not connected; call connect() first.", "CONN_001")
+            raise DatabaseError(NOT_CONNECTED, "CONN_001")
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _read_version(self) -> int:
