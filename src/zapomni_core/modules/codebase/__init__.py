@@ -1,0 +1,41 @@
+"""Reads a repository: its files, their symbols and chunks, and who calls whom."""
+
+from zapomni_core.modules.codebase._models import (
+    Binding,
+    BindingKind,
+    Definition,
+    Edge,
+    Facts,
+    FileEntry,
+    Import,
+    ParsedFile,
+    Reference,
+    ReferenceKind,
+    Repository,
+    Skipped,
+    SourceChunk,
+    SourceFile,
+    Symbol,
+    SymbolId,
+    SymbolKind,
+)
+
+__all__ = [
+    "Binding",
+    "BindingKind",
+    "Definition",
+    "Edge",
+    "Facts",
+    "FileEntry",
+    "Import",
+    "ParsedFile",
+    "Reference",
+    "ReferenceKind",
+    "Repository",
+    "Skipped",
+    "SourceChunk",
+    "SourceFile",
+    "Symbol",
+    "SymbolId",
+    "SymbolKind",
+]

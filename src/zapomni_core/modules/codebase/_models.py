@@ -1,0 +1,240 @@
+"""What reading a repository yields: files, symbols, chunks, and who refers to whom.
+
+Lines count from 1 and include the last one. Bytes are offsets into the file's UTF-8 text
+(`SourceFile.data`), the end not included. A symbol is known in its repository by its file's path
+and its qualified name, which no other symbol of that file has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+__all__ = [
+    "Binding",
+    "BindingKind",
+    "Definition",
+    "Edge",
+    "Facts",
+    "FileEntry",
+    "Import",
+    "ParsedFile",
+    "Reference",
+    "ReferenceKind",
+    "Repository",
+    "Skipped",
+    "SourceChunk",
+    "SourceFile",
+    "Symbol",
+    "SymbolId",
+    "SymbolKind",
+]
+
+SymbolKind = Literal[
+    "module",
+    "namespace",
+    "class",
+    "interface",
+    "struct",
+    "enum",
+    "trait",
+    "type",
+    "function",
+    "method",
+    "constant",
+    "macro",
+    "table",
+    "view",
+    "section",
+    "key",
+]
+ReferenceKind = Literal["call", "inherit", "decorate"]
+BindingKind = Literal["value", "type", "returns", "element"]
+
+
+# --- Files ------------------------------------------------------------------------------
+
+
+class FileEntry(NamedTuple):
+    """A file worth reading. The same stamp as last time means the same contents."""
+
+    path: str
+    """Relative to the root, with `/` on every system."""
+    size: int
+    stamp: str
+    """Changes whenever the file does: its inode, size and times."""
+
+
+class Skipped(NamedTuple):
+    """A file or folder left out, and why."""
+
+    path: str
+    reason: str
+
+
+class SourceFile(NamedTuple):
+    """A file as it was read, once and whole."""
+
+    path: str
+    stamp: str
+    content_hash: str
+    """Of the bytes on disk."""
+    data: bytes
+    """UTF-8, whatever the encoding on disk."""
+
+
+# --- What stands in a file --------------------------------------------------------------
+
+
+class Symbol(NamedTuple):
+    """Something with a name. The first symbol of every file is the file itself, its module."""
+
+    name: str
+    qualified_name: str
+    """`Session.get`; a second definition of the same name is `Session.get#2`. "" is the module."""
+    kind: SymbolKind
+    signature: str
+    """Its head on one line, without its body."""
+    docstring: str
+    decorators: tuple[str, ...]
+    start_line: int
+    end_line: int
+    start_byte: int
+    end_byte: int
+    content_hash: str
+    body_hash: str
+    """Like `content_hash`, with its own name left out: equal when only the name has changed."""
+    parent: int
+    """Which of the file's symbols it stands in; -1 for the module."""
+
+
+class SourceChunk(NamedTuple):
+    """A passage to be found: part of a symbol, the whole of it, or small neighbours together."""
+
+    text: str
+    """Exactly what stands in the file."""
+    context: str
+    """Path, qualified name and signature on a line of their own: to be embedded before the text."""
+    symbol: int
+    start_line: int
+    end_line: int
+    start_byte: int
+    end_byte: int
+
+
+class ParsedFile(NamedTuple):
+    """Everything read from one file."""
+
+    path: str
+    language: str
+    """"text" when no grammar knows it."""
+    lines: int
+    content_hash: str
+    symbols: tuple[Symbol, ...]
+    chunks: tuple[SourceChunk, ...]
+    facts: Facts
+    has_errors: bool
+    """Whether part of it is not valid in its language; the rest was read all the same."""
+
+
+# --- What it says about the rest of the repository ---------------------------------------
+
+# Expressions are kept as chains: names joined by dots, `()` for a call, `[]` for a subscript.
+# `self.session.get(url).json` is the chain `self.session.get().json`.
+
+
+class Import(NamedTuple):
+    """`from module import name as alias`; name "" imports the module itself, "*" all of it."""
+
+    scope: int
+    module: str
+    name: str
+    alias: str
+    """The name it has in this file."""
+
+
+class Binding(NamedTuple):
+    """What is known about a name of a scope: what it is assigned, or of which type it is."""
+
+    scope: int
+    name: str
+    """`x`, or `self.x` for an attribute of the instance."""
+    kind: BindingKind
+    """`value`: it is what the chain says. `element`: one of those. `type`: an instance of the
+    type written there. `returns`: the function of that name returns an instance of it."""
+    value: str
+
+
+class Reference(NamedTuple):
+    """A call, a base class or a decorator, as it is written."""
+
+    scope: int
+    """The symbol it stands in; of a base class, the class itself."""
+    kind: ReferenceKind
+    target: str
+    """A chain; its last name is what is called."""
+    line: int
+
+
+class Definition(NamedTuple):
+    """As much of a symbol as others need in order to refer to it."""
+
+    name: str
+    qualified_name: str
+    kind: SymbolKind
+    parent: int
+    decorators: tuple[str, ...]
+
+
+class Facts(NamedTuple):
+    """What the call graph needs to know of a file; small, and kept so that no file is read twice.
+
+    `pack_facts` and `unpack_facts` turn it into text and back.
+    """
+
+    language: str
+    definitions: tuple[Definition, ...]
+    imports: tuple[Import, ...]
+    bindings: tuple[Binding, ...]
+    references: tuple[Reference, ...]
+
+
+# --- The call graph ---------------------------------------------------------------------
+
+
+class SymbolId(NamedTuple):
+    """A symbol of the repository."""
+
+    path: str
+    qualified_name: str
+
+
+class Edge(NamedTuple):
+    """One symbol calls, inherits from or is decorated by another."""
+
+    kind: ReferenceKind
+    caller: SymbolId
+    callee: SymbolId | None
+    """None when it is not known which symbol of the repository is meant, if any."""
+    name: str
+    """The last name of what is written there."""
+    strength: float
+    """How sure it is: 1.0 by scope or import, less by inferred type, 0.5 because no other symbol
+    has this name, 0.1 for a name alone."""
+    line: int
+
+
+class Repository(Protocol):
+    """What the resolver asks about the other files. `Snapshot` answers from memory."""
+
+    def paths(self) -> Collection[str]:
+        """Return the paths of all files; asked `in` often."""
+        ...
+
+    def facts(self, path: str) -> Facts | None:
+        """Return what a file says, None if there is no such file."""
+        ...
+
+    def named(self, name: str) -> Sequence[SymbolId]:
+        """Return the symbols of this bare name; two are enough to know it is not unique."""
+        ...
