@@ -57,7 +57,7 @@ constraints: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet uv
 	echo "# Every version an install gets. Renew with \`make constraints\`." > constraints.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
-		--extra docs --extra dev pyproject.toml >> constraints.txt
+		--extra code --extra docs --extra dev pyproject.toml >> constraints.txt
 	echo "hatchling==1.33.0" >> constraints.txt
 
 clean:

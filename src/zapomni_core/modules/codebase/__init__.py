@@ -19,6 +19,7 @@ from zapomni_core.modules.codebase._models import (
     SymbolId,
     SymbolKind,
 )
+from zapomni_core.modules.codebase._tree import Limits, SourceTree
 
 __all__ = [
     "Binding",
@@ -28,6 +29,7 @@ __all__ = [
     "Facts",
     "FileEntry",
     "Import",
+    "Limits",
     "ParsedFile",
     "Reference",
     "ReferenceKind",
@@ -35,6 +37,7 @@ __all__ = [
     "Skipped",
     "SourceChunk",
     "SourceFile",
+    "SourceTree",
     "Symbol",
     "SymbolId",
     "SymbolKind",

@@ -1,0 +1,100 @@
+"""Which files a repository wants left out: `.gitignore`, `.zapomniignore`, and git's own word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zapomni_core.modules.codebase._beneath import Beneath, RefusedError
+from zapomni_core.modules.codebase._globs import Rules, parse_rules
+
+__all__ = ["IgnoreFiles", "git_paths"]
+
+MAX_IGNORE_FILE = 256 * 1024
+GIT_TIMEOUT = 60
+
+# Listing must not run what a repository's own configuration names.
+_LIST = (
+    *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
+    *("ls-files", "-z", "--cached", "--others", "--exclude-standard"),
+)
+
+
+def git_paths(root: Path) -> list[str] | None:
+    """Return the tracked and the untracked, not ignored files below; None if git cannot say.
+
+    Names only, and not to be trusted: the index is a file of the repository like any other.
+    """
+    # Inside a hook git's own variables point at another repository.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed words, no shell
+            _LIST,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_TIMEOUT,
+            check=False,
+            env={**environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if done.returncode != 0:
+        return None
+    return list(dict.fromkeys(os.fsdecode(name) for name in done.stdout.split(b"\0") if name))
+
+
+_Nearest = tuple[tuple[int, Rules], ...]
+
+
+@dataclass
+class IgnoreFiles:
+    """The rules of all files of one name, each for the folder it stands in and those below."""
+
+    beneath: Beneath
+    name: str
+    _rules: dict[str, _Nearest] = field(default_factory=dict)
+    _folders: dict[str, bool] = field(default_factory=lambda: {"": False})
+
+    def ignores(self, path: str) -> bool:
+        """Say whether a file is left out, itself or with a folder it stands in."""
+        return self.ignores_folder(path.rpartition("/")[0]) or self._decide(path, is_folder=False)
+
+    def ignores_folder(self, folder: str) -> bool:
+        """Say the same of a folder; "" is the root, which never is."""
+        unknown: list[str] = []
+        while folder not in self._folders:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        ignored = self._folders[folder]
+        for inner in reversed(unknown):
+            # What stands in an ignored folder cannot be taken back in.
+            ignored = ignored or self._decide(inner, is_folder=True)
+            self._folders[inner] = ignored
+        return ignored
+
+    def _decide(self, path: str, *, is_folder: bool) -> bool:
+        """Ask the nearest file of rules that says anything about it."""
+        for start, rules in self._nearest(path.rpartition("/")[0]):
+            verdict = rules.ignores(path[start:], is_folder=is_folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+    def _nearest(self, folder: str) -> _Nearest:
+        """Return the rules that hold in a folder, nearest first, and where their paths start."""
+        if folder not in self._rules:
+            above = self._nearest(folder.rpartition("/")[0]) if folder else ()
+            own = self._read(f"{folder}/{self.name}" if folder else self.name)
+            start = len(folder) + 1 if folder else 0
+            self._rules[folder] = ((start, own), *above) if own else above
+        return self._rules[folder]
+
+    def _read(self, path: str) -> Rules | None:
+        try:
+            _, data = self.beneath.read(path, MAX_IGNORE_FILE)
+        except RefusedError:
+            return None
+        return parse_rules(data.decode("utf-8", "surrogateescape"))
