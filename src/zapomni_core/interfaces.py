@@ -249,18 +249,38 @@ class TokenEmbedder(Embedder, Protocol):
 
 
 class EntityExtractor(Protocol):
-    """Finds the entities a text speaks of."""
+    """Finds the entities a text speaks of.
 
-    async def extract_entities(self, text: str) -> list[EntityData]:
-        """Return the entities named in the text."""
+    Implemented by `modules.graph.RuleExtractor` and the adapters `spacy_extractor` and
+    `model_extractor`.
+    """
+
+    name: str
+    """The extractor's name, as in the setting `extractor`."""
+
+    async def extract_entities(
+        self, text: str, reference_date: datetime | None = None
+    ) -> list[EntityData]:
+        """Return one entity per mention; `yesterday` is the day before `reference_date`.
+
+        Raises:
+            ExtractionError: The model behind it is missing, silent, or answers nonsense.
+        """
         ...
 
 
 class RelationshipExtractor(Protocol):
-    """Finds how entities of a text relate."""
+    """Finds how entities of a text relate.
+
+    Implemented by `modules.graph.RuleExtractor` and the adapter `model_extractor`.
+    """
 
     async def extract_relationships(
-        self, text: str, entities: list[EntityData]
+        self, text: str, entities: list[EntityData], reference_date: datetime | None = None
     ) -> list[RelationshipData]:
-        """Return relationships between these entities that the text states."""
+        """Return relationships between these entities that the text states.
+
+        Raises:
+            ExtractionError: The model behind it is missing, silent, or answers nonsense.
+        """
         ...
