@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -17,6 +17,7 @@ from zapomni_db.models import (
     MemoryRecord,
     QueryEmbedding,
     RelationshipData,
+    TaskStatus,
 )
 
 __all__ = [
@@ -190,6 +191,22 @@ class MemoryEngine(Protocol):
 
     async def get_stats(self) -> dict[str, Any]:
         """Return the fields of `MemoryStats`."""
+        ...
+
+    async def get_task_status(self, task_id: str) -> TaskStatus:
+        """Return how a background task is getting on.
+
+        Raises:
+            NotFoundError: No task has this id.
+        """
+        ...
+
+    async def cancel_task(self, task_id: str) -> TaskStatus:
+        """Stop a background task: at once if nobody works on it, else when its worker notices."""
+        ...
+
+    def watch_task(self, task_id: str) -> AsyncIterator[TaskStatus]:
+        """Yield a task's status now and after every change, until it has ended."""
         ...
 
 

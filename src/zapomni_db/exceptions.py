@@ -2,7 +2,7 @@
 
     ZapomniError
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
-    ├── NotFoundError                 MEM_001        no memory has this id
+    ├── NotFoundError                 MEM_001        no memory has this id; TASK_001: no task
     ├── DatabaseError                 DB_001..003
     │   ├── DatabaseConnectionError   CONN_001..004  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
@@ -103,10 +103,11 @@ class ValidationError(ZapomniError):
 
 
 class NotFoundError(ZapomniError):
-    """No memory has this id.
+    """No memory has this id, or no task.
 
     Error codes:
         MEM_001: Unknown memory id.
+        TASK_001: Unknown task id.
     """
 
     default_code = "MEM_001"

@@ -370,7 +370,23 @@ class TaskStatus(_Frozen):
     """How far a background task is."""
 
     task_id: str
-    status: Literal["pending", "running", "completed", "failed"]
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
     progress: float = Field(ge=0.0, le=1.0)
     message: str = ""
     error: str | None = None
+    """Why it failed, or why its last attempt did and it waits for the next."""
+    error_code: str | None = None
+    task_type: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    done: int = 0
+    total: int | None = None
+    """How many there are to do, in the task's own units; None until it is known."""
+    attempts: int = 0
+    result: Any = None
+    cancel_requested: bool = False
+    stalled: bool = False
+    """Running, but its process fell silent: the next worker takes it over."""
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    finished_at: datetime | None = None

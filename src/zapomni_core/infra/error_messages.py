@@ -130,6 +130,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The stored vectors were made by another embedding model.",
         "Run `zapomni models reembed`, or set embedding_model back.",
     ),
+    "TASK_001": (
+        "There is no task with this id. Tasks that ended a month ago are forgotten.",
+        "List the tasks to find its id: `zapomni tasks`.",
+    ),
     "SEARCH_004": ("Nothing was found.", "Ask in other words, or with fewer filters."),
 }
 
