@@ -37,6 +37,7 @@ COMMANDS = {
     "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
     "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
     "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
+    "tasks": ("zapomni_cli.tasks:tasks", "List background tasks, or look after one."),
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
     "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
     "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),

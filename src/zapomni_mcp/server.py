@@ -39,6 +39,7 @@ from zapomni_mcp.error_messages import describe_failure, find_cause, refuse_mess
 from zapomni_mcp.exceptions import ToolExecutionError, ValidationError
 from zapomni_mcp.tools.memories import EngineGetter, build_tools, read_memory
 from zapomni_mcp.tools.observations import ObservationTools
+from zapomni_mcp.tools.tasks import build_task_tools
 
 __all__ = ["ClosableEngine", "ZapomniServer", "build_server", "serve"]
 
@@ -101,7 +102,7 @@ def build_server(
                     await observing.close()
                     await lazy.close()
 
-    return ZapomniServer(lifespan, [*build_tools(), *observing.build()])
+    return ZapomniServer(lifespan, [*build_tools(), *observing.build(), *build_task_tools()])
 
 
 def serve(settings: Settings) -> None:
@@ -113,6 +114,7 @@ def serve(settings: Settings) -> None:
 
         engine = await create_engine(settings)
         engine.keep_filling_vectors()
+        engine.tasks.start()
         return engine
 
     try:

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.anyio
 
 SECRET = "redis://user:secret@host/home/user/private"
 OBSERVATION_TOOLS = {"search", "get_observations", "timeline", "recent_context"}
-TOOLS = OBSERVATION_TOOLS | {
+TASK_TOOLS = {"get_task_status", "cancel_task"}
+TOOLS = OBSERVATION_TOOLS | TASK_TOOLS | {
     "add_memory",
     "search_memory",
     "get_memory",
@@ -95,7 +96,8 @@ async def test_every_tool_has_title_description_hints_and_schemas(client):
         assert tool.output_schema["properties"]
         assert tool.input_schema["additionalProperties"] is False
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    assert reading == OBSERVATION_TOOLS | {"search_memory", "get_memory", "get_stats"}
+    following = {"get_task_status"}
+    assert reading == OBSERVATION_TOOLS | following | {"search_memory", "get_memory", "get_stats"}
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
     assert destructive == {"update_memory", "delete_memory"}
 

@@ -150,7 +150,7 @@ class SqliteTasks:
 
     async def get(self, task_id: str) -> TaskStatus | None:
         """Return how a task is getting on."""
-        return await self._read("reading a task", lambda db: self._find(db, task_id))
+        return await self._read("reading a task", lambda db: self._find(db, _known(task_id)))
 
     async def list_tasks(self, status: str | None, limit: int) -> list[TaskStatus]:
         """Return tasks, the newest first."""
@@ -220,14 +220,14 @@ class SqliteTasks:
         """Stop a task: one nobody works on at once, another when its worker notices."""
 
         def work(db: sqlite3.Connection) -> TaskStatus | None:
-            db.execute(_CANCEL, {"id": task_id, **self._now()})
-            return self._find(db, task_id)
+            db.execute(_CANCEL, {"id": _known(task_id), **self._now()})
+            return self._find(db, _known(task_id))
 
         return await self._write("cancelling a task", work)
 
     async def retry(self, task_id: str) -> TaskStatus | None:
         """Queue a failed or cancelled task again, or return the same work if it is queued."""
-        return await self._write("retrying a task", lambda db: self._retry(db, task_id))
+        return await self._write("retrying a task", lambda db: self._retry(db, _known(task_id)))
 
     # --- inside a transaction -----------------------------------------------------------
 
@@ -343,6 +343,11 @@ class SqliteTasks:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="zapomni-tasks")
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+
+def _known(task_id: str) -> str:
+    # Half a surrogate pair cannot be asked for; no id has one.
+    return task_id.encode("utf-8", "replace").decode()
 
 
 def _to_json(params: Mapping[str, Any]) -> str:
