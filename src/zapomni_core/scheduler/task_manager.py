@@ -46,7 +46,7 @@ class TaskManager:
         store: TaskStore,
         *,
         lease_seconds: float = 30.0,
-        poll_seconds: float = 15.0,
+        poll_seconds: float = 30.0,
         policy: RetryPolicy | None = None,
     ) -> None:
         self._store = store

@@ -68,11 +68,12 @@ SELECT total(status = 'pending'), total(status = 'running'),
     min(CASE WHEN {_DUE} THEN 0 ELSE due_at - :now END)
 FROM tasks WHERE finished_at IS NULL AND type IN (SELECT value FROM json_each(:types))"""
 
+# What may have killed its process comes last.
 _OLDEST_DUE: LiteralString = f"""
 SELECT key, id, type, params, attempts + 1, failures FROM tasks
 WHERE finished_at IS NULL AND {_DUE} AND type IN (SELECT value FROM json_each(:types))
     AND (:id IS NULL OR id = :id)
-ORDER BY key LIMIT 1"""
+ORDER BY losses, key LIMIT 1"""
 
 _TAKE: LiteralString = """
 UPDATE tasks SET losses = losses + (status = 'running'), status = 'running',
