@@ -24,14 +24,18 @@ pytestmark = pytest.mark.anyio
 SECRET = "redis://user:secret@host/home/user/private"
 OBSERVATION_TOOLS = {"search", "get_observations", "timeline", "recent_context"}
 TASK_TOOLS = {"get_task_status", "cancel_task"}
-TOOLS = OBSERVATION_TOOLS | TASK_TOOLS | {
-    "add_memory",
-    "search_memory",
-    "get_memory",
-    "update_memory",
-    "delete_memory",
-    "get_stats",
-}
+TOOLS = (
+    OBSERVATION_TOOLS
+    | TASK_TOOLS
+    | {
+        "add_memory",
+        "search_memory",
+        "get_memory",
+        "update_memory",
+        "delete_memory",
+        "get_stats",
+    }
+)
 
 
 async def open_real_engine():
