@@ -19,6 +19,7 @@ paths or connection strings: those may end up in a log line or in front of a mod
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = [
     "DatabaseConnectionError",
     "DatabaseError",
     "DatabaseTimeoutError",
+    "EntityNotFoundError",
     "NotFoundError",
     "QueryError",
     "SchemaError",
@@ -111,6 +113,23 @@ class NotFoundError(ZapomniError):
     """
 
     default_code = "MEM_001"
+
+
+class EntityNotFoundError(NotFoundError):
+    """No entity of the graph has this name or id.
+
+    Attributes:
+        near: Names that are like it. Stored text: for the user, never for a log.
+
+    Error codes:
+        GRAPH_001: Unknown entity.
+    """
+
+    default_code = "GRAPH_001"
+
+    def __init__(self, message: str, near: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(message, **kwargs)
+        self.near = list(near)
 
 
 class DatabaseError(ZapomniError):

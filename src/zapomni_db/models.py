@@ -341,6 +341,8 @@ class RelationshipData(_Frozen):
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     """Since when and until when it holds, if the sentence itself says so."""
+    exclusive: bool = False
+    """Whether the source has one relationship of this type at a time, so that a newer ends it."""
 
 
 # --- Status -----------------------------------------------------------------------------
