@@ -34,6 +34,11 @@ class GraphExtractor:
     def __init__(self, rules: RuleExtractor) -> None:
         self._rules = rules
 
+    @property
+    def version(self) -> str:
+        """Name what decides what is found: passages read by another version are read again."""
+        return "rules-1"
+
     async def extract(self, text: str, reference_date: datetime | None = None) -> Extraction:
         """Return what the text states; `yesterday` is the day before `reference_date`."""
         entities = await self._rules.extract_entities(text, reference_date)
