@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
+from zapomni_core.modules.graph._gazetteer import Gazetteer, load_gazetteer
 from zapomni_core.modules.graph._names import canonical_name, entity_id
+from zapomni_core.modules.graph._scan import scan
 from zapomni_db.models import EntityData, RelationshipData
 
 __all__ = ["RuleExtractor"]
-
-_URL = re.compile(r"\bhttps?://[^\s<>\"']{1,2000}")
 
 
 class RuleExtractor:
@@ -18,23 +17,24 @@ class RuleExtractor:
 
     name = "rules"
 
+    def __init__(self, gazetteer: Gazetteer | None = None) -> None:
+        self._gazetteer = gazetteer or load_gazetteer()
+
     async def extract_entities(
         self, text: str, reference_date: datetime | None = None
     ) -> list[EntityData]:
         """Return one entity per mention, in the order of the text."""
-        return [
-            EntityData(
-                entity_id=entity_id(found[0], "URL"),
-                name=canonical_name(found[0], "URL"),
-                type="URL",
-                confidence=0.95,
-                source="rules",
-                surface=found[0],
-                start_char=found.start(),
-                end_char=found.end(),
+        found = []
+        for m in scan(text, self._gazetteer, reference_date):
+            name = canonical_name(m.name, m.type)
+            found.append(
+                EntityData.model_construct(
+                    entity_id=entity_id(name, m.type), name=name, type=m.type, description="",
+                    confidence=m.confidence, source=m.source, surface=text[m.start : m.end],
+                    start_char=m.start, end_char=m.end, aliases=list(m.aliases),
+                )
             )
-            for found in _URL.finditer(text)
-        ]
+        return found
 
     async def extract_relationships(
         self, text: str, entities: list[EntityData], reference_date: datetime | None = None
