@@ -23,6 +23,7 @@ from benchmarks.corpus import document, question
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
 from zapomni_core.scheduler.task_manager import TaskManager
+from zapomni_core.settings import load_settings
 from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryData
 from zapomni_db.sqlite.storage import SqliteStorage
 from zapomni_db.sqlite.tasks import SqliteTasks
@@ -73,7 +74,8 @@ async def measure(chunks: int, queries: int, filters: dict | None) -> dict:
                 batch = [memory_of(n) for n in range(start, min(start + 500, chunks))]
                 await storage.store_memories(batch)
             tasks = TaskManager(SqliteTasks(storage.path))
-            engine = ZapomniEngine(storage, None, RandomEmbedder(), tasks=tasks)
+            settings = load_settings({}, home=folder)
+            engine = ZapomniEngine(storage, None, RandomEmbedder(), tasks=tasks, settings=settings)
             await engine.search_memory(SearchRequest(query="warm up"))
             times = []
             for number in range(queries):

@@ -7,6 +7,7 @@ import os
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,7 +33,9 @@ from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
+from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
 from zapomni_core.workflows.search_memory import Searcher
+from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
 from zapomni_db.sqlite.storage import SqliteStorage
@@ -55,7 +58,8 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     storage = SqliteStorage(settings.database_path)
     await storage.connect()
     tasks = TaskManager(SqliteTasks(observations_path(settings)))
-    return ZapomniEngine(storage, chunker, *build_embedders(settings), tasks=tasks)
+    embedders = build_embedders(settings)
+    return ZapomniEngine(storage, chunker, *embedders, tasks=tasks, settings=settings)
 
 
 class ZapomniEngine:
@@ -67,6 +71,7 @@ class ZapomniEngine:
         embedder: What makes vectors; None means word search only.
         fallbacks: What stands in for it, in this order.
         tasks: Long work, done in the background.
+        settings: What decides how texts are read into the graph.
     """
 
     def __init__(
@@ -76,9 +81,12 @@ class ZapomniEngine:
         embedder: Embedder | None = None,
         *fallbacks: Embedder,
         tasks: TaskManager,
+        settings: Settings,
     ) -> None:
         self.storage = storage
         self.tasks = tasks
+        self.graph = KnowledgeGraph(storage, settings, tasks.submit_task)
+        tasks.register("build_graph", self.graph.read_unread)
         embedders = [] if embedder is None else [embedder, *fallbacks]
         self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
         self._writer = Writer(storage, chunker, self._embeddings)
@@ -105,6 +113,7 @@ class ZapomniEngine:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
         await self.tasks.close()
+        await self.graph.close()
         await self._embeddings.close()
         await self.storage.close()
 
@@ -161,6 +170,23 @@ class ZapomniEngine:
         """Delete a memory for good."""
         if not await self.storage.delete_memory(_checked_id(memory_id)):
             raise NotFoundError("No memory has this id.")
+
+    @operation()
+    async def get_history(
+        self, memory_id: str, as_of: datetime | None = None
+    ) -> list[MemoryVersion]:
+        """Return what a memory was and is, or what it was at a time."""
+        found = await self.storage.get_history(_checked_id(memory_id))
+        if not found:
+            raise NotFoundError("No memory has this id.")
+        if as_of is None:
+            return found
+        return [
+            version
+            for version in found
+            if version.valid_from <= as_of
+            and (version.valid_to is None or as_of < version.valid_to)
+        ]
 
     @operation()
     async def list_memories(self, request: ListRequest) -> MemoryPage:

@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from zapomni_core.graph_interfaces import GraphEngine
+from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     Chunk,
     Embedding,
@@ -145,6 +147,11 @@ class SearchResponse(_Frozen):
 class MemoryEngine(Protocol):
     """What the doors call. Implemented by `zapomni_core.engine.ZapomniEngine`."""
 
+    @property
+    def graph(self) -> GraphEngine:
+        """The knowledge graph."""
+        ...
+
     async def add_memory(self, request: AddMemoryRequest) -> AddMemoryResponse:
         """Keep a text.
 
@@ -191,6 +198,20 @@ class MemoryEngine(Protocol):
 
     async def get_stats(self) -> dict[str, Any]:
         """Return the fields of `MemoryStats`."""
+        ...
+
+    async def get_history(
+        self, memory_id: str, as_of: datetime | None = None
+    ) -> list[MemoryVersion]:
+        """Return what a memory was and is, oldest first, with what it superseded.
+
+        Args:
+            memory_id: The memory.
+            as_of: Only what it was at that time.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
         ...
 
     async def get_task_status(self, task_id: str) -> TaskStatus:

@@ -3,6 +3,7 @@
     ZapomniError
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
     ├── NotFoundError                 MEM_001        no memory has this id; TASK_001: no task
+    │   └── EntityNotFoundError       GRAPH_001      no entity has this name or id
     ├── DatabaseError                 DB_001..003
     │   ├── DatabaseConnectionError   CONN_001..004  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
@@ -105,9 +106,10 @@ class ValidationError(ZapomniError):
 
 
 class NotFoundError(ZapomniError):
-    """No memory has this id, or no task.
+    """No memory has this id, or no task, or there is no merge to undo.
 
     Error codes:
+        GRAPH_002: No merge to undo.
         MEM_001: Unknown memory id.
         TASK_001: Unknown task id.
     """

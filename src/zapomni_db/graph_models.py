@@ -17,6 +17,7 @@ __all__ = [
     "EdgeKey",
     "EdgeQuery",
     "Entity",
+    "EntityName",
     "EntityQuery",
     "Evidence",
     "ExtractedChunk",
@@ -105,6 +106,14 @@ class Entity(_Frozen):
     """The entities that were merged into it."""
     match: float = 1.0
     """How well it answers a query: 1 is its name or an alias, less is part of it or like it."""
+
+
+class EntityName(NamedTuple):
+    """What an entity is called."""
+
+    entity_id: str
+    type: str
+    name: str
 
 
 class EdgeKey(NamedTuple):

@@ -15,6 +15,7 @@ from zapomni_db.graph_models import (
     EdgeKey,
     EdgeQuery,
     Entity,
+    EntityName,
     EntityQuery,
     Evidence,
     ExtractedChunk,
@@ -317,6 +318,10 @@ class GraphReadStore(Protocol):
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
         """Return all that is spoken of now, page by page, in the order of their ids."""
+        ...
+
+    async def get_names(self, types: Sequence[str]) -> list[EntityName]:
+        """Return what all entities of these types are called, merged ones included."""
         ...
 
     async def get_graph_stats(self, extractor: str) -> GraphStats:

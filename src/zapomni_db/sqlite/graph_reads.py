@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString
 
-from zapomni_db.graph_models import Entity, EntityQuery, GraphScope, GraphStats, Mention
+from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats, Mention
 from zapomni_db.graph_rules import fold, likeness
 from zapomni_db.sqlite.graph import count_unread
 from zapomni_db.sqlite.graph_edges import SPOKEN, STATED, count_edges, leaves_of, moment
 from zapomni_db.sqlite.rows import to_json
 
-__all__ = ["find_entities", "get_entities", "list_entities", "mentions", "stats"]
+__all__ = ["find_entities", "get_entities", "list_entities", "mentions", "names", "stats"]
 
 # Names of which many contain the text: more than anybody looks through.
 MOST_MATCHES = 2000
@@ -37,8 +37,8 @@ def find_entities(connection: sqlite3.Connection, query: EntityQuery) -> list[En
     now = moment(query.as_of)
     matches = _matches(connection, query, now)
     counts = _count_mentions(connection, matches, now)
-    names = _names(connection, matches)
-    order = sorted(matches, key=lambda key: (-matches[key], -counts.get(key, 0), names[key]))
+    called = _folded(connection, matches)
+    order = sorted(matches, key=lambda key: (-matches[key], -counts.get(key, 0), called[key]))
     page = order[query.offset : query.offset + query.limit]
     return _describe(connection, {key: matches[key] for key in page}, counts)
 
@@ -117,6 +117,15 @@ def list_entities(connection: sqlite3.Connection, after: str | None, limit: int)
     return _describe(connection, keys, _count_mentions(connection, keys, now))
 
 
+def names(connection: sqlite3.Connection, types: Sequence[str]) -> list[EntityName]:
+    rows = connection.execute(
+        "SELECT id, type, name FROM graph_entities"
+        " WHERE type IN (SELECT value FROM json_each(?)) ORDER BY key",
+        (to_json(list(types)),),
+    )
+    return [EntityName(*row) for row in rows]
+
+
 # --- What belongs to a root -------------------------------------------------------------
 
 
@@ -134,7 +143,7 @@ def _count_mentions(
     return dict(rows.fetchall())
 
 
-def _names(connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, str]:
+def _folded(connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, str]:
     rows = connection.execute(
         "SELECT key, folded FROM graph_entities WHERE key IN (SELECT value FROM json_each(?))",
         (to_json(list(keys)),),

@@ -10,6 +10,7 @@ from zapomni_db.graph_models import (
     EdgeKey,
     EdgeQuery,
     Entity,
+    EntityName,
     EntityQuery,
     Evidence,
     ExtractedChunk,
@@ -94,6 +95,10 @@ class SqliteGraph(SqliteFile):
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
         """Return all that is spoken of now, page by page."""
         return await self._read("listing", graph_reads.list_entities, after, limit)
+
+    async def get_names(self, types: Sequence[str]) -> list[EntityName]:
+        """Return what all entities of these types are called."""
+        return await self._read("reading", graph_reads.names, types)
 
     async def get_graph_stats(self, extractor: str) -> GraphStats:
         """Count what the graph holds now."""
