@@ -143,7 +143,8 @@ async def found(extractor: GraphExtractor, sample: Sample, types: set[str]) -> l
         Span(e.start_char, e.end_char, COUNTED_AS.get(e.type, e.type) if types else e.type)
         for e in extraction.entities
     }
-    return sorted(span for span in spans if not types or span.type in types)
+    # Who speaks (we, I, the user) is not labelled: it is no name.
+    return sorted(s for s in spans if s.type != "SELF" and (not types or s.type in types))
 
 
 def score(pairs: Sequence[tuple[Sample, list[Span]]], *, lenient: bool = False) -> dict[str, dict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from zapomni_core.modules.graph import RuleExtractor
+from zapomni_core.modules.graph import RuleExtractor, load_gazetteer
 from zapomni_core.settings import Settings
 from zapomni_db.models import EntityData, RelationshipData
 
@@ -25,7 +25,7 @@ class Extraction(NamedTuple):
 
 def create_extractor(settings: Settings) -> GraphExtractor:
     """Build the extractor the settings ask for. Close it when done."""
-    return GraphExtractor(RuleExtractor())
+    return GraphExtractor(RuleExtractor(load_gazetteer(settings.home / "gazetteer.txt")))
 
 
 class GraphExtractor:

@@ -10,17 +10,29 @@ from zapomni_core.modules.graph._dates import date_at
 from zapomni_core.modules.graph._shapes import is_status, is_version, shape_of
 from zapomni_core.modules.graph._walk import Mention, Walk
 
-__all__ = ["Quoted", "command", "date", "numbered_reference", "package", "parts", "quoted", "shaped", "version"]
+__all__ = [
+    "Quoted",
+    "command",
+    "date",
+    "numbered_reference",
+    "package",
+    "parts",
+    "quoted",
+    "shaped",
+    "version",
+]
 
 LONGEST_CODE = 120
 MOST_ARGUMENTS = 8
 
 _BACKTICKS = re.compile(r"`([^`\n]{1,300})`")
 _FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
-_PINNED = re.compile(r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)")
+_PINNED = re.compile(
+    r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
+)
 _PACKAGE_NAME = re.compile(r"@?[a-z][a-z0-9]*(?:[-_./][a-z0-9]+)*")
 _ARGUMENT = re.compile(r"--?[a-zA-Z]|\.{0,2}/\w|~/|https?:|\w+@\w")
-_PART = re.compile(r"[^/,;|()=:\-+]+")
+_PART = re.compile(r"[^/,;|()=:]+")
 
 Quoted = tuple[int, int, Mention | None]
 """A stretch that is read as a whole: from, to, and what it is."""
@@ -73,7 +85,9 @@ def _is_command(words: Sequence[str]) -> bool:
         return True
     if len(words) == 1:
         return False
-    return first in cues.COMMANDS or (words[1].startswith("-") and first.islower() and first.isalnum())
+    return first in cues.COMMANDS or (
+        words[1].startswith("-") and first.islower() and first.isalnum()
+    )
 
 
 def command(walk: Walk) -> bool:
@@ -113,8 +127,13 @@ def date(walk: Walk) -> bool:
         return False
     walk.mentions.append(
         Mention(
-            token.start, found.end, "DATE", found.name, found.confidence,
-            since=found.since, until=found.until,
+            token.start,
+            found.end,
+            "DATE",
+            found.name,
+            found.confidence,
+            since=found.since,
+            until=found.until,
         )
     )
     while walk.at < len(walk.tokens) and walk.token.start < found.end:
@@ -146,7 +165,11 @@ def _is_installed(walk: Walk) -> bool:
         return bool(after)
     if walk.at and walk.lower[walk.at - 1] in ("deps", "deps)", "gemspec") and walk.token.first:
         return True
-    if following[:2] in (("is", "required"), ("is", "installed")) or following == ("is", "not", "installed"):
+    if following[:2] in (("is", "required"), ("is", "installed")) or following == (
+        "is",
+        "not",
+        "installed",
+    ):
         return True
     return following == ("to", "the", "deps") or following == ("to", "the", "dependencies")
 
@@ -214,13 +237,18 @@ def shaped(walk: Walk) -> bool:
 def _is_commit_prefix(walk: Walk) -> bool:
     """`fix(parser):` and `TODO(anna):` begin a line, they are no calls."""
     token = walk.token
-    return token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES
+    return (
+        token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES
+    )
 
 
 def parts(walk: Walk) -> bool:
-    """Known names in a compound: Linux/macOS, Redis-backed."""
+    """Known names in a compound: Linux/macOS, Redis-backed; not those in `python-docx`."""
     token, found = walk.token, False
-    for part in _PART.finditer(token.text):
+    stem, dash, tail = token.text.rpartition("-")
+    if dash and tail.lower() not in cues.COMPOUND_TAILS:
+        return False
+    for part in _PART.finditer(stem or token.text):
         for entry in walk.gazetteer.find(part[0]):
             if entry.kind in ("TECHNOLOGY", "SERVICE") and not entry.exact:
                 start, end = token.start + part.start(), token.start + part.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -33,18 +34,37 @@ BEFORE_PERSON = _words(
 STRONG_BEFORE_PERSON = _words(
     "by ask asked asking ping pinged thanks thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr dr. prof prof. told tell"
 )
-OWNED_BY_PERSON = _words("answer comment suggestion solution post advice approach branch pr fix idea question example")
-CLOSINGS = _words("regards thanks cheers greetings sincerely co-authored-by reported-by reviewed-by signed-off-by "
-    "acked-by tested-by suggested-by")
+OWNED_BY_PERSON = _words(
+    "answer comment suggestion solution post advice approach branch pr fix idea question example"
+)
+CLOSINGS = _words(
+    "regards thanks cheers greetings sincerely co-authored-by reported-by reviewed-by signed-off-by "
+    "acked-by tested-by suggested-by"
+)
 ANNOTATIONS = _words(
     "Override Autowired Test Component Service Repository Controller Entity Bean Inject Deprecated Before After "
     "Configuration Value Transactional Nullable param return returns media import property interface implementation "
     "end throws see since author override type types deprecated todo font-face keyframes apply include mixin extend "
     "dataclass staticmethod classmethod decorator pytest app click"
 )
+SPEAKERS = _words("we i user i'm i've we're we've")
+SPEAKER_VERBS = _words(
+    "use uses used using prefer prefers preferred avoid avoids chose choose picked decided agreed settled went opted "
+    "switched moved migrated adopted like likes love loves hate hates dislike dislikes dropped recommend recommends "
+    "standardized standardised live lives work works stopped chosen run running built wrote working develop program code visited "
+    "been travelled traveled flew grew"
+)
+BEFORE_SPEAKER_VERB = _words(
+    "also now still always never mostly usually only currently just recently finally have has had do does don't doesn't "
+    "not no longer really all both are is am 'm 're 've been"
+)
 BEFORE_PLACE = _words("in at to from near around lives living based located visit visiting via")
-WHEREABOUTS = _words("lives living based located office offices flight travelling moved moving relocated born grew team")
-EMPLOYMENT = _words("works worked working employed engineer engineers developer contact job ceo cto founder employee intern")
+WHEREABOUTS = _words(
+    "lives living based located office offices flight travelling moved moving relocated born grew team"
+)
+EMPLOYMENT = _words(
+    "works worked working employed engineer engineers developer contact job ceo cto founder employee intern"
+)
 BEFORE_COMPANY = _words("at joined pay paid hired")
 AFTER_COMPANY = _words(
     "bought acquired announced published released deprecated raised open-sourced hired gave signed sponsors "
@@ -54,6 +74,7 @@ ORG_ENDINGS = _words(
     "Inc Ltd LLC GmbH Corp Corporation AG S.A BV Foundation University Institute Labs Bank Technologies Consulting "
     "Association Committee"
 )
+ORG_HEADS = _words("University Institute Bank Ministry Department Museum")
 NAME_PARTICLES = _words("van von de da del der di la le bin al dos du ter ten")
 NOT_NAMES = _words(
     "I You He She It We They This That These Those There Here The A An My Your His Her Its Our Their Who What When "
@@ -72,7 +93,10 @@ NUMBERED = _words(
 )
 NUMBERED_REFERENCES = frozenset({"pr", "mr", "issue", "ticket", "bug"})
 PACKAGE_NOUNS = ("package", "crate", "gem", "dependency", "leftovers")
-PREFIXES = _words("feat fix chore docs doc refactor test tests build ci perf style revert deps TODO FIXME NOTE")
+PREFIXES = _words(
+    "feat fix chore docs doc refactor test tests build ci perf style revert deps TODO FIXME NOTE"
+)
+COMPOUND_TAILS = _words("based backed only like specific style side compatible powered native free ish related hosted level first")
 NOT_CODE = _words("snake_case camelCase PascalCase and/or")
 CODE_NOUNS = _words(
     "method function class property attribute parameter argument field event annotation interface constructor "
@@ -92,9 +116,13 @@ ORDINARY = _words(
 )
 BEFORE_VERSION = _words("version versions v ver release >= <= == > < ~> ->")
 BETWEEN_VERSIONS = _words("or and to from through -> not newer than")
-BEFORE_STATUS = _words("http returns returned return returning status error errors gives gave got get getting throws code")
+BEFORE_STATUS = _words(
+    "http returns returned return returning status error errors gives gave got get getting throws code"
+)
 AFTER_STATUS = _words("error errors response responses status handler page")
-STATUS_WORDS = _words("forbidden unauthorized not found bad request gateway internal server error service unavailable")
+STATUS_WORDS = _words(
+    "forbidden unauthorized not found bad request gateway internal server error service unavailable"
+)
 BEFORE_COMMAND = _words("run ran running try do use via with execute")
 ENGLISH_COMMANDS = frozenset({"go", "bundle", "gem", "composer", "node"})
 AFTER_COMMAND = _words(
@@ -108,7 +136,9 @@ COMMANDS: dict[str, frozenset[str] | None] = {
         "log merge mv pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag "
         "worktree"
     ),
-    "npm": _words("ci install run start test publish init update audit link exec i uninstall outdated build"),
+    "npm": _words(
+        "ci install run start test publish init update audit link exec i uninstall outdated build"
+    ),
     "pnpm": _words("add install run remove update dlx exec build test i"),
     "yarn": _words("add install run remove upgrade build test start dev"),
     "npx": None,
@@ -122,13 +152,19 @@ COMMANDS: dict[str, frozenset[str] | None] = {
     "python3": None,
     "pytest": None,
     "node": None,
-    "docker": _words("build compose exec images inspect logs login ps pull push restart rm rmi run start stop system"),
+    "docker": _words(
+        "build compose exec images inspect logs login ps pull push restart rm rmi run start stop system"
+    ),
     "docker-compose": _words("build down exec logs ps pull restart run start stop up"),
-    "kubectl": _words("apply create delete describe edit exec get logs port-forward rollout scale top"),
+    "kubectl": _words(
+        "apply create delete describe edit exec get logs port-forward rollout scale top"
+    ),
     "helm": _words("install upgrade rollback list uninstall template lint repo version"),
     "terraform": _words("apply destroy fmt import init output plan state validate"),
     "ansible-playbook": None,
-    "cargo": _words("add bench build check clippy doc fmt install new publish run test tree update"),
+    "cargo": _words(
+        "add bench build check clippy doc fmt install new publish run test tree update"
+    ),
     "go": _words("build clean env fmt generate get install list mod run test tool vet work"),
     "make": None,
     "cmake": None,

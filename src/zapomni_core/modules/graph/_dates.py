@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-__all__ = ["FoundDate", "date_at", "may_begin_date"]
+__all__ = ["FoundDate", "date_at", "may_begin_date", "window_of"]
 
 
 class FoundDate(NamedTuple):
@@ -46,10 +46,16 @@ _W = r"(?P<weekday>" + "|".join(_WEEKDAYS) + r")\b"
 _UNIT = r"(?P<unit>day|week|month|quarter|year)"
 _N = r"(?P<count>\d{1,3}|a couple of|" + "|".join(w for w in _COUNTS if len(w) > 2) + r"|an?)"
 
-_ISO_DAY = re.compile(rf"{_YEAR}[-/](?P<month>\d\d)[-/](?P<day>\d\d)(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-])")
+_ISO_DAY = re.compile(
+    rf"{_YEAR}[-/](?P<month>\d\d)[-/](?P<day>\d\d)(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-])"
+)
 _ISO_MONTH = re.compile(rf"{_YEAR}-(?P<month>\d\d)(?![\w-])")
-_NUMERIC = re.compile(rf"(?P<first>\d{{1,2}})(?P<mark>[./])(?P<second>\d{{1,2}})(?P=mark){_YEAR}(?!\w)")
-_DAY_MONTH = re.compile(rf"{_DAY} (?:of )?(?:{_M}|{_F.replace('<month>', '<stem>')})(?:,? {_YEAR})?", re.IGNORECASE)
+_NUMERIC = re.compile(
+    rf"(?P<first>\d{{1,2}})(?P<mark>[./])(?P<second>\d{{1,2}})(?P=mark){_YEAR}(?!\w)"
+)
+_DAY_MONTH = re.compile(
+    rf"{_DAY} (?:of )?(?:{_M}|{_F.replace('<month>', '<stem>')})(?:,? {_YEAR})?", re.IGNORECASE
+)
 _MONTH_DAY = re.compile(rf"{_M} {_DAY}(?![\d:%]|\.\d)(?:,? {_YEAR})?", re.IGNORECASE)
 _MONTH_YEAR = re.compile(rf"(?:{_M}|{_F.replace('<month>', '<stem>')}),? {_YEAR}", re.IGNORECASE)
 _MONTH = re.compile(_M, re.IGNORECASE)
@@ -66,20 +72,39 @@ _NEXT_MONTH = re.compile(rf"(?P<which>last|this|next) {_M}", re.IGNORECASE)
 _WEEKDAY = re.compile(_W, re.IGNORECASE)
 _AGO = re.compile(rf"{_N} {_UNIT}s? (?P<way>ago|from now|later)\b", re.IGNORECASE)
 _IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b)", re.IGNORECASE)
-_END_OF = re.compile(rf"(?:(?:the )?(?:end|beginning|start) of (?:the |this )?{_UNIT}|EO(?P<letter>[DWMQY]))\b", re.IGNORECASE)
+_END_OF = re.compile(
+    rf"(?:(?:the )?(?:end|beginning|start) of (?:the |this )?{_UNIT}|EO(?P<letter>[DWMQY]))\b",
+    re.IGNORECASE,
+)
 
 _BEFORE_MONTH = frozenset(
     "in since until till by before after during of from to through early late mid around for between".split()
 )
-_BEFORE_YEAR = _BEFORE_MONTH | {"the", "every", "back", "year", "summer", "winter", "spring", "fall", "copyright"}
+_BEFORE_YEAR = _BEFORE_MONTH | {
+    "the",
+    "every",
+    "back",
+    "year",
+    "summer",
+    "winter",
+    "spring",
+    "fall",
+    "copyright",
+}
 _RECURRING = frozenset("every each first second third last-but-one per".split())
-_NOT_YEARS = re.compile(r"\s(?:[a-z]+s|ms|px|mb|kb|gb|mhz|hz|km|kg|lines?|rows?|items?|times|users?)\b", re.IGNORECASE)
+_NOT_YEARS = re.compile(
+    r"\s(?:[a-z]+s|ms|px|mb|kb|gb|mhz|hz|km|kg|lines?|rows?|items?|times|users?)\b", re.IGNORECASE
+)
 _PAST_CUES = frozenset({"since", "from", "after"})
 _COMING_CUES = frozenset({"until", "till", "by", "before"})
 
 _TRIGGERS = (
-    set(_MONTH_OF) | set(_WEEKDAYS) | set(_COUNTS)
-    | set("today tonight yesterday tomorrow the day this last past previous next coming in end beginning start couple".split())
+    set(_MONTH_OF)
+    | set(_WEEKDAYS)
+    | set(_COUNTS)
+    | set(
+        "today tonight yesterday tomorrow the day this last past previous next coming in end beginning start couple".split()
+    )
     | {"eod", "eow", "eom", "eoq", "eoy", "q1", "q2", "q3", "q4"}
 )
 
@@ -118,7 +143,9 @@ class _Reader:
             self._today = reference.replace(hour=0, minute=0, second=0, microsecond=0)
             if self._today.tzinfo is None:
                 self._today = self._today.replace(tzinfo=UTC)
-        self.kinds: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], FoundDate | None]], ...] = (
+        self.kinds: tuple[
+            tuple[re.Pattern[str], Callable[[re.Match[str]], FoundDate | None]], ...
+        ] = (
             (_ISO_DAY, self._written),
             (_ISO_MONTH, self._written),
             (_NUMERIC, self._numeric),
@@ -173,7 +200,11 @@ class _Reader:
 
     def _distance(self, match: re.Match[str]) -> FoundDate | None:
         count = match["count"].lower()
-        number = int(count) if count.isdigit() else _COUNTS[count.removeprefix("a ") if " " in count else count]
+        number = (
+            int(count)
+            if count.isdigit()
+            else _COUNTS[count.removeprefix("a ") if " " in count else count]
+        )
         unit = match["unit"].lower()
         away = -number if "way" in match.groupdict() and match["way"] == "ago" else number
         if unit == "day":
@@ -206,7 +237,9 @@ class _Reader:
     def _named_month(self, match: re.Match[str]) -> FoundDate | None:
         which = (match.groupdict().get("which") or "").lower()
         name = match["month"].lower()
-        if not which and (self._before not in _BEFORE_MONTH or (len(name) < 5 and match["month"].islower())):
+        if not which and (
+            self._before not in _BEFORE_MONTH or (len(name) < 5 and match["month"].islower())
+        ):
             return None
         if not which and (match["month"].islower() and name in ("march", "may")):
             return None
@@ -242,13 +275,17 @@ class _Reader:
         if unit == "week":
             since = today + timedelta(days=7 * away - today.weekday())
             year, week, _ = since.isocalendar()
-            return FoundDate(match.end(), f"{year}-W{week:02}", since, since + timedelta(days=7), 0.9)
+            return FoundDate(
+                match.end(), f"{year}-W{week:02}", since, since + timedelta(days=7), 0.9
+            )
         if unit == "year":
             return _span(match.end(), today.year + away, None, None)
         if unit == "quarter":
             first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
             since = _later(first, 3 * away)
-            return FoundDate(match.end(), f"{since.year}-Q{since.month // 3 + 1}", since, _later(since, 3), 0.9)
+            return FoundDate(
+                match.end(), f"{since.year}-Q{since.month // 3 + 1}", since, _later(since, 3), 0.9
+            )
         month = _later(today.replace(day=1), away)
         return _span(match.end(), month.year, month.month, None)
 
@@ -260,7 +297,9 @@ class _Reader:
         today = self._today
         return min(
             (today.year, today.year - 1, today.year + 1),
-            key=lambda year: abs((datetime(year, month, min(day, 28), tzinfo=today.tzinfo) - today).days),
+            key=lambda year: abs(
+                (datetime(year, month, min(day, 28), tzinfo=today.tzinfo) - today).days
+            ),
         )
 
 
@@ -283,3 +322,27 @@ def _span(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
 def _later(first: datetime, months: int) -> datetime:
     month = first.month - 1 + months
     return first.replace(year=first.year + month // 12, month=month % 12 + 1)
+
+
+def window_of(name: str) -> tuple[datetime, datetime] | None:
+    """Return the first moment of a date and the first one after it; None if it is not resolved."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    year = int(match["year"])
+    if match["week"]:
+        since = datetime.fromisocalendar(year, int(match["week"]), 1).replace(tzinfo=UTC)
+        return since, since + timedelta(days=7)
+    if match["quarter"]:
+        since = datetime(year, int(match["quarter"]) * 3 - 2, 1, tzinfo=UTC)
+        return since, _later(since, 3)
+    month, day = match["month"], match["day"]
+    found = _span(0, year, int(month) if month else None, int(day) if day else None)
+    assert found.since is not None
+    assert found.until is not None
+    return found.since, found.until
+
+
+_NAME = re.compile(
+    r"(?P<year>\d{4})(?:-(?:W(?P<week>\d\d)|Q(?P<quarter>\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?))?"
+)

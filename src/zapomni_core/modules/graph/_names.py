@@ -21,15 +21,33 @@ _POSSESSIVE = re.compile(r"['\u2019]s$")
 # A dot between digits is part of a number; elsewhere people write Node.js, NodeJS and node-js.
 _LOOSE = re.compile(r"(?<!\d)[.]|[.](?!\d)|[\s_\-·]+")
 _VERSION_MARK = re.compile(r"^(?:version|ver\.?|v\.?|release)\s*(?=\d)", re.IGNORECASE)
+_NUMBER_AFTER_WORD = re.compile(r"[A-Za-z]+ (\d+)")
 
 
 def canonical_name(name: str, entity_type: str) -> str:
-    """Return the name as it is shown: without blanks around it, a possessive, a version's mark."""
-    name = _BLANKS.sub(" ", unicodedata.normalize("NFC", name)).strip()
+    """Return the name as it is shown.
+
+    Without blanks around it and a possessive; a version without its mark (`v1.2`: `1.2`), a function
+    without empty parentheses, a path without `./`, a handle without `@`, `PR 12` as `#12`.
+    """
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", name)
+    name = _BLANKS.sub(" ", name).strip()
+    if entity_type == "CODE":
+        return name.removesuffix("()") or name
     if entity_type == "VERSION":
         return _VERSION_MARK.sub("", name)
+    if entity_type == "FILE":
+        return name.removeprefix("./") or name
+    if entity_type == "REFERENCE":
+        return _NUMBER_AFTER_WORD.sub(r"#\1", name)
+    if entity_type == "SELF":
+        name = name.lower().partition("'")[0]
+        return "I" if name == "i" else name
     if entity_type in _VERBATIM:
         return name
+    if entity_type == "PERSON":
+        name = name.removeprefix("@") or name
     return _POSSESSIVE.sub("", name) or name
 
 
@@ -38,7 +56,7 @@ def name_key(name: str, entity_type: str) -> str:
     name = canonical_name(name, entity_type)
     if entity_type in _VERBATIM:
         return name
-    folded = unicodedata.normalize("NFKC", name).casefold()
+    folded = (name if name.isascii() else unicodedata.normalize("NFKC", name)).casefold()
     if entity_type == "PERSON":
         folded = _without_accents(folded)
     if entity_type in _FORGIVING:

@@ -8,7 +8,7 @@ from zapomni_core.modules.graph._gazetteer import Entry
 from zapomni_core.modules.graph._shapes import is_version
 from zapomni_core.modules.graph._walk import Walk
 
-__all__ = ["handle", "known_name", "unknown_name"]
+__all__ = ["handle", "known_name", "speaker", "unknown_name"]
 
 MOST_SURNAMES = 3
 QUOTES = "\"'\u201c\u2018"
@@ -34,23 +34,41 @@ def _chosen(walk: Walk, upto: int, kinds: dict[str, Entry]) -> bool:
     """Several things may have one name; what stands around decides."""
     before, after = walk.before(), walk.after(upto)
     if "PLACE" in kinds and ("PERSON" not in kinds or before in cues.BEFORE_PLACE):
-        return walk.add_known("PLACE", kinds["PLACE"], upto)
+        return not _goes_on(walk, upto) and walk.add_known("PLACE", kinds["PLACE"], upto)
     if "PERSON" in kinds and _person(walk, kinds["PERSON"], shared=len(kinds) > 1):
         return True
     entry = kinds.get("SERVICE") or kinds.get("ORG") or kinds.get("TECHNOLOGY")
     if entry is None or (entry.exact and not _is_meant(walk, upto)):
         return False
     if entry.kind == "SERVICE":
-        is_company = before in cues.BEFORE_COMPANY or after in cues.AFTER_COMPANY or _is_employer(walk, before)
+        is_company = (
+            before in cues.BEFORE_COMPANY
+            or after in cues.AFTER_COMPANY
+            or _is_employer(walk, before)
+        )
         return walk.add_known("ORG" if is_company else "TECHNOLOGY", entry, upto)
     return walk.add_known(entry.kind, entry, upto)
+
+
+def _goes_on(walk: Walk, upto: int) -> bool:
+    """Whether a longer name begins here that nobody knows: Dallas Mavericks."""
+    if not walk.joined(upto):
+        return False
+    word = walk.tokens[upto + 1].text
+    return word.istitle() and word.isalpha() and _is_surname(walk, word)
 
 
 def _is_meant(walk: Walk, upto: int) -> bool:
     """Whether a word that may be an ordinary one is a name here."""
     token, after = walk.token, walk.after(upto)
+    if walk.joined(walk.at - 1) and walk.at and not walk.tokens[walk.at - 1].first:
+        before = walk.tokens[walk.at - 1].text
+        if before.istitle() and _is_surname(walk, before):
+            return False
     if token.end - token.start == 1:  # C and R
-        return not token.first and bool(after) and walk.before() not in ("", "a", "an", "the", "and")
+        return (
+            not token.first and bool(after) and walk.before() not in ("", "a", "an", "the", "and")
+        )
     if not token.first or after in cues.SUBJECT_VERBS or after in cues.AFTER_COMPANY:
         return True
     return after[:1].isdigit()
@@ -77,7 +95,11 @@ def _person(walk: Walk, entry: Entry, *, shared: bool) -> bool:
 def _is_quoted(walk: Walk) -> bool:
     start, end = walk.token.start, walk.token.end
     before = walk.text[max(0, start - 2) : start].strip()
-    return before[-1:] in QUOTES and before != "" and walk.text[end : end + 2].strip()[:1] in "\"'\u201d\u2019"
+    return (
+        before[-1:] in QUOTES
+        and before != ""
+        and walk.text[end : end + 2].strip()[:1] in "\"'\u201d\u2019"
+    )
 
 
 def _full_name(walk: Walk) -> int:
@@ -121,6 +143,8 @@ def unknown_name(walk: Walk) -> bool:
     word, before, after = walk.token.text, walk.before(), walk.after()
     if word in cues.NOT_NAMES or not word[0].isupper() or len(word) < 2:
         return False
+    if word in cues.ORG_HEADS and walk.after() == "of" and _add_organization(walk, walk.at):
+        return True
     if _organization(walk):
         return True
     if word.isupper():
@@ -146,10 +170,18 @@ def _organization(walk: Walk) -> bool:
         upto += 1
         word = walk.tokens[upto].text
         if word.rstrip(".") in cues.ORG_ENDINGS:
-            return walk.add(walk.token.start, walk.tokens[upto].end, "ORG", 0.8, upto)
+            return _add_organization(walk, upto)
         if not word[0].isupper():
             return False
     return False
+
+
+def _add_organization(walk: Walk, upto: int) -> bool:
+    if walk.after(upto) == "of" and walk.joined(upto + 1):
+        word = walk.tokens[upto + 2].text
+        if word[0].isupper():
+            upto += 2
+    return walk.add(walk.token.start, walk.tokens[upto].end, "ORG", 0.8, upto)
 
 
 def _is_somebody(walk: Walk, before: str, after: str) -> bool:
@@ -179,3 +211,19 @@ def _follows_person(walk: Walk) -> bool:
 def _is_whereabouts(walk: Walk, before: str) -> bool:
     earlier = walk.lower[max(0, walk.at - 3) : walk.at - 1]
     return before in ("in", "to", "near", "from") and any(w in cues.WHEREABOUTS for w in earlier)
+
+
+def speaker(walk: Walk) -> bool:
+    """We, I, or the user, where somebody says what they use, prefer, avoid or decided."""
+    index = walk.at
+    for _ in range(3):
+        if not walk.joined(index):
+            return False
+        index += 1
+        if walk.lower[index] in cues.SPEAKER_VERBS:
+            start = walk.token.start
+            walk.add(start, walk.token.end, "SELF", 0.8, walk.at)
+            return True
+        if walk.lower[index] not in cues.BEFORE_SPEAKER_VERB:
+            return False
+    return False

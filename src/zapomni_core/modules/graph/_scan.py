@@ -17,7 +17,7 @@ from zapomni_core.modules.graph._code_rules import (
 )
 from zapomni_core.modules.graph._dates import may_begin_date
 from zapomni_core.modules.graph._gazetteer import Gazetteer
-from zapomni_core.modules.graph._names_rules import handle, known_name, unknown_name
+from zapomni_core.modules.graph._names_rules import handle, known_name, speaker, unknown_name
 from zapomni_core.modules.graph._walk import Mention, Walk
 
 __all__ = ["scan"]
@@ -55,6 +55,8 @@ def _read(walk: Walk) -> bool:
     if word in cues.COMMANDS and command(walk):
         return True
     if lower in cues.NUMBERED_REFERENCES and numbered_reference(walk):
+        return True
+    if lower in cues.SPEAKERS and speaker(walk):
         return True
     if word[0] == "@" and handle(walk):
         return True

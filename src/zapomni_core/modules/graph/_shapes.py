@@ -17,7 +17,9 @@ class Shape(NamedTuple):
     end: int | None = None
 
 
-_URL = re.compile(r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.I)
+_URL = re.compile(
+    r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.I
+)
 _REMOTE = re.compile(r"git@[\w.-]+:[\w./-]+")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 
@@ -26,7 +28,9 @@ _TICKET = re.compile(r"(?:[A-Z][A-Z0-9]{1,9}|GH|WebKit)-\d{1,7}")
 _ADVISORY = re.compile(r"(?:CVE-\d{4}-\d{4,7}|GHSA(?:-[0-9a-z]{4}){3}|RFC-?\d{3,5}|PEP-?\d{1,4})")
 # A hash has digits and letters; `deadbeef` and `1234567` are something else.
 _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}")
-_NOT_A_TICKET = frozenset("UTF SHA ISO GPT HTTP TLS SSL AES MD IPV X COVID RS ES HS BASE CP WIN".split())
+_NOT_A_TICKET = frozenset(
+    "UTF SHA ISO GPT HTTP TLS SSL AES MD IPV X COVID RS ES HS BASE CP WIN".split()
+)
 
 _VERSION = re.compile(
     r"[vV]?\d{1,5}(?:\.\d{1,5}){1,4}(?:[-+.]?(?:rc|alpha|beta|a|b|dev|post|pre|snapshot|final|ga|m)"
@@ -66,7 +70,9 @@ _EXTENSIONS = (
     "dat pkl npy h5 gcda gcno cmake mk rake gemspec podspec htaccess gitignore"
 ).split()
 _EXTENSION = "|".join(sorted(_EXTENSIONS, key=len, reverse=True))
-_NAMED_FILE = re.compile(rf"(?:[\w@$~.*+\-/\\:%{{}}\[\]]*[\w*\])}}])?\.(?:{_EXTENSION})(?:\.\d+)?", re.IGNORECASE)
+_NAMED_FILE = re.compile(
+    rf"(?:[\w@$~.*+\-/\\:%{{}}\[\]]*[\w*\])}}])?\.(?:{_EXTENSION})(?:\.\d+)?", re.IGNORECASE
+)
 _LINE = re.compile(r"(?::\d{1,6}){1,2}$")
 _WELL_KNOWN_FILES = re.compile(
     r"(?:.*/)?(?:(?:Docker|Make|make|Jenkins|Gem|Proc|Vagrant|Rake|Brew|Pod|Pip|Just|Cap|Guard|Cart|Fast|App)file"
@@ -105,7 +111,9 @@ _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z]+[a-z0-9]*[A-Z][A-Za-z0-9]*")
-_PASCAL = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]{1,5}[A-Z][a-z]{2,}[A-Za-z0-9]*|[A-Z][a-z]+\d*[A-Z]{2,}\w*")
+_PASCAL = re.compile(
+    r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]{1,5}[A-Z][a-z]{2,}[A-Za-z0-9]*|[A-Z][a-z]+\d*[A-Z]{2,}\w*"
+)
 _HEADER = re.compile(
     r"(?:X|Content|Accept|Access-Control|Set|User|Cache|If|Last|Transfer|Proxy|WWW|Strict)(?:-[A-Z][A-Za-z]*)+|x(?:-[a-z]+){1,4}"
 )
@@ -114,7 +122,9 @@ _SELECTOR = re.compile(r"\.[a-z][\w]*(?:-[\w-]+)+|#[a-zA-Z][\w-]+")
 _DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-[a-z][a-z-]*")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
-_DOMAIN = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?", re.I)
+_DOMAIN = re.compile(
+    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?", re.I
+)
 _FILE_TYPE = re.compile(rf"\.(?:{_EXTENSION})", re.IGNORECASE)
 
 
@@ -157,7 +167,11 @@ def _numbered(word: str) -> Shape | None:
         return Shape("VERSION", 0.95)
     if word.count(".") >= 2 and _VERSION.fullmatch(word):
         # 10.0.0.12 is an address of a machine.
-        return None if word.count(".") == 3 and word.replace(".", "").isdigit() else Shape("VERSION", 0.9)
+        return (
+            None
+            if word.count(".") == 3 and word.replace(".", "").isdigit()
+            else Shape("VERSION", 0.9)
+        )
     return None
 
 
@@ -177,7 +191,12 @@ def _file(word: str) -> Shape | None:
         return Shape("FILE", 0.9, 0, end)
     if _FILE_TYPE.fullmatch(name):
         return Shape("TECHNOLOGY", 0.5, 0, end)
-    if "." in name and "(" not in name and _NAMED_FILE.fullmatch(name) and not _ABBREVIATION.fullmatch(name):
+    if (
+        "." in name
+        and "(" not in name
+        and _NAMED_FILE.fullmatch(name)
+        and not _ABBREVIATION.fullmatch(name)
+    ):
         return Shape("FILE", 0.9, 0, end)
     if ("/" in name or "\\" in name) and len(name) > 2:
         if _PATH.fullmatch(name):
@@ -224,7 +243,11 @@ def _code(word: str) -> Shape | None:
         return Shape("CODE", 0.7) if _GENERIC.fullmatch(word) else None
     if _CAMEL.fullmatch(word) or _SIGNAL.fullmatch(word):
         return Shape("CODE", 0.8)
-    if _PASCAL.fullmatch(word) and not _PLURAL_ACRONYM.fullmatch(word) and not word.startswith(("Mc", "Mac")):
+    if (
+        _PASCAL.fullmatch(word)
+        and not _PLURAL_ACRONYM.fullmatch(word)
+        and not word.startswith(("Mc", "Mac"))
+    ):
         return Shape("CODE", 0.7)
     return None
 

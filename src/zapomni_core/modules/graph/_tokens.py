@@ -18,9 +18,7 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STARTERS = frozenset("- . ? ! : * + >".split())
 _POSSESSIVE = ("'s", "\u2019s")
 # The look behind keeps a run of a million dots from being tried a million times.
-_END = re.compile(
-    r"(?<![.!?])[.!?]++[\"'\u201d\u2019)\]]{0,3}+(?=\s|$)|[\u3002\uff01\uff1f]|\n++"
-)
+_END = re.compile(r"(?<![.!?])[.!?]++[\"'\u201d\u2019)\]]{0,3}+(?=\s|$)|[\u3002\uff01\uff1f]|\n++")
 _ABBREVIATIONS = frozenset("e.g i.e etc vs cf mr mrs ms dr prof st no approx incl ver fig".split())
 LONGEST_SENTENCE = 1000
 # Nothing longer is a word: encoded data, a minified file.
@@ -59,7 +57,10 @@ def tokens(text: str) -> list[Token]:
         if end - start > LONGEST_WORD:
             continue
         if not word.isalnum():
+            begun = start
             start, end = _trimmed(text, start, end)
+            if found and start > begun:
+                found[-1] = found[-1]._replace(comma=True)
             if start == end:
                 # A mark that stands alone divides what is before it from what is after.
                 if found:
