@@ -104,7 +104,9 @@ def _start_worker() -> None:
     ),
 )
 @click.option("--status", type=click.Choice(STATUSES), help="Only these.")
-@click.option("--limit", default=20, show_default=True, help="How many to show.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show."
+)
 @json_option
 @click.pass_context
 def tasks(ctx: click.Context, *, status: str | None, limit: int, as_json: bool) -> None:
@@ -144,6 +146,7 @@ def watch(task_id: str, *, as_json: bool) -> None:
     """
 
     async def work(manager: TaskManager) -> TaskStatus:
+        _hint([await manager.get_task_status(task_id)])
         with progress_bar("Waiting") as report:
             async for status in manager.watch(task_id):
                 report(status.done, status.total, status.message or status.status)
@@ -233,6 +236,10 @@ def _with_tasks(work: Callable[[TaskManager], Awaitable[T]]) -> T:
 
 def _print_tasks(found: list[TaskStatus]) -> None:
     print_table(_row(task) for task in found)
+    _hint(found)
+
+
+def _hint(found: list[TaskStatus]) -> None:
     if any(task.status == "pending" or task.stalled for task in found):
         click.echo("`zapomni tasks run` works on what waits.", err=True)
 
@@ -275,7 +282,8 @@ def _print_task(task: TaskStatus, *, as_json: bool) -> None:
 def _lines(task: TaskStatus) -> Iterator[tuple[str, Any]]:
     yield "id", task.task_id
     yield "type", task.task_type
-    yield "parameters", json.dumps(task.params, ensure_ascii=False)
+    if task.params is not None:
+        yield "parameters", json.dumps(task.params, ensure_ascii=False)
     yield "status", _state(task)
     if _share(task):
         yield "progress", _share(task)

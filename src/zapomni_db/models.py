@@ -379,7 +379,8 @@ class TaskStatus(_Frozen):
     """Why it failed, or why its last attempt did and it waits for the next."""
     error_code: str | None = None
     task_type: str = ""
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: dict[str, Any] | None = None
+    """What it was asked to do; None if that is too long to be shown."""
     done: int = 0
     total: int | None = None
     """How many there are to do, in the task's own units; None until it is known."""

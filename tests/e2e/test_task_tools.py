@@ -19,7 +19,9 @@ assert counting  # the fixture
 @pytest.fixture(params=["legacy", "2026-07-28"])
 async def client(counting, request):
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "zapomni_cli", "serve"], env=dict(os.environ)
+        command=sys.executable,
+        args=["-m", "zapomni_cli", "serve", "--tools", "all"],
+        env=dict(os.environ),
     )
     async with Client(server, mode=request.param) as connected:
         yield connected
@@ -88,7 +90,9 @@ async def test_arguments_out_of_range_are_refused(client, arguments):
 
 async def test_a_server_that_ends_gives_its_task_back(counting):
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "zapomni_cli", "serve"], env=dict(os.environ)
+        command=sys.executable,
+        args=["-m", "zapomni_cli", "serve", "--tools", "all"],
+        env=dict(os.environ),
     )
     task_id = await queued(to=10_000, pause=0.05)
     async with Client(server, mode="legacy") as client:

@@ -115,6 +115,15 @@ def test_watching_ends_as_the_task_does(tasks):
     assert (code, fields(shown)["status"]) == (1, "failed")
 
 
+def test_who_watches_a_task_nobody_works_on_is_told_what_would_help():
+    watcher = start("watch", queue(to=0, ids=["x" * 50] * 50))
+    assert b"zapomni tasks run" in watcher.stderr.readline()
+    assert work()[0] == 0
+    out, _ = watcher.communicate(timeout=60)
+    assert watcher.returncode == 0
+    assert "parameters" not in fields(out.decode())
+
+
 def test_a_waiting_task_is_cancelled_at_once(tasks):
     task_id = queue(to=3)
     assert tasks("cancel", task_id) == (0, f"{task_id}\tcancelled\n", "")

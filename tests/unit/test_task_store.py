@@ -129,6 +129,13 @@ async def test_tasks_are_listed_newest_first(store):
     assert [task.task_id for task in await store.list_tasks("running", 10)] == [ids[0]]
 
 
+async def test_long_parameters_are_for_the_worker_alone(store):
+    ids = [f"id-{number}" for number in range(1000)]
+    task_id = await store.submit("count", {"ids": ids})
+    assert (await store.get(task_id)).params is None
+    assert (await store.claim(TYPES, LEASE)).params == {"ids": ids}
+
+
 # --- Claims -------------------------------------------------------------------------------
 
 

@@ -38,9 +38,11 @@ MOST_LOSSES: Final = 10
 LONGEST_MESSAGE: Final = 300
 LONGEST_PARAMS: Final = 1_000_000
 
+# Parameters may be thousands of ids. Whoever asks for a status need not read them each time.
 _COLUMNS: LiteralString = (
-    "id, type, status, params, done, total, message, result, error, error_code, attempts,"
-    " cancel_requested, due_at, created_at, started_at, updated_at, finished_at"
+    "id, type, status, CASE WHEN length(params) <= 2000 THEN params END, done, total, message,"
+    " result, error, error_code, attempts, cancel_requested, due_at,"
+    " created_at, started_at, updated_at, finished_at"
 )
 
 # No lease and no pause is longer than an hour: what seems to be was made before the clock was
@@ -298,7 +300,7 @@ class SqliteTasks:
             task_id=task_id,
             task_type=task_type,
             status=status,
-            params=json.loads(params),
+            params=None if params is None else json.loads(params),
             progress=1.0 if status == "completed" else share,
             done=done,
             total=total,
