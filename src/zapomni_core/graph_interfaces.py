@@ -49,11 +49,13 @@ class RelatedRequest(_Frozen):
 class PathStep(_Frozen):
     """One relationship on the way, in its own direction."""
 
+    source_id: str
     source: str
     type: str
+    target_id: str
     target: str
-    """Names; `forward` says whether the way leads along the relationship or against it."""
     forward: bool
+    """Whether the way leads along the relationship, or against it."""
     strength: float
     support: int
     evidence: list[Evidence]

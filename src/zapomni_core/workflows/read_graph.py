@@ -84,10 +84,10 @@ async def resolve(
     found = await storage.find_entities(EntityQuery(text=name, as_of=as_of, limit=CANDIDATES))
     if exact := [entity for entity in found if entity.match == 1.0]:
         return exact
-    # An alias that no text uses, but the extractor knows.
-    named = await extractor.extract(name)
-    whole = [e.entity_id for e in named.entities if len(e.surface) == len(name)]
-    if by_alias := await storage.get_entities(whole, as_of):
+    # An alias that no text uses, or a longer form of a name, as the extractor reads it.
+    named = (await extractor.extract(name)).entities
+    whole = {e.entity_id for e in named if len(e.surface) * 2 >= len(name)}
+    if by_alias := await storage.get_entities(sorted(whole), as_of):
         return list({entity.entity_id: entity for entity in by_alias.values()}.values())
     raise EntityNotFoundError(
         "No entity has this name or id.", near=[entity.name for entity in found[:NEAR_NAMES]]
@@ -179,8 +179,10 @@ def _path(
         steps.insert(
             0,
             PathStep(
+                source_id=edge.key.source_id,
                 source=names[edge.key.source_id],
                 type=edge.key.type,
+                target_id=edge.key.target_id,
                 target=names[edge.key.target_id],
                 forward=forward,
                 strength=round(edge.strength, 4),
