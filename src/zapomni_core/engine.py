@@ -15,12 +15,14 @@ from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedder
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError, ZapomniError
 from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
     Embedder,
     ListRequest,
+    Reranker,
     SearchRequest,
     SearchResponse,
     TextChunker,
@@ -33,6 +35,8 @@ from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.search_memory import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats
+from zapomni_db.observation_store import ObservationStore
+from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.storage import SqliteStorage
 
 __all__ = ["ZapomniEngine", "create_engine"]
@@ -51,7 +55,8 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
     storage = SqliteStorage(settings.database_path)
     await storage.connect()
-    return ZapomniEngine(storage, chunker, *build_embedders(settings))
+    observations = SqliteObservations(observations_path(settings))
+    return ZapomniEngine(storage, chunker, *build_embedders(settings), observations=observations)
 
 
 class ZapomniEngine:
@@ -62,6 +67,8 @@ class ZapomniEngine:
         chunker: What splits texts.
         embedder: What makes vectors; None means word search only.
         fallbacks: What stands in for it, in this order.
+        observations: What agents did, searched together with memories.
+        reranker: What reads the best hits again.
     """
 
     def __init__(
@@ -70,12 +77,15 @@ class ZapomniEngine:
         chunker: TextChunker,
         embedder: Embedder | None = None,
         *fallbacks: Embedder,
+        observations: ObservationStore | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self.storage = storage
+        self._observations = observations
         embedders = [] if embedder is None else [embedder, *fallbacks]
         self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
         self._writer = Writer(storage, chunker, self._embeddings)
-        self._searcher = Searcher(storage, self._embeddings)
+        self._searcher = Searcher(storage, self._embeddings, observations, reranker)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._answers = _Answers()
         self._keeps_filling = False
@@ -98,6 +108,8 @@ class ZapomniEngine:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
         await self._embeddings.close()
+        if self._observations is not None:
+            await self._observations.close()
         await self.storage.close()
 
     @operation()
@@ -125,7 +137,7 @@ class ZapomniEngine:
         """Find passages by meaning and by words."""
         started = time.perf_counter()
         # Read before the search: a write that comes between makes the answer old, not new.
-        version = await self.storage.get_version()
+        version = await self._version()
         question = repr(request)  # JSON could not carry half of a surrogate pair
         response = self._answers.get(question, version)
         if response is None:
@@ -187,6 +199,10 @@ class ZapomniEngine:
         """Return what is wrong with the store, by the name of the check."""
         return await self.storage.check_integrity()
 
+    async def _version(self) -> tuple[int, int]:
+        done = 0 if self._observations is None else await self._observations.get_version()
+        return await self.storage.get_version(), done
+
     def keep_filling_vectors(self) -> None:
         """Make missing vectors in the background, now and after every add.
 
@@ -212,7 +228,7 @@ class _Answers:
     """The last answers, good until anything is written by anybody."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[int, SearchResponse]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[tuple[int, int], SearchResponse]] = OrderedDict()
         self._asked = 0
         self._hits = 0
 
@@ -220,7 +236,7 @@ class _Answers:
     def hit_rate(self) -> float | None:
         return self._hits / self._asked if self._asked else None
 
-    def get(self, question: str, version: int) -> SearchResponse | None:
+    def get(self, question: str, version: tuple[int, int]) -> SearchResponse | None:
         self._asked += 1
         kept = self._kept.get(question)
         if kept is None or kept[0] != version:
@@ -229,7 +245,7 @@ class _Answers:
         self._kept.move_to_end(question)
         return kept[1]
 
-    def put(self, question: str, version: int, response: SearchResponse) -> None:
+    def put(self, question: str, version: tuple[int, int], response: SearchResponse) -> None:
         # An answer that lacked the model must not outlive its return.
         if response.notice is None:
             self._kept[question] = (version, response)

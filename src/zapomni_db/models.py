@@ -191,6 +191,10 @@ class MemoryFilter(_Frozen):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     """Happened at or after `since` and before `until`."""
+    path: str | None = None
+    """The source is this file, or lies in this folder: a path or the end of one."""
+    as_of: AwareDatetime | None = None
+    """As it stood then: stored by that moment, and not yet replaced."""
     include_superseded: bool = False
 
 
@@ -237,11 +241,17 @@ class Place(NamedTuple):
     """The parent, or the memory itself if it has none."""
     group_size: int
     """How many passages that has."""
-    neighbours: tuple[str, ...]
-    """The passage before and the one after, where there are any."""
+    before: str | None
+    after: str | None
+    """The passages beside it, where there are any."""
     occurred_at: datetime
     selected: bool
     """Whether the filter lets this passage through."""
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        """Return the passages beside it that there are."""
+        return tuple(beside for beside in (self.before, self.after) if beside is not None)
 
 
 class Passage(_Frozen):

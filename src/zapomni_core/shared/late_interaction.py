@@ -84,7 +84,7 @@ def score_tokens(
     excess = np.maximum(best - best.mean(axis=0), 0) ** _POWER
     scores = excess @ np.asarray(weights, dtype=np.float32)
     low, high = float(scores.min()), float(scores.max())
-    return ((scores - low) / (high - low)).tolist() if high > low else [0.0] * len(scores)
+    return ((scores - low) / (high - low)).tolist() if high > low else [1.0] * len(scores)
 
 
 def _table() -> NDArray[np.float32]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import pairwise
 
 __all__ = [
     "as_spoken",
     "context_words",
+    "encodable",
     "is_stop_token",
     "query_phrases",
     "query_terms",
@@ -63,6 +64,13 @@ def query_terms(query: str) -> list[str]:
     words = list(dict.fromkeys([*found, *(part.lower() for part in _parts(query))]))
     telling = [word for word in words if word not in _STOP_WORDS]
     return (telling or words)[:MAX_TERMS]
+
+
+def encodable(words: Sequence[str]) -> list[str]:
+    """Leave out what is no UTF-8: it matches nothing that was ever stored."""
+    return [
+        word for word in words if word.isascii() or word.encode("utf-8", "ignore").decode() == word
+    ]
 
 
 def query_phrases(query: str) -> list[str]:

@@ -257,7 +257,8 @@ def _to_place(row: tuple[Any, ...]) -> Place:
         memory_id,
         _group(project, parent, key),
         size,
-        tuple(str(beside) for beside in (before, after) if beside is not None),
+        None if before is None else str(before),
+        None if after is None else str(after),
         from_time(occurred),
         bool(selected),
     )
