@@ -56,7 +56,21 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     storage = SqliteStorage(settings.database_path)
     await storage.connect()
     observations = SqliteObservations(observations_path(settings))
-    return ZapomniEngine(storage, chunker, *build_embedders(settings), observations=observations)
+    return ZapomniEngine(
+        storage,
+        chunker,
+        *build_embedders(settings),
+        observations=observations,
+        reranker=_build_reranker(settings),
+    )
+
+
+def _build_reranker(settings: Settings) -> Reranker | None:
+    if settings.reranker is None:
+        return None
+    from zapomni_core.adapters.cross_encoder import CrossEncoder  # few have one
+
+    return CrossEncoder(settings.reranker.expanduser())
 
 
 class ZapomniEngine:
@@ -82,6 +96,7 @@ class ZapomniEngine:
     ) -> None:
         self.storage = storage
         self._observations = observations
+        self._reranker = reranker
         embedders = [] if embedder is None else [embedder, *fallbacks]
         self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
         self._writer = Writer(storage, chunker, self._embeddings)
@@ -108,6 +123,8 @@ class ZapomniEngine:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
         await self._embeddings.close()
+        if self._reranker is not None:
+            await self._reranker.close()
         if self._observations is not None:
             await self._observations.close()
         await self.storage.close()

@@ -39,7 +39,7 @@ __all__ = [
 
 class _Frozen(BaseModel):
     # hide_input: a validation message must not quote what the user wanted to keep.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class AddMemoryRequest(_Frozen):
@@ -266,7 +266,7 @@ class TokenEmbedder(Embedder, Protocol):
 
 
 class Reranker(Protocol):
-    """Reads a question and a passage together. Implemented by `adapters.cross_encoder`."""
+    """Reads a question and a passage together. Implemented by `CrossEncoder`."""
 
     async def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """Return how well each passage answers, 0 to 1, in order.
@@ -274,6 +274,10 @@ class Reranker(Protocol):
         Raises:
             SearchError: The model is missing or broken.
         """
+        ...
+
+    async def close(self) -> None:
+        """Release threads."""
         ...
 
 

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 # --- Memories ---------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class MemoryPage(_Frozen):
 class MemoryFilter(_Frozen):
     """Which memories count. Every condition given must hold."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     project: str | None = None
     source: str | None = None

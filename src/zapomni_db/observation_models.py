@@ -22,7 +22,7 @@ Order = Literal["relevance", "blended", "recent"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class ObservationPreview(_Frozen):
