@@ -39,6 +39,7 @@ soak: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.first_search
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.record

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.logging import setup_logging
@@ -74,10 +75,14 @@ def requests_of(docs: list[dict]) -> list[AddMemoryRequest]:
 
 
 class Index:
+    settings: ClassVar[dict[str, str]] = {}
+    """What differs from a new user's."""
+
     def __init__(self, folder: Path, vectors: None) -> None:
         del vectors
         setup_logging("ERROR")
-        settings = load_settings({}, home=folder, models_dir=load_settings().models_path)
+        models = load_settings().models_path
+        settings = load_settings({}, home=folder, models_dir=models, **self.settings)
         self._runner = asyncio.Runner()
         self._engine = self._runner.run(create_engine(settings))
         # A text kept twice at one place is one memory: its id stands for several documents.

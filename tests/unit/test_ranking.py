@@ -19,6 +19,7 @@ from zapomni_core.shared.ranking import (
     score_words,
     trust,
 )
+from zapomni_db.observation_models import ObservationMatch
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_none_tells_nothing():
@@ -152,15 +153,24 @@ def test_one_parent_does_not_fill_the_first_page_alone():
     assert ranked[7].crowd == pytest.approx(-0.02)
 
 
-def test_what_was_done_is_scored_by_its_words_beside_what_was_kept():
-    exact, loose = Candidate("#1", unit=8.0), Candidate("#2", unit=2.0)
+def done(content, unit, path=None):
+    match = ObservationMatch(
+        id=1, timestamp=0, session_id="s", project="p", obs_type="command", content=content,
+        file_path=path, pinned=False, score=unit,
+    )  # fmt: skip
+    return Candidate("#1", unit=unit, observation=match)
 
-    score_observed([exact, loose], best_words=4.0)
-    assert (exact.score, loose.score) == (0.6, 0.15)
-    score_observed([exact, loose], best_words=16.0)
-    assert exact.score == 0.3
-    nothing = Candidate("#3")
-    score_observed([nothing], 0.0)
+
+def test_what_was_done_is_scored_by_its_share_of_the_words_then_by_bm25():
+    exact, loose = done("deploys the kettle", 8.0), done("kettle", 4.0)
+    named = done("edited", 4.0, path="src/kettle.py")
+
+    score_observed([exact, loose, named], ["deploy", "kettle"])
+
+    assert exact.score == pytest.approx(0.6)
+    assert loose.score == named.score == pytest.approx(0.6 * (0.35 + 0.15))
+    nothing = done("else", 0.0)
+    score_observed([nothing], ["kettle"])
     assert nothing.score == 0.0
 
 

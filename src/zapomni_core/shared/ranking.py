@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from zapomni_core.shared.text import share_of_words
 from zapomni_db.observation_models import ObservationMatch
 
 __all__ = [
@@ -220,12 +221,18 @@ def diversify(ranked: Iterable[Candidate]) -> list[Candidate]:
     return sorted(best, key=lambda c: (-c.score, c.chunk_id))
 
 
-def score_observed(observed: Sequence[Candidate], best_words: float) -> None:
-    """Score what is known by its words alone, beside memories whose best words scored so much."""
-    highest = max([best_words, *(c.unit for c in observed)])
+def score_observed(observed: Sequence[Candidate], terms: Sequence[str]) -> None:
+    """Score what is known by its words alone: by how many of the question's it has, then BM25.
+
+    BM25 of two collections cannot be compared, the share of the words can.
+    """
+    highest = max((c.unit for c in observed), default=0.0)
     for candidate in observed:
+        assert candidate.observation is not None
+        told = f"{candidate.observation.content} {candidate.observation.file_path or ''}"
+        fit = candidate.unit / highest if highest > 0 else 0.0
         candidate.weights = {"words": OBSERVED}
-        candidate.score = OBSERVED * candidate.unit / highest if highest > 0 else 0.0
+        candidate.score = OBSERVED * (0.7 * share_of_words(terms, told) + 0.3 * fit)
 
 
 def level_off(ranked: Sequence[Candidate]) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "query_phrases",
     "query_terms",
     "rare_words",
+    "share_of_words",
 ]
 
 MAX_TERMS = 64
@@ -93,6 +94,12 @@ def rare_words(text: str, asked: Collection[str]) -> list[str]:
     ]
     telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
     return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+
+
+def share_of_words(terms: Collection[str], text: str) -> float:
+    """Return how many of the terms a text has, 0 to 1; the first five letters are enough."""
+    found = {word[:5] for word in _WORD.findall(text.lower())}
+    return sum(term[:5] in found for term in terms) / len(terms) if terms else 0.0
 
 
 def is_stop_token(token: str) -> bool:

@@ -60,7 +60,7 @@ class Searcher:
         notices: list[str] = []
         try:
             ranked = await self._kept(request, question, notices)
-            observed, more = await self._done(request, question, ranked)
+            observed, more = await self._done(request, question)
         except QueryError as error:
             raise SearchError(
                 "The store refused the query.", "SEARCH_002", original_exception=error
@@ -106,9 +106,9 @@ class Searcher:
     # --- what was done ------------------------------------------------------------------
 
     async def _done(
-        self, request: SearchRequest, question: Question, ranked: Sequence[Candidate]
+        self, request: SearchRequest, question: Question
     ) -> tuple[list[Candidate], bool]:
-        """Return observations beside these memories, and whether there is more of either."""
+        """Return the observations found, and whether there is more of anything."""
         query = await self._observation_query(request, question)
         if self.observations is None or query is None:
             return [], not question.exhausted
@@ -118,7 +118,7 @@ class Searcher:
         for match in matches:
             distinct.setdefault((match.obs_type, match.content), match)
         observed = [_observed(match) for match in distinct.values()]
-        score_observed(observed, max((c.unit for c in ranked), default=0.0))
+        score_observed(observed, question.terms)
         score_dates(request.query, observed)
         observed.sort(key=lambda c: -c.score)
         return observed, not question.exhausted or len(matches) == query.limit
