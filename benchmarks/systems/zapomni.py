@@ -95,7 +95,8 @@ class Index:
             kept = self._runner.run(self._engine.add_memories(batch))
             for request, response in zip(batch, kept, strict=True):
                 self._docs[response.memory_id].append(request.metadata["doc"])
-        self._runner.run(self._engine.fill_pending())
+        if self.settings.get("embedder") != "none":
+            self._runner.run(self._engine.fill_pending())
 
     def search(self, query: str, limit: int) -> list[str]:
         request = SearchRequest(query=query, limit=limit)

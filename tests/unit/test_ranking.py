@@ -143,14 +143,14 @@ def test_no_time_or_an_impossible_one_is_no_window(query):
 
 
 def test_one_parent_does_not_fill_the_first_page_alone():
-    talk = [Candidate(f"t{n}", group="talk", score=0.9 - n / 1000) for n in range(9)]
+    talk = [Candidate(f"t{n}", group="talk", score=0.9 - n / 1000) for n in range(10)]
     note = Candidate("note", group="note", score=0.88)
 
     ranked = diversify([*talk, note])
 
-    assert [c.chunk_id for c in ranked[:6]] == ["t0", "t1", "t2", "t3", "t4", "t5"]
-    assert ranked[6] is note
-    assert ranked[7].crowd == pytest.approx(-0.02)
+    assert [c.chunk_id for c in ranked[:8]] == [f"t{n}" for n in range(8)]
+    assert ranked[8] is note
+    assert ranked[9].crowd == pytest.approx(-0.02)
 
 
 def done(content, unit, path=None):

@@ -47,8 +47,8 @@ SEED_HOP = 0.8
 # the best of so many random ones would reach.
 TRUST_FROM, TRUST_WIDTH = -0.25, 1.0
 PER_MEMORY = 10
-# From the sixth passage of one parent on, each gives way a little to what others have to say.
-CROWD_FROM, CROWD = 5, 0.01
+# From the eighth passage of one parent on, each gives way a little to what others have to say.
+CROWD_FROM, CROWD = 7, 0.01
 # What an agent did is known by its words alone: even the best match says less than a good note.
 OBSERVED = 0.6
 # BM25's own constants, used for windows and parents as for passages.
