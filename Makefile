@@ -33,11 +33,13 @@ format: .venv/dev.stamp
 
 # The long versions of tests that have a short one in `make test`.
 soak: .venv/dev.stamp
-	KILL_CYCLES=2000 FUZZ_EXAMPLES=50000 \
-		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py -s
+	KILL_CYCLES=2000 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 \
+		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
+			tests/security/test_search_fuzz.py -s
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.first_search
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.record

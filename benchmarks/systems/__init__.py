@@ -14,6 +14,8 @@ __all__ = ["DEFAULT", "OWN", "SYSTEMS", "load", "needs_vectors"]
 
 SYSTEMS = {
     "zapomni": "zapomni",
+    "zapomni-words": "zapomni_words",
+    "zapomni-vectors": "zapomni_vectors",
     "grep": "grep",
     "fts5": "fts5",
     "bm25s": "bm25s_words",
@@ -27,7 +29,7 @@ SYSTEMS = {
 # The hybrid one takes half a second for a question.
 DEFAULT = [name for name in SYSTEMS if name != "mcp-memory-service-hybrid"]
 # Run by the interpreter that runs the benchmark; the others live in the peers' environment.
-OWN = frozenset({"zapomni", "grep", "fts5"})
+OWN = frozenset({"zapomni", "zapomni-words", "zapomni-vectors", "grep", "fts5"})
 _WITHOUT_VECTORS = OWN | {"bm25s"}
 
 

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.logging import setup_logging
@@ -74,10 +75,14 @@ def requests_of(docs: list[dict]) -> list[AddMemoryRequest]:
 
 
 class Index:
+    settings: ClassVar[dict[str, str]] = {}
+    """What differs from a new user's."""
+
     def __init__(self, folder: Path, vectors: None) -> None:
         del vectors
         setup_logging("ERROR")
-        settings = load_settings({}, home=folder, models_dir=load_settings().models_path)
+        models = load_settings().models_path
+        settings = load_settings({}, home=folder, models_dir=models, **self.settings)
         self._runner = asyncio.Runner()
         self._engine = self._runner.run(create_engine(settings))
         # A text kept twice at one place is one memory: its id stands for several documents.
@@ -90,7 +95,8 @@ class Index:
             kept = self._runner.run(self._engine.add_memories(batch))
             for request, response in zip(batch, kept, strict=True):
                 self._docs[response.memory_id].append(request.metadata["doc"])
-        self._runner.run(self._engine.fill_pending())
+        if self.settings.get("embedder") != "none":
+            self._runner.run(self._engine.fill_pending())
 
     def search(self, query: str, limit: int) -> list[str]:
         request = SearchRequest(query=query, limit=limit)

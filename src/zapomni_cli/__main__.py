@@ -5,6 +5,7 @@ A hook pays for the standard library alone: `record` leaves before click is impo
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -16,6 +17,8 @@ def main() -> None:
         from zapomni_cli.record import main as record
 
         sys.exit(record(sys.argv[2:]))
+    # pydantic would look through every installed package for plugins, a tenth of its import.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from zapomni_cli.main import main as command
 
     command()

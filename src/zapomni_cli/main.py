@@ -18,7 +18,10 @@ __all__ = ["COMMANDS", "cli", "main", "run"]
 # In the order a newcomer needs them: where the command lives, and what it does in one line.
 COMMANDS = {
     "add": ("zapomni_cli.writing:add", "Keep a text or files."),
-    "search": ("zapomni_cli.reading:search", "Find memories by meaning and by words."),
+    "search": (
+        "zapomni_cli.reading:search",
+        "Find what was kept, and what agents did, by meaning and by words.",
+    ),
     "get": ("zapomni_cli.reading:get", "Show a memory whole."),
     "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
     "history": ("zapomni_cli.history:history", "Show what a memory was before."),

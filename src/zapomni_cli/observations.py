@@ -47,7 +47,6 @@ NOTHING = "Nothing here yet. Connect an agent with `zapomni init`."
 ONLY_OBSERVATIONS = {
     "obs_type": "--type",
     "order_by": "--order-by",
-    "file": "--file",
     "failed": "--failed",
     "every_project": "--all",
 }
@@ -56,6 +55,7 @@ ONLY_MEMORIES = {
     "source": "--source",
     "pinned": "--pinned",
     "include_superseded": "--superseded",
+    "as_of": "--as-of",
 }
 
 project_option = click.option("--project", help="This project's key or name; default: this one.")
@@ -67,7 +67,6 @@ def observation_filters(command: F) -> F:
     for option in reversed(
         [
             click.option("--type", "obs_type", help="Observations: only this type."),
-            click.option("--file", help="Observations: only this file or folder."),
             click.option("--failed", is_flag=True, help="Observations: only failures."),
             click.option(
                 "--order-by",
@@ -108,7 +107,8 @@ def search_observations(
             query=query,
             projects=projects,
             obs_type=given.get("obs_type") or given.get("kind"),
-            file=given.get("file"),
+            session=given.get("session"),
+            file=given.get("path"),
             failed=given.get("failed"),
             after=_seconds(given.get("since")),
             before=_seconds(given.get("until")),

@@ -64,8 +64,11 @@ def filter_options(command: F) -> F:
             click.option("--tag", "tags", multiple=True, help="Only with this tag; repeatable."),
             click.option("--source", help="Only from this source."),
             click.option("--kind", help="Only this kind, such as note or document."),
+            click.option("--session", help="Only this conversation, session or document."),
+            click.option("--path", help="Only this file or folder: a path or its end."),
             click.option("--since", callback=_when, help="Since: 2026-01-31, 24h, 7d, 2w."),
             click.option("--until", callback=_when, help="Before: as --since."),
+            click.option("--as-of", callback=_when, help="As it stood then: as --since."),
             click.option("--pinned", is_flag=True, help="Only pinned ones."),
             click.option(
                 "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -35,6 +35,7 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
         "zapomni search deploy --project shop --tag decision --since 30d",
         'zapomni search "retry policy" --json',
         'zapomni search "retry policy" --explain',
+        'zapomni search "database" --as-of 2026-03-31',
         "zapomni search pytest --in observations --failed",
     )
 )
@@ -42,34 +43,47 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
 @click.option(
     "--in",
     "where",
-    type=click.Choice(["memories", "observations"]),
-    default="memories",
+    type=click.Choice(["everything", "memories", "observations"]),
+    default="everything",
     show_default=True,
-    help="What is kept, or what agents did.",
+    help="What was kept, what agents did, or both ranked together.",
 )
 @filter_options
 @observation_filters
 @page_options(default=10)
-@click.option("--explain", is_flag=True, help="Say what spoke for each memory.")
+@click.option("--beside", is_flag=True, help="Also show what stands before and after each hit.")
+@click.option("--explain", is_flag=True, help="Say what spoke for each hit, arm by arm.")
+@click.option(
+    "--fusion",
+    type=click.Choice(["weighted", "rrf"]),
+    default="weighted",
+    show_default=True,
+    help="How rankings become one: by weighted scores, or by reciprocal ranks.",
+)
 @json_option
 def search(
     query: tuple[str, ...],
     limit: int,
     offset: int,
     *,
-    where: str,
+    where: Literal["everything", "memories", "observations"],
+    beside: bool,
     explain: bool,
+    fusion: Literal["weighted", "rrf"],
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Find memories by meaning and by words.
+    """Find what was kept, and what agents did, by meaning and by words.
 
     Ask in your own words: what is found need not contain them. Each hit is the best passage
-    of one memory; `zapomni get ID` shows the rest. Scores compare within one answer only. In
-    a pipe each line is: score, id, time, kind, project, tags, passage, separated by tabs.
+    of one memory; `zapomni get ID` shows the rest. A hit numbered like #4711 is something an
+    agent did; `zapomni timeline 4711` shows what happened around it. Scores compare within one
+    answer only. In a pipe each line is: score, id, time, kind, project, tags, passage, separated
+    by tabs.
 
-    Observations are found by AND, OR, NOT, "a phrase" and prefix*, in the current project unless
-    --project or --all says else. In a pipe each line is: id, time, type, file, session, preview.
+    With --in observations words are asked for by AND, OR, NOT, "a phrase" and prefix*, in the
+    current project unless --project or --all says else. In a pipe each line is: id, time, type,
+    file, session, preview.
     """
     if where == "observations":
         search_observations(" ".join(query), limit, offset, as_json=as_json, filters=filters)
@@ -79,7 +93,10 @@ def search(
         limit=limit,
         offset=offset,
         filters=chosen(without_filters(filters)),
+        within=where,
+        fusion=fusion,
         explain=explain,
+        beside=beside,
     )
     response = with_engine(lambda engine: engine.search_memory(request))
     if as_json:
@@ -89,39 +106,47 @@ def search(
         click.echo(response.notice, err=True)
     if not response.results:
         click.echo("Nothing found. Ask in other words, or with fewer filters.", err=True)
-    elif is_terminal():
-        print_table((f"{hit.score:.2f}", _passage(hit)) for hit in response.results)
-    else:
-        print_table(_hit_fields(hit) for hit in response.results)
+        return
+    print_table(_hit_row(hit) if is_terminal() else _hit_fields(hit) for hit in response.results)
+    following = offset + response.count
+    if response.more or response.total > following:
+        among = f"more than {response.total}" if response.more else f"{response.total}"
+        click.echo(f"{following} of {among}; see more with --offset {following}.", err=True)
 
 
-def _passage(hit: SearchResult) -> str:
-    lines = [one_line(hit.text, PASSAGE_CHARS), _about(hit)]
-    if hit.explanation:
-        lines.append(_why(hit.explanation))
-    return "\n".join(lines)
+def _hit_row(hit: SearchResult) -> tuple[str, str]:
+    passages = (hit.before, hit.text, hit.after)
+    lines = [one_line(text, PASSAGE_CHARS) for text in passages if text]
+    why = [_why(hit.explanation)] if hit.explanation else []
+    return f"{hit.score:.2f}", "\n".join([*lines, _about(hit, _hit_id(hit)), *why])
+
+
+def _hit_id(hit: SearchResult) -> str:
+    return hit.memory_id or f"#{hit.observation_id}"
 
 
 def _why(explanation: dict[str, Any]) -> str:
-    """Say what spoke for a hit in one line, what counted most first."""
-    spoke = {**explanation["arms"], **explanation["boosts"]}
-    weights = explanation["weights"]
-    told = [f"{name} {value:g}" for name, value in spoke.items() if value]
-    shared = ", ".join(f"{name} {weight:g}" for name, weight in weights.items() if weight)
-    return f"because: {', '.join(told)}; weights: {shared}"
+    """Say what spoke for a hit in one line: score and rank in each arm, what was added."""
+    spoke = [f"{name} {a['score']:g} (#{a['rank']})" for name, a in explanation["arms"].items()]
+    spoke += [f"{name} {value:g}" for name, value in explanation["boosts"].items() if value]
+    weights = explanation["weights"].items()
+    shared = ", ".join(f"{name} {weight:g}" for name, weight in weights if weight)
+    return f"because: {', '.join(spoke)}; weights: {shared}"
 
 
-def _about(memory: SearchResult | MemorySummary) -> str:
-    labels = (day(memory.created_at), memory.kind, memory.project)
-    tags = (f"#{tag}" for tag in memory.tags)
-    words = (*labels, *tags, "pinned" if memory.pinned else "", memory.memory_id)
+def _about(item: SearchResult | MemorySummary, item_id: str) -> str:
+    labels = (day(item.occurred_at), item.kind, item.project)
+    tags = (f"#{tag}" for tag in item.tags)
+    words = (*labels, *tags, "pinned" if item.pinned else "", item_id)
     return "  ".join(one_line(word) for word in words if word)
 
 
 def _hit_fields(hit: SearchResult) -> tuple[str, ...]:
     labels = (hit.kind, hit.project, ",".join(hit.tags))
     why = (_why(hit.explanation),) if hit.explanation else ()
-    return (f"{hit.score:.4f}", hit.memory_id, hit.created_at.isoformat(), *labels, hit.text, *why)
+    passage = "\n".join(text for text in (hit.before, hit.text, hit.after) if text)
+    moment = hit.occurred_at.isoformat()
+    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *why)
 
 
 @click.command(
@@ -197,7 +222,7 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
 
 
 def _listed(item: MemorySummary) -> str:
-    return f"{one_line(item.preview, PREVIEW_CHARS)}\n{_about(item)}"
+    return f"{one_line(item.preview, PREVIEW_CHARS)}\n{_about(item, item.memory_id)}"
 
 
 def _list_fields(item: MemorySummary) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from zapomni_core.interfaces import (
     AddMemoryResponse,
     Embedder,
     ListRequest,
+    Reranker,
     SearchRequest,
     SearchResponse,
     TextChunker,
@@ -38,6 +39,8 @@ from zapomni_core.workflows.search_memory import Searcher
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
+from zapomni_db.observation_store import ObservationStore
+from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.storage import SqliteStorage
 from zapomni_db.sqlite.tasks import SqliteTasks
 
@@ -58,8 +61,24 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     storage = SqliteStorage(settings.database_path)
     await storage.connect()
     tasks = TaskManager(SqliteTasks(observations_path(settings)))
-    embedders = build_embedders(settings)
-    return ZapomniEngine(storage, chunker, *embedders, tasks=tasks, settings=settings)
+    observations = SqliteObservations(observations_path(settings))
+    return ZapomniEngine(
+        storage,
+        chunker,
+        *build_embedders(settings),
+        tasks=tasks,
+        settings=settings,
+        observations=observations,
+        reranker=_build_reranker(settings),
+    )
+
+
+def _build_reranker(settings: Settings) -> Reranker | None:
+    if settings.reranker is None:
+        return None
+    from zapomni_core.adapters.cross_encoder import CrossEncoder  # few have one
+
+    return CrossEncoder(settings.reranker.expanduser())
 
 
 class ZapomniEngine:
@@ -72,6 +91,8 @@ class ZapomniEngine:
         fallbacks: What stands in for it, in this order.
         tasks: Long work, done in the background.
         settings: What decides how texts are read into the graph.
+        observations: What agents did, searched together with memories.
+        reranker: What reads the best hits again.
     """
 
     def __init__(
@@ -82,15 +103,19 @@ class ZapomniEngine:
         *fallbacks: Embedder,
         tasks: TaskManager,
         settings: Settings,
+        observations: ObservationStore | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self.storage = storage
         self.tasks = tasks
         self.graph = KnowledgeGraph(storage, settings, tasks.submit_task)
         tasks.register("build_graph", self.graph.read_unread)
+        self._observations = observations
+        self._reranker = reranker
         embedders = [] if embedder is None else [embedder, *fallbacks]
         self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
         self._writer = Writer(storage, chunker, self._embeddings)
-        self._searcher = Searcher(storage, self._embeddings)
+        self._searcher = Searcher(storage, self._embeddings, observations, reranker)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._answers = _Answers()
         self._keeps_filling = False
@@ -115,6 +140,10 @@ class ZapomniEngine:
         await self.tasks.close()
         await self.graph.close()
         await self._embeddings.close()
+        if self._reranker is not None:
+            await self._reranker.close()
+        if self._observations is not None:
+            await self._observations.close()
         await self.storage.close()
 
     @operation()
@@ -142,7 +171,7 @@ class ZapomniEngine:
         """Find passages by meaning and by words."""
         started = time.perf_counter()
         # Read before the search: a write that comes between makes the answer old, not new.
-        version = await self.storage.get_version()
+        version = await self._version()
         question = repr(request)  # JSON could not carry half of a surrogate pair
         response = self._answers.get(question, version)
         if response is None:
@@ -235,6 +264,10 @@ class ZapomniEngine:
         """Yield a task's status now and after every change, until it has ended."""
         return self.tasks.watch(_checked_id(task_id, "task_id"))
 
+    async def _version(self) -> tuple[int, int]:
+        done = 0 if self._observations is None else await self._observations.get_version()
+        return await self.storage.get_version(), done
+
     def keep_filling_vectors(self) -> None:
         """Make missing vectors in the background, now and after every add.
 
@@ -260,7 +293,7 @@ class _Answers:
     """The last answers, good until anything is written by anybody."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[int, SearchResponse]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[tuple[int, int], SearchResponse]] = OrderedDict()
         self._asked = 0
         self._hits = 0
 
@@ -268,7 +301,7 @@ class _Answers:
     def hit_rate(self) -> float | None:
         return self._hits / self._asked if self._asked else None
 
-    def get(self, question: str, version: int) -> SearchResponse | None:
+    def get(self, question: str, version: tuple[int, int]) -> SearchResponse | None:
         self._asked += 1
         kept = self._kept.get(question)
         if kept is None or kept[0] != version:
@@ -277,7 +310,7 @@ class _Answers:
         self._kept.move_to_end(question)
         return kept[1]
 
-    def put(self, question: str, version: int, response: SearchResponse) -> None:
+    def put(self, question: str, version: tuple[int, int], response: SearchResponse) -> None:
         # An answer that lacked the model must not outlive its return.
         if response.notice is None:
             self._kept[question] = (version, response)

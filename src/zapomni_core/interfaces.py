@@ -30,6 +30,7 @@ __all__ = [
     "ListRequest",
     "MemoryEngine",
     "RelationshipExtractor",
+    "Reranker",
     "SearchRequest",
     "SearchResponse",
     "SearchResult",
@@ -41,7 +42,7 @@ __all__ = [
 
 class _Frozen(BaseModel):
     # hide_input: a validation message must not quote what the user wanted to keep.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class AddMemoryRequest(_Frozen):
@@ -99,22 +100,29 @@ class ListRequest(_Frozen):
 
 
 class SearchRequest(_Frozen):
-    """A question, and which memories may answer it."""
+    """A question, and what may answer it."""
 
     query: str
     limit: int = 10
     offset: int = 0
     filters: dict[str, Any] | None = None
+    """The fields of `MemoryFilter`; `session` means `parent`."""
+    within: Literal["everything", "memories", "observations"] = "everything"
+    """What is searched: what was kept, what agents did, or both ranked together."""
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
     explain: bool = False
     """Whether each result says what spoke for it."""
+    beside: bool = False
+    """Whether each result comes with the passages before and after it."""
 
 
 class SearchResult(_Frozen):
-    """The best passage of one memory."""
+    """The best passage of one memory, or one observation."""
 
     memory_id: str
+    """Empty for an observation."""
+    observation_id: int | None = None
     chunk_id: str
     text: str
     score: float
@@ -125,14 +133,19 @@ class SearchResult(_Frozen):
     project: str
     source: str
     kind: str
+    """Of an observation, its type."""
     tags: list[str]
     pinned: bool
     parent: str
+    """Of an observation, its session."""
     position: int
     occurred_at: datetime
     created_at: datetime
+    before: str = ""
+    after: str = ""
+    """What stands beside the passage, if asked for."""
     explanation: dict[str, Any] | None = None
-    """Scores by arm, weights and boosts, if asked for."""
+    """Score and rank by arm, weights and boosts, if asked for."""
 
 
 class SearchResponse(_Frozen):
@@ -140,6 +153,10 @@ class SearchResponse(_Frozen):
 
     results: list[SearchResult]
     count: int
+    total: int = 0
+    """How many were found in all; with `more`, at least so many."""
+    more: bool = False
+    """Whether deeper pages would look further than this search did."""
     notice: str | None = None
     """Said when part of the search was missing, such as the model."""
 
@@ -283,6 +300,22 @@ class TokenEmbedder(Embedder, Protocol):
 
     async def embed_query_with_tokens(self, text: str) -> QueryEmbedding:
         """Return a question's vector and token vectors."""
+        ...
+
+
+class Reranker(Protocol):
+    """Reads a question and a passage together. Implemented by `CrossEncoder`."""
+
+    async def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        """Return how well each passage answers, 0 to 1, in order.
+
+        Raises:
+            SearchError: The model is missing or broken.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release threads."""
         ...
 
 

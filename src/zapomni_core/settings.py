@@ -49,6 +49,11 @@ class Settings(BaseModel):
     embed_timeout_seconds: float = Field(
         default=30.0, gt=0, description="How long one request to an embedding server may take."
     )
+    reranker: Path | None = Field(
+        default=None,
+        description="Folder with model.onnx and tokenizer.json of a cross-encoder that reads the "
+        "best hits again; default: none.",
+    )
     models_dir: Path | None = Field(
         default=None, description="Folder for model files; default: models in the home folder."
     )

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 # --- Memories ---------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class MemoryPage(_Frozen):
 class MemoryFilter(_Frozen):
     """Which memories count. Every condition given must hold."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     project: str | None = None
     source: str | None = None
@@ -191,6 +191,10 @@ class MemoryFilter(_Frozen):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     """Happened at or after `since` and before `until`."""
+    path: str | None = None
+    """The source is this file, or lies in this folder: a path or the end of one."""
+    as_of: AwareDatetime | None = None
+    """As it stood then: stored by that moment, and not yet replaced."""
     include_superseded: bool = False
 
 
@@ -237,11 +241,17 @@ class Place(NamedTuple):
     """The parent, or the memory itself if it has none."""
     group_size: int
     """How many passages that has."""
-    neighbours: tuple[str, ...]
-    """The passage before and the one after, where there are any."""
+    before: str | None
+    after: str | None
+    """The passages beside it, where there are any."""
     occurred_at: datetime
     selected: bool
     """Whether the filter lets this passage through."""
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        """Return the passages beside it that there are."""
+        return tuple(beside for beside in (self.before, self.after) if beside is not None)
 
 
 class Passage(_Frozen):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 __all__ = [
     "Failure",
     "Observation",
+    "ObservationMatch",
     "ObservationPreview",
     "ObservationQuery",
     "Order",
@@ -21,7 +22,7 @@ Order = Literal["relevance", "blended", "recent"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class ObservationPreview(_Frozen):
@@ -51,6 +52,20 @@ class Observation(_Frozen):
     host: str
     prompt_id: int | None = Field(description="The user_prompt this was done for.")
     pinned: bool
+
+
+class ObservationMatch(_Frozen):
+    """An observation that has some of the words asked for, and how well they fit it."""
+
+    id: int
+    timestamp: int
+    session_id: str
+    project: str
+    obs_type: str
+    content: str
+    file_path: str | None
+    pinned: bool
+    score: float
 
 
 class Timeline(_Frozen):
@@ -112,13 +127,15 @@ class ObservationQuery(_Frozen):
     obs_type: str | None = None
     file: str | None = Field(default=None, description="A path, or the end or folder of one.")
     failed: bool | None = Field(default=None, description="Only failures, or only the rest.")
+    session: str | None = None
+    pinned: bool | None = None
     after: int | None = None
     before: int | None = None
     order_by: Order = "relevance"
     limit: int = 20
     offset: int = 0
 
-    @field_validator("query", "obs_type", "file")
+    @field_validator("query", "obs_type", "file", "session")
     @classmethod
     def _encodable(cls, value: str | None) -> str | None:
         # Half a character pair, from a command line of raw bytes, is found nowhere.

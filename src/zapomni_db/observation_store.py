@@ -8,6 +8,7 @@ from typing import Protocol
 from zapomni_db.observation_models import (
     Failure,
     Observation,
+    ObservationMatch,
     ObservationPreview,
     ObservationQuery,
     SessionStory,
@@ -46,6 +47,18 @@ class ObservationStore(Protocol):
         Raises:
             ValidationError: The query's syntax is wrong, or a limit is broken.
         """
+        ...
+
+    async def match(self, terms: Sequence[str], query: ObservationQuery) -> list[ObservationMatch]:
+        """Return observations that have any of the terms, best first: BM25, as for memories.
+
+        `query` says which of them count and how many are wanted; its own words are not read.
+        Terms that stand nearly everywhere find nothing by themselves.
+        """
+        ...
+
+    async def get_version(self) -> int:
+        """Return a number that changes with every write by any process."""
         ...
 
     async def get_observations(self, ids: Sequence[int]) -> list[Observation]:

@@ -135,6 +135,22 @@ async def test_a_superseded_memory_is_left_out_until_asked_for(storage):
     assert (await storage.list_memories(everything, 10, 0)).total == 2
 
 
+async def test_a_memory_stands_from_when_it_was_stored_until_it_was_replaced(storage):
+    days = [datetime(2025, 3, day, tzinfo=UTC) for day in (1, 10, 20)]
+    older = memory("we use MySQL", timestamp=days[0])
+    await storage.store_memory(older)
+    await storage.store_memory(
+        memory("we use Postgres", timestamp=days[1], supersedes=older.memory_id)
+    )
+
+    stood = []
+    for moment in (days[0] - timedelta(1), *days):
+        page = await storage.list_memories(MemoryFilter(as_of=moment), 10, 0)
+        stood.append([item.preview for item in page.items])
+
+    assert stood == [[], ["we use MySQL"], ["we use Postgres"], ["we use Postgres"]]
+
+
 async def test_deleting_the_newer_memory_brings_the_older_back(storage):
     old = await storage.store_memory(memory("old"))
     new = await storage.store_memory(memory("new", supersedes=old))
@@ -215,15 +231,22 @@ async def test_pages_are_pinned_first_then_newest_and_never_overlap(storage):
         ({"pinned": True}, {"three"}),
         ({"since": datetime(2025, 1, 2, tzinfo=UTC)}, {"two", "three"}),
         ({"until": datetime(2025, 1, 2, tzinfo=UTC)}, {"one"}),
+        ({"path": "src"}, {"three"}),
+        ({"path": "auth.py"}, {"three"}),
+        ({"path": "src/auth.py"}, {"three"}),
+        ({"path": "uth.py"}, set()),
+        ({"path": "%"}, set()),
+        ({"parent": "talk"}, {"one"}),
+        ({"as_of": datetime(2025, 1, 2, tzinfo=UTC)}, {"one", "two"}),
         ({"project": "a", "tags": ["y"]}, set()),
     ],
 )
 async def test_filters_select_the_same_in_listing_words_and_vectors(storage, filters, expected):
     for day, (name, fields) in enumerate(
         {
-            "one": {"project": "a", "source": "chat", "tags": ["x"]},
+            "one": {"project": "a", "source": "chat", "tags": ["x"], "parent": "talk"},
             "two": {"project": "b", "kind": "decision", "tags": ["x", "y"]},
-            "three": {"project": "a", "pinned": True},
+            "three": {"project": "a", "pinned": True, "source": "/home/ada/src/auth.py"},
         }.items(),
         start=1,
     ):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import answer, as_json, on_terminal, refused, zapomni
+from command import add, answer, as_json, on_terminal, refused, zapomni
 
 from observation_rows import observe, open_database
 from zapomni_core.shared.projects import project_of
@@ -41,11 +41,35 @@ def test_observations_are_searched_with_their_own_filters(db, here):
     assert ids("--all") == {bad, edit, other}
     assert ids("--project", "other") == {other}
     assert ids("--failed") == {bad}
-    assert ids("--file", "pytest.ini") == {edit}
+    assert ids("--path", "pytest.ini") == {edit}
     assert ids("--type", "file_edit", "--order-by", "recent", "--since", "1d") == {edit}
     assert ids("--until", "1d") == set()
     line = answer("search", "pytest", "--in", "observations", "--failed")
     assert line.split("\t")[0] == f"#{bad}"
+
+
+def test_one_search_finds_what_was_kept_and_what_was_done(db, here):
+    number = observe(db, "user_prompt", "replace the kettle", session_id="s-9", project=here)
+    old = add("The kettle is red.", "--parent", "talk", "--position", "1")
+    add("It whistles.", "--parent", "talk", "--position", "2")
+
+    lines = [line.split("\t") for line in answer("search", "kettle").splitlines()]
+    assert {line[1] for line in lines} >= {old, f"#{number}"}
+    (first, *_) = as_json("search", "kettle", "--in", "memories")["results"]
+    assert first["memory_id"] == old
+    (mine,) = as_json("search", "kettle", "--session", "s-9")["results"]
+    assert mine["observation_id"] == number
+    assert "whistles" in answer("search", "kettle red", "--beside", "--limit", "1")
+    assert as_json("search", "kettle", "--as-of", "2020-01-01")["total"] == 0
+    (first, *_) = as_json("search", "kettle", "--explain", "--fusion", "rrf")["results"]
+    assert first["explanation"]["arms"]["unit"]["rank"] in (1, 2)
+    done = zapomni("search", "kettle", "--limit", "1", "--explain")
+    assert b"cosine" in done.stdout
+    assert b"(#1)" in done.stdout
+    assert b"1 of 3; see more with --offset 1." in done.stderr
+    code, shown = on_terminal("search", "kettle")
+    assert code == 0
+    assert f"#{number}" in shown
 
 
 def test_filters_of_one_kind_are_refused_for_the_other(here):

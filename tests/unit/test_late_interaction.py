@@ -62,6 +62,6 @@ def test_what_stands_out_scores_highest_and_a_window_takes_the_best_of_its_passa
     assert DIMENSION == 96
 
 
-def test_candidates_that_are_all_alike_score_nothing():
+def test_candidates_that_are_all_alike_score_alike():
     row = np.array([0.5, 0.5], dtype=np.float32)
-    assert score_tokens([[row], [row]], [1.0, 1.0]) == [0.0, 0.0]
+    assert score_tokens([[row], [row]], [1.0, 1.0]) == [1.0, 1.0]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import anyio
 import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
+from observation_rows import observe, open_database
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import DatabaseConnectionError, SchemaError
 from zapomni_core.infra.logging import setup_logging
@@ -205,6 +206,72 @@ async def test_the_best_passage_is_cut_rather_than_left_out(client):
     assert hit["truncated"]
     assert hit["text"].startswith("Lighthouse. The lamp turns.")
     assert "get_memory" in answer["note"]
+
+
+async def test_a_conversation_is_told_once_in_order_with_what_stands_beside_the_hits(client):
+    turns = ["Any news?", "The kettle broke.", "Oh no.", "Lunch?", "Yes.", "A new kettle came."]
+    ids = [
+        (await call(client, "add_memory", text=turn, parent="chat", position=n))["memory_id"]
+        for n, turn in enumerate(turns)
+    ]
+    await call(client, "add_memory", text="A kettle elsewhere.", occurred_at="2025-03-04")
+
+    answer = await call(client, "search_memory", query="kettle")
+
+    by_parent = {hit["parent"]: hit for hit in answer["results"]}
+    assert len(answer["results"]) == 2
+    assert by_parent["chat"]["text"] == "\n".join(turns)
+    assert {by_parent["chat"]["memory_id"], *by_parent["chat"]["more_ids"]} <= set(ids)
+    assert by_parent["chat"]["title"].endswith("· note · chat")
+    assert by_parent[""]["title"] == "2025-03-04 · note"
+
+
+async def test_passages_of_a_long_text_are_joined_without_repeating_what_they_share(client):
+    text = " ".join(f"Sentence number {n} speaks of lamps." for n in range(150))
+    text += " The kettle is red. " + " ".join(f"Line {n} is about rain." for n in range(150))
+    await call(client, "add_memory", text=text)
+
+    (hit,) = (await call(client, "search_memory", query="kettle", max_tokens=5000))["results"]
+
+    assert "The kettle is red." in hit["text"]
+    assert hit["text"] in text
+    assert len(hit["text"]) > 1500
+
+
+async def test_the_same_words_are_told_once(client):
+    for project in ("a", "b", "c"):
+        await call(client, "add_memory", text="The kettle is red.", project=project)
+
+    answer = await call(client, "search_memory", query="kettle")
+
+    (hit,) = answer["results"]
+    assert len(hit["more_ids"]) == 2
+    assert (answer["total"], answer["more"]) == (3, False)
+
+
+async def test_neighbours_never_push_out_other_hits(client):
+    for number in range(8):
+        for position, word in enumerate(["before", "kettle", "after"]):
+            text = f"{word} {number} " + "filler " * 40
+            await call(client, "add_memory", text=text, parent=f"p{number}", position=position)
+
+    answer = await call(client, "search_memory", query="kettle", limit=8, max_tokens=2000)
+
+    assert len({hit["parent"] for hit in answer["results"]}) >= 5
+
+
+async def test_what_agents_did_is_found_beside_memories(client):
+    await call(client, "add_memory", text="The kettle is red.")
+    with closing(open_database(load_settings().database_path)) as db:
+        number = observe(db, "command", "boil kettle")
+
+    found = (await call(client, "search_memory", query="kettle"))["results"]
+    alone = (await call(client, "search_memory", query="kettle", within="observations"))["results"]
+
+    assert {hit["observation_id"] for hit in found} == {None, number}
+    assert [hit["title"].split(" · ", 1)[1] for hit in alone] == [
+        f"command · observation #{number}"
+    ]
 
 
 async def test_a_long_memory_comes_in_parts_with_a_note_how_to_read_on(client):

@@ -7,14 +7,19 @@ import pytest
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.ranking import (
     Candidate,
+    diversify,
+    explain,
     fuse,
     fuse_by_rank,
     inverse_frequency,
+    level_off,
     pick_pool,
     score_context,
+    score_observed,
     score_words,
     trust,
 )
+from zapomni_db.observation_models import ObservationMatch
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_none_tells_nothing():
@@ -66,10 +71,11 @@ def test_the_pool_keeps_the_promising_and_few_of_each_memory():
     book = [Candidate(f"b{n:03}", memory_id="book", unit=9.0) for n in range(200)]
     notes = [Candidate(f"n{n}", memory_id=f"note{n}", unit=1.0) for n in range(5)]
 
-    pool = pick_pool([*book, *notes], 100)
+    pool, rest = pick_pool([*book, *notes], 100)
 
     assert {c.memory_id for c in pool} == {"book", *(f"note{n}" for n in range(5))}
-    assert len(pick_pool(notes, 100)) == 5
+    assert len(pool) + len(rest) == 205
+    assert pick_pool(notes, 100) == (notes, [])
 
 
 def test_what_every_arm_favours_wins_and_scores_stay_between_0_and_1():
@@ -134,3 +140,57 @@ def test_the_time_a_question_names_is_understood(query, start, end):
 @pytest.mark.parametrize("query", ["no time at all", "31 February 2023", "may I ask", "2023-99"])
 def test_no_time_or_an_impossible_one_is_no_window(query):
     assert date_window(query, NOW) is None
+
+
+def test_one_parent_does_not_fill_the_first_page_alone():
+    talk = [Candidate(f"t{n}", group="talk", score=0.9 - n / 1000) for n in range(10)]
+    note = Candidate("note", group="note", score=0.88)
+
+    ranked = diversify([*talk, note])
+
+    assert [c.chunk_id for c in ranked[:8]] == [f"t{n}" for n in range(8)]
+    assert ranked[8] is note
+    assert ranked[9].crowd == pytest.approx(-0.02)
+
+
+def done(content, unit, path=None):
+    match = ObservationMatch(
+        id=1, timestamp=0, session_id="s", project="p", obs_type="command", content=content,
+        file_path=path, pinned=False, score=unit,
+    )  # fmt: skip
+    return Candidate("#1", unit=unit, observation=match)
+
+
+def test_what_was_done_is_scored_by_its_share_of_the_words_then_by_bm25():
+    exact, loose = done("deploys the kettle", 8.0), done("kettle", 4.0)
+    named = done("edited", 4.0, path="src/kettle.py")
+
+    score_observed([exact, loose, named], ["deploy", "kettle"])
+
+    assert exact.score == pytest.approx(0.6)
+    assert loose.score == named.score == pytest.approx(0.6 * (0.35 + 0.15))
+    nothing = done("else", 0.0)
+    score_observed([nothing], ["kettle"])
+    assert nothing.score == 0.0
+
+
+def test_an_explanation_ranks_a_hit_in_every_arm_that_found_it():
+    first = Candidate("a", unit=2.0, cosine=0.2, weights={"words": 1.0}, score=0.9)
+    second = Candidate("b", unit=1.0, cosine=0.8, score=0.5)
+
+    why = explain(first, [first, second])
+
+    assert why["arms"] == {
+        "unit": {"score": 2.0, "rank": 1},
+        "cosine": {"score": 0.2, "rank": 2},
+    }
+    assert why["weights"] == {"words": 1.0}
+    assert set(why["boosts"]) == {"recency", "date", "hop", "crowd"}
+
+
+def test_scores_never_rise_along_the_list():
+    ranked = [Candidate("a", score=0.5), Candidate("b", score=0.7), Candidate("c", score=0.1)]
+
+    level_off(ranked)
+
+    assert [c.score for c in ranked] == [0.5, 0.5, 0.1]

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from observation_rows import observe, open_database
 from zapomni_core.engine import create_engine
-from zapomni_core.exceptions import ValidationError
+from zapomni_core.exceptions import EmbeddingError, ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import load_settings
 
@@ -176,9 +178,10 @@ async def test_an_explanation_says_what_spoke_for_a_hit(engine):
     response = await search(engine, "when do deploys run", explain=True)
 
     why = response.results[0].explanation
-    assert why["arms"]["unit"] > 0
-    assert why["arms"]["cosine"] > 0.3
-    assert why["arms"]["tokens"] == 1.0
+    assert why["arms"]["unit"]["score"] > 0
+    assert why["arms"]["cosine"]["score"] > 0.3
+    assert why["arms"]["tokens"] == {"score": 1.0, "rank": 1}
+    assert why["arms"]["unit"]["rank"] == 1
     assert set(why["weights"]) == {"words", "tokens", "vectors"}
     assert (await search(engine, "when do deploys run")).results[0].explanation is None
 
@@ -219,3 +222,156 @@ async def test_a_question_that_names_a_day_prefers_that_day(engine):
     response = await search(engine, "what did we talk about on 8 May 2025")
 
     assert response.results[0].occurred_at.day == 8
+
+
+# --- what agents did ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def done(tmp_path):
+    """A database in which an agent did something, beside the memories."""
+    with closing(open_database(load_settings().database_path)) as db:
+        yield db
+
+
+async def test_what_was_kept_and_what_was_done_are_ranked_together(engine, done):
+    await engine.add_memory(AddMemoryRequest(text="Deploys run through the blue pipeline."))
+    await engine.add_memory(AddMemoryRequest(text="Lunch is at noon."))
+    prompt = observe(done, "user_prompt", "deploy the blue pipeline to staging")
+
+    found = await search(engine, "how does the blue pipeline deploy")
+
+    assert [hit.observation_id for hit in found.results[:2]] == [None, prompt]
+    hit = found.results[1]
+    assert (hit.memory_id, hit.kind, hit.parent) == ("", "user_prompt", "session-1")
+    assert found.total == found.count
+    assert not found.more
+
+
+async def test_either_can_be_asked_for_alone(wordy_engine, done):
+    await wordy_engine.add_memory(AddMemoryRequest(text="the kettle is red"))
+    number = observe(done, "command", "boil kettle")
+
+    kept = await search(wordy_engine, "kettle", within="memories")
+    seen = await search(wordy_engine, "kettle", within="observations")
+
+    assert [hit.text for hit in kept.results] == ["the kettle is red"]
+    assert [hit.observation_id for hit in seen.results] == [number]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"kind": "command"}, {"make kettle"}),
+        ({"session": "s2"}, {"edit kettle.py", "a kettle note"}),
+        ({"path": "src/kettle.py"}, {"edit kettle.py"}),
+        ({"project": "github.com/acme/other"}, {"test kettle"}),
+        ({"pinned": True}, {"make kettle"}),
+        ({"tags": ["x"]}, set()),
+        ({"source": "chat"}, set()),
+        ({"since": datetime(2025, 1, 2, tzinfo=UTC)}, {"test kettle", "a kettle note"}),
+        ({"until": datetime(2025, 1, 2, tzinfo=UTC)}, {"make kettle", "edit kettle.py"}),
+        ({"as_of": datetime(2025, 1, 1, 12, tzinfo=UTC)}, {"make kettle", "edit kettle.py"}),
+    ],
+)
+async def test_filters_mean_the_same_for_both(wordy_engine, done, filters, expected):
+    first, second = (int(datetime(2025, 1, day, 9, tzinfo=UTC).timestamp()) for day in (1, 3))
+    observe(done, "command", "make kettle", timestamp=first, pinned=1)
+    observe(done, "file_edit", "edit kettle.py", timestamp=first, session_id="s2",
+            file_path="/w/src/kettle.py")  # fmt: skip
+    observe(done, "test", "test kettle", timestamp=second, project="github.com/acme/other")
+    await wordy_engine.add_memory(AddMemoryRequest(text="a kettle note", parent="s2"))
+
+    found = await search(wordy_engine, "kettle", filters=filters)
+
+    assert {hit.text for hit in found.results} == expected
+
+
+async def test_the_same_command_is_one_find_however_often_it_ran(wordy_engine, done):
+    numbers = [observe(done, "command", "pytest tests/kettle") for _ in range(30)]
+    other = observe(done, "command", "ls kettle and teapot and cup")
+
+    found = await search(wordy_engine, "kettle")
+
+    assert [hit.observation_id for hit in found.results] == [numbers[-1], other]
+
+
+async def test_an_answer_is_not_reused_after_something_was_done(wordy_engine, done):
+    assert (await search(wordy_engine, "kettle")).count == 0
+    observe(done, "command", "boil kettle")
+
+    assert (await search(wordy_engine, "kettle")).count == 1
+
+
+async def test_pages_join_however_far_one_reads(wordy_engine, done):
+    await wordy_engine.add_memories(
+        [
+            AddMemoryRequest(text=f"apple pie number {n} " + "and more " * (n % 7))
+            for n in range(300)
+        ]
+    )
+    for number in range(40):
+        observe(done, "command", f"bake apple {number}")
+
+    whole = await search(wordy_engine, "apple pie", limit=500)
+    joined = []
+    while page := (await search(wordy_engine, "apple pie", limit=7, offset=len(joined))).results:
+        joined += [hit.chunk_id for hit in page]
+
+    assert joined == [hit.chunk_id for hit in whole.results]
+    assert len(set(joined)) == whole.total == 340
+    assert not whole.more
+    scores = [hit.score for hit in whole.results]
+    assert scores == sorted(scores, reverse=True)
+
+
+async def test_a_hit_can_come_with_what_stands_beside_it(wordy_engine):
+    texts = ["Anna: Any news?", "Ben: The kettle broke.", "Anna: Oh no."]
+    for position, text in enumerate(texts):
+        await wordy_engine.add_memory(AddMemoryRequest(text=text, parent="chat", position=position))
+
+    hits = {hit.text: hit for hit in (await search(wordy_engine, "kettle", beside=True)).results}
+
+    assert [hits[texts[1]].before, hits[texts[1]].after] == [texts[0], texts[2]]
+    assert [hits[texts[0]].before, hits[texts[0]].after] == ["", texts[1]]
+    assert (await search(wordy_engine, "kettle")).results[0].after == ""
+
+
+async def test_what_was_believed_then_can_be_asked(wordy_engine):
+    old = await wordy_engine.add_memory(AddMemoryRequest(text="The database is MySQL."))
+    between = datetime.now(UTC)
+    await wordy_engine.add_memory(
+        AddMemoryRequest(text="The database is Postgres.", supersedes=old.memory_id)
+    )
+
+    now = await search(wordy_engine, "database")
+    then = await search(wordy_engine, "database", filters={"as_of": between})
+
+    assert [hit.text for hit in now.results] == ["The database is Postgres."]
+    assert [hit.text for hit in then.results] == ["The database is MySQL."]
+
+
+# --- what can fail on the way -------------------------------------------------------------
+
+
+async def test_an_embedder_that_dies_in_mid_search_leaves_the_words(engine):
+    await engine.add_memory(AddMemoryRequest(text="The kettle is red."))
+    assert (await search(engine, "kettle")).notice is None
+
+    class Dead:
+        name = "local"
+
+        async def space(self):
+            raise EmbeddingError("The model is gone.", "EMB_003")
+
+        async def embed_query(self, text):
+            raise EmbeddingError("The model is gone.", "EMB_003")
+
+        async def close(self):
+            pass
+
+    engine._embeddings.embedders[:] = [Dead()]
+    response = await search(engine, "red kettle")
+
+    assert [hit.text for hit in response.results] == ["The kettle is red."]
+    assert response.notice.startswith("Searched by words only")

@@ -14,13 +14,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from zapomni_core.shared.text import share_of_words
+from zapomni_db.observation_models import ObservationMatch
+
 __all__ = [
     "Candidate",
+    "diversify",
+    "explain",
     "fuse",
     "fuse_by_rank",
     "inverse_frequency",
+    "level_off",
     "pick_pool",
     "score_context",
+    "score_observed",
     "score_words",
     "trust",
 ]
@@ -40,6 +47,10 @@ SEED_HOP = 0.8
 # the best of so many random ones would reach.
 TRUST_FROM, TRUST_WIDTH = -0.25, 1.0
 PER_MEMORY = 10
+# From the eighth passage of one parent on, each gives way a little to what others have to say.
+CROWD_FROM, CROWD = 7, 0.01
+# What an agent did is known by its words alone: even the best match says less than a good note.
+OBSERVED = 0.6
 # BM25's own constants, used for windows and parents as for passages.
 K1, B = 1.2, 0.75
 
@@ -52,6 +63,8 @@ class Candidate:
     memory_id: str = ""
     group: str = ""
     lone: bool = True
+    before: str | None = None
+    after: str | None = None
     neighbours: tuple[str, ...] = ()
     occurred_at: datetime | None = None
     unit: float = 0.0
@@ -63,11 +76,15 @@ class Candidate:
     tokens: float = 0.0
     similarities: Any = None
     """Of the question's tokens: a row of numbers, once it is known."""
+    cross: float = 0.0
     hop: float = 0.0
     recency: float = 0.0
     date: float = 0.0
+    crowd: float = 0.0
     score: float = 0.0
     weights: dict[str, float] = field(default_factory=dict)
+    observation: ObservationMatch | None = None
+    """What it stands for, if it is no passage of a memory."""
 
 
 def inverse_frequency(total: int, matching: int) -> float:
@@ -129,14 +146,16 @@ def trust(best: float, mean: float, deviation: float, count: int) -> float:
     return min(max((peak - TRUST_FROM) / TRUST_WIDTH, 0.0), 1.0)
 
 
-def pick_pool(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
-    """Keep the most promising candidates: late interaction costs too much for all.
+def pick_pool(
+    candidates: Sequence[Candidate], size: int
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Part the most promising candidates from the rest: late interaction costs too much for all.
 
     A memory appears once in the answer, so a few of its passages are enough: a book must not
     crowd out the notes.
     """
     if len(candidates) <= size:
-        return list(candidates)
+        return list(candidates), []
     arms = (
         (0.5, _by_highest([c.unit for c in candidates])),
         (0.5, _by_highest([c.window for c in candidates])),
@@ -147,12 +166,13 @@ def pick_pool(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
     promise = [sum(w * arm[i] for w, arm in arms) for i in range(len(candidates))]
     order = sorted(range(len(candidates)), key=lambda i: (-promise[i], candidates[i].chunk_id))
     pool: list[Candidate] = []
+    rest: list[Candidate] = []
     taken: dict[str, int] = {}
     for candidate in (candidates[i] for i in order):
         taken[candidate.memory_id] = taken.get(candidate.memory_id, 0) + 1
-        if taken[candidate.memory_id] <= PER_MEMORY:
-            pool.append(candidate)
-    return pool[:size]
+        fits = len(pool) < size and taken[candidate.memory_id] <= PER_MEMORY
+        (pool if fits else rest).append(candidate)
+    return pool, rest
 
 
 def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bool) -> None:
@@ -190,6 +210,58 @@ def _weights(trusted: float, *, lone: bool, tokens: bool, vectors: bool) -> dict
     }
 
 
+def diversify(ranked: Iterable[Candidate]) -> list[Candidate]:
+    """Rank again so that one parent does not fill the first page alone."""
+    seen: dict[str, int] = {}
+    best = list(ranked)
+    for candidate in best:
+        before = seen[candidate.group] = seen.get(candidate.group, 0) + 1
+        candidate.crowd = -CROWD * max(before - CROWD_FROM, 0)
+        candidate.score += candidate.crowd
+    return sorted(best, key=lambda c: (-c.score, c.chunk_id))
+
+
+def score_observed(observed: Sequence[Candidate], terms: Sequence[str]) -> None:
+    """Score what is known by its words alone: by how many of the question's it has, then BM25.
+
+    BM25 of two collections cannot be compared, the share of the words can.
+    """
+    highest = max((c.unit for c in observed), default=0.0)
+    for candidate in observed:
+        assert candidate.observation is not None
+        told = f"{candidate.observation.content} {candidate.observation.file_path or ''}"
+        fit = candidate.unit / highest if highest > 0 else 0.0
+        candidate.weights = {"words": OBSERVED}
+        candidate.score = OBSERVED * (0.7 * share_of_words(terms, told) + 0.3 * fit)
+
+
+def level_off(ranked: Sequence[Candidate]) -> None:
+    """Let no score be above the one before it: later pages are scaled among themselves."""
+    highest = math.inf
+    for candidate in ranked:
+        highest = candidate.score = min(candidate.score, highest)
+
+
+ARMS = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens", "cross")
+BOOSTS = ("recency", "date", "hop", "crowd")
+
+
+def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:
+    """Say which arms found a candidate, how well and at which rank, and what was added."""
+    arms = {}
+    for arm in ARMS:
+        score = getattr(hit, arm)
+        if score > 0:
+            rank = 1 + sum(getattr(other, arm) > score for other in ranked)
+            arms[arm] = {"score": round(score, 4), "rank": rank}
+    return {
+        "score": round(hit.score, 4),
+        "arms": arms,
+        "weights": {arm: round(weight, 3) for arm, weight in hit.weights.items()},
+        "boosts": {boost: round(getattr(hit, boost), 4) for boost in BOOSTS},
+    }
+
+
 def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
     """Reciprocal rank fusion, for those who ask for it: worse than scores in our measurements."""
     for candidate in pool:
@@ -202,11 +274,11 @@ def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
 
 
 def _to_range(values: Iterable[float]) -> list[float]:
-    """Scale to 0..1 among the candidates."""
+    """Scale to 0..1 among the candidates; if all are alike, all are as good as can be."""
     numbers = list(values)
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     if high <= low:
-        return [0.0] * len(numbers)
+        return [float(high > 0)] * len(numbers)
     return [(number - low) / (high - low) for number in numbers]
 
 

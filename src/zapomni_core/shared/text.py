@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import pairwise
 
 __all__ = [
     "as_spoken",
     "context_words",
+    "encodable",
     "is_stop_token",
     "query_phrases",
     "query_terms",
     "rare_words",
+    "share_of_words",
 ]
 
 MAX_TERMS = 64
@@ -65,6 +67,13 @@ def query_terms(query: str) -> list[str]:
     return (telling or words)[:MAX_TERMS]
 
 
+def encodable(words: Sequence[str]) -> list[str]:
+    """Leave out what is no UTF-8: it matches nothing that was ever stored."""
+    return [
+        word for word in words if word.isascii() or word.encode("utf-8", "ignore").decode() == word
+    ]
+
+
 def query_phrases(query: str) -> list[str]:
     """Return pairs of telling words that stand side by side, at most 16."""
     words = [word.lower() for word in _WORD.findall(query[:MAX_QUERY_CHARS])]
@@ -85,6 +94,12 @@ def rare_words(text: str, asked: Collection[str]) -> list[str]:
     ]
     telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
     return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+
+
+def share_of_words(terms: Collection[str], text: str) -> float:
+    """Return how many of the terms a text has, 0 to 1; the first five letters are enough."""
+    found = {word[:5] for word in _WORD.findall(text.lower())}
+    return sum(term[:5] in found for term in terms) / len(terms) if terms else 0.0
 
 
 def is_stop_token(token: str) -> bool:

@@ -1,96 +1,38 @@
-"""Finding memories, top to bottom: words, vectors, late interaction, a second hop, one ranking.
+"""Finding what is kept and what was done, top to bottom: embed, rank, merge, rerank, describe.
 
-Whatever is missing (the model, token vectors, parents) is left out, and the rest still works.
-`zapomni_core.shared.ranking` holds the arithmetic.
+`rank_memories` ranks what was kept; what agents did is found by its words. Whatever is missing
+(the model, the reranker, observations) is left out and said, and the rest still works.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError, ValidationError
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
+from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, SearchResult
 from zapomni_core.modules.memories import parse_filters, validate_page
-from zapomni_core.shared.dates import date_window
-from zapomni_core.shared.late_interaction import max_similarities, score_tokens
-from zapomni_core.shared.ranking import (
-    HOP,
-    SEED_HOP,
-    Candidate,
-    fuse,
-    fuse_by_rank,
-    inverse_frequency,
-    pick_pool,
-    score_context,
-    score_words,
-    trust,
-)
-from zapomni_core.shared.text import (
-    is_stop_token,
-    query_phrases,
-    query_terms,
-    rare_words,
-)
+from zapomni_core.shared.ranking import Candidate, explain, level_off, score_observed
+from zapomni_core.shared.text import encodable, query_terms
+from zapomni_core.workflows.rank_memories import MemoryRanker, Question, score_dates
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import (
-    MemoryFilter,
-    Place,
-    QueryEmbedding,
-    TextSearchRequest,
-    VectorRanking,
-    VectorSearchRequest,
-)
+from zapomni_db.models import MemoryFilter, MemorySummary, Passage, QueryEmbedding
+from zapomni_db.observation_models import ObservationMatch, ObservationQuery
+from zapomni_db.observation_store import ObservationStore
 
 __all__ = ["Searcher"]
 
-# Below this cosine a passage has nothing to do with the question.
-MIN_SIMILARITY = 0.15
-WORD_HITS = 100
-VECTOR_HITS = 60
-# Passages whose neighbours are looked at too: an answer often stands beside the question's words.
-LOOK_BESIDE = 40
-POOL = 100
-# A word that stands in more passages than this says too little to be worth their reading: a
-# twentieth of all, within bounds.
-COMMON_AT_LEAST, COMMON_AT_MOST, COMMON_SHARE = 1000, 3000, 20
-HOP_SEEDS, HOP_WORDS, HOP_RARE, HOP_NEW = 3, 8, (2, 40), 10
-# Share of late interaction that also looks at the neighbours' tokens.
-WINDOW_TOKENS = 0.2
-STOP_TOKEN_WEIGHT = 0.5
-RECENCY, RECENCY_HALF_LIFE_DAYS = 0.02, 90.0
-DATE = 0.1
 # The model reads no more of a question than this anyway.
 EMBEDDED_QUERY_CHARS = 2000
-
-NO_RANKING = VectorRanking(scores={})
+# A command run every day is one find, not fifty: more are asked for than are shown.
+OBSERVED_AT_LEAST, OBSERVED_PER_HIT = 50, 4
+# A cross-encoder reads this many passages, and its word counts as much as all arms together.
+RERANKED, RERANK_SHARE = 30, 0.5
 
 logger = get_logger(__name__)
-
-
-@dataclass
-class _Search:
-    """One question on its way through the arms."""
-
-    request: SearchRequest
-    filters: MemoryFilter
-    wanted: int
-    embedding: QueryEmbedding | None
-    terms: list[str]
-    ranking: VectorRanking = NO_RANKING
-    phrases: dict[str, frozenset[str] | None] | None = None
-    total: int = 0
-    depth: int = 1
-    exhausted: bool = False
-
-    @property
-    def common(self) -> int:
-        """Return in how many passages a word may stand and still tell something."""
-        return min(max(self.total // COMMON_SHARE, COMMON_AT_LEAST), COMMON_AT_MOST)
 
 
 @dataclass(frozen=True)
@@ -99,239 +41,181 @@ class Searcher:
 
     storage: StorageProvider
     embeddings: EmbeddingChain
+    observations: ObservationStore | None = None
+    reranker: Reranker | None = None
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return one page of memories, each by its best passage."""
+        """Return one page of memories, each by its best passage, and of observations."""
         if not request.query.strip():
             raise ValidationError("query cannot be empty", "VAL_001")
         validate_page(request.limit, request.offset)
         filters = parse_filters(request.filters)
-        embedding, notice = await self._embed_query(request.query)
-        wanted = request.offset + request.limit
-        search = _Search(request, filters, wanted, embedding, query_terms(request.query))
+        question = Question(
+            query=request.query,
+            terms=encodable(query_terms(request.query)),
+            filters=filters,
+            wanted=max(request.offset + request.limit, RERANKED if self.reranker else 0),
+            by_rank=request.fusion == "rrf",
+        )
+        notices: list[str] = []
         try:
-            best = await self._deepen(search)
+            ranked = await self._kept(request, question, notices)
+            observed, more = await self._done(request, question)
         except QueryError as error:
             raise SearchError(
                 "The store refused the query.", "SEARCH_002", original_exception=error
             ) from error
-        page = best[request.offset : wanted]
-        results = await self._describe(page, explain=request.explain)
-        return SearchResponse(results=results, count=len(results), notice=notice)
+        found = sorted([*ranked, *observed], key=lambda c: -c.score)
+        found = await self._rerank(request.query, found, notices)
+        page = found[request.offset : request.offset + request.limit]
+        results = await self._describe(request, page, found)
+        return SearchResponse(
+            results=results,
+            count=len(results),
+            total=len(found),
+            more=more,
+            notice=" ".join(notices) or None,
+        )
 
-    async def _embed_query(self, query: str) -> tuple[QueryEmbedding | None, str | None]:
+    # --- what was kept ------------------------------------------------------------------
+
+    async def _kept(
+        self, request: SearchRequest, question: Question, notices: list[str]
+    ) -> list[Candidate]:
+        if request.within == "observations":
+            question.exhausted = True
+            return []
+        question.embedding = await self._embed_query(request.query, notices)
+        return await MemoryRanker(self.storage).rank(question)
+
+    async def _embed_query(self, query: str, notices: list[str]) -> QueryEmbedding | None:
         if not self.embeddings.embedders:
-            return None, None
+            return None
         space = await self.storage.get_space()
         if space is None:
-            return None, None
+            return None
         # A lone surrogate cannot be encoded; the words' arm does not mind it either.
         text = query[:EMBEDDED_QUERY_CHARS].encode("utf-8", "replace").decode()
         try:
-            return await self.embeddings.embed_query(text, space), None
+            return await self.embeddings.embed_query(text, space)
         except EmbeddingError as error:
             logger.warning("searched_by_words_only", error_code=error.error_code)
-            return None, f"Searched by words only: {error.message}"
+            notices.append(f"Searched by words only: {error.message}")
+            return None
 
-    async def _deepen(self, search: _Search) -> list[Candidate]:
-        """Look deeper until there are enough different memories or nothing more to find."""
-        search.total = await self.storage.count_chunks()
-        while True:
-            best = _best_per_memory(await self._rank(search))
-            if len(best) >= search.wanted or search.exhausted:
-                return best
-            search.depth *= 4
+    # --- what was done ------------------------------------------------------------------
 
-    async def _rank(self, search: _Search) -> list[Candidate]:
-        matches = await self._matches(search)
-        word_hits = search.depth * max(WORD_HITS, 4 * search.wanted)
-        vector_hits = search.depth * max(VECTOR_HITS, 2 * search.wanted)
-        units = await self._by_words(search, matches, word_hits)
-        search.ranking = await self._by_vector(search, vector_hits)
-        search.exhausted = len(units) < word_hits and len(search.ranking.scores) < vector_hits
-        candidates = await self._candidates(search, units)
-        if not candidates:
-            return []
-        score_words(
-            candidates,
-            {term: found for term, found in matches.items() if found},
-            await self.storage.get_members([c.chunk_id for c in candidates]),
-            search.total,
-        )
-        await self._score_vectors(search, candidates)
-        pool = pick_pool(candidates, search.depth * max(POOL, 2 * search.wanted))
-        await self._score_rest(search, pool)
-        if search.request.fusion != "rrf":
-            pool = await self._hop(search, pool)
-        pool.sort(key=lambda c: (-c.score, c.chunk_id))
-        return pool
+    async def _done(
+        self, request: SearchRequest, question: Question
+    ) -> tuple[list[Candidate], bool]:
+        """Return the observations found, and whether there is more of anything."""
+        query = await self._observation_query(request, question)
+        if self.observations is None or query is None:
+            return [], not question.exhausted
+        matches = await self.observations.match(question.terms, query)
+        # The same command, error or prompt is shown once, as it was last.
+        distinct: dict[tuple[str, str], ObservationMatch] = {}
+        for match in matches:
+            distinct.setdefault((match.obs_type, match.content), match)
+        observed = [_observed(match) for match in distinct.values()]
+        score_observed(observed, question.terms)
+        score_dates(request.query, observed)
+        observed.sort(key=lambda c: -c.score)
+        return observed, not question.exhausted or len(matches) == query.limit
 
-    async def _matches(self, search: _Search) -> dict[str, frozenset[str]]:
-        """Return where each telling word stands; words that stand everywhere are left out."""
-        found = await self.storage.find_matches(_encodable(search.terms), search.common)
-        return {term: ids for term, ids in found.items() if ids is not None}
-
-    async def _by_words(
-        self, search: _Search, matches: dict[str, frozenset[str]], limit: int
-    ) -> dict[str, float]:
-        telling = [term for term, found in matches.items() if found]
-        return await self.storage.rank_by_words(
-            TextSearchRequest(
-                terms=telling or _encodable(search.terms),
-                limit=limit,
-                filters=search.filters,
-            )
+    async def _observation_query(
+        self, request: SearchRequest, question: Question
+    ) -> ObservationQuery | None:
+        """Translate the filters; None if no observation can pass them."""
+        filters = question.filters
+        if self.observations is None or request.within == "memories":
+            return None
+        if filters.tags or filters.source is not None:
+            return None
+        projects = None
+        if filters.project is not None:
+            projects = await self.observations.project_keys(filters.project)
+        return ObservationQuery(
+            query=request.query,
+            projects=projects,
+            obs_type=filters.kind,
+            session=filters.parent,
+            file=filters.path,
+            pinned=filters.pinned,
+            after=_seconds(filters.since),
+            before=_seconds(_end(filters)),
+            limit=OBSERVED_AT_LEAST + OBSERVED_PER_HIT * question.wanted,
         )
 
-    async def _by_vector(self, search: _Search, limit: int) -> VectorRanking:
-        if search.embedding is None:
-            return NO_RANKING
-        request = VectorSearchRequest.model_construct(
-            query_embedding=search.embedding.vector,
-            limit=limit,
-            min_similarity=MIN_SIMILARITY,
-            filters=search.filters,
-        )
-        return await self.storage.rank_by_vector(request)
+    # --- one list -----------------------------------------------------------------------
 
-    async def _candidates(self, search: _Search, units: dict[str, float]) -> list[Candidate]:
-        """Gather what words and vectors found, and what stands beside the best of it."""
-        found = list(dict.fromkeys([*units, *search.ranking.scores]))
-        places = await self.storage.get_places(found, search.filters)
-        beside = {
-            neighbour
-            for chunk_id in list(units)[:LOOK_BESIDE]
-            if chunk_id in places
-            for neighbour in places[chunk_id].neighbours
-        } - places.keys()
-        places |= await self.storage.get_places(sorted(beside), search.filters)
-        return [
-            _candidate(place, units.get(chunk_id, 0.0))
-            for chunk_id, place in places.items()
-            if place.selected
-        ]
+    async def _rerank(
+        self, query: str, found: list[Candidate], notices: list[str]
+    ) -> list[Candidate]:
+        """Let the cross-encoder, if there is one, read the first of them again."""
+        if self.reranker is None or not found:
+            return found
+        first = found[:RERANKED]
+        texts = await self._texts(first)
+        first = [candidate for candidate in first if candidate.chunk_id in texts]
+        try:
+            scores = await self.reranker.score(query, [texts[c.chunk_id] for c in first])
+        except SearchError as error:
+            logger.warning("reranker_failed", error_code=error.error_code)
+            notices.append(f"Not reranked: {error.message}")
+            return found
+        for candidate, score in zip(first, scores, strict=True):
+            candidate.cross = score
+            candidate.score += RERANK_SHARE * (score - candidate.score)
+        again = [*sorted(first, key=lambda c: -c.score), *found[RERANKED:]]
+        level_off(again)
+        return again
 
-    async def _score_vectors(self, search: _Search, candidates: list[Candidate]) -> None:
-        if search.embedding is None:
-            return
-        ids = {c.chunk_id for c in candidates} | {i for c in candidates for i in c.neighbours}
-        cosines = await self.storage.get_similarities(search.embedding.vector, sorted(ids))
-        score_context(candidates, cosines)
+    async def _texts(self, found: Sequence[Candidate]) -> dict[str, str]:
+        kept = await self.storage.get_passages([c.chunk_id for c in found if not c.observation])
+        done = {c.chunk_id: c.observation.content for c in found if c.observation}
+        return {**{chunk_id: passage.text for chunk_id, passage in kept.items()}, **done}
 
-    async def _score_rest(self, search: _Search, pool: list[Candidate]) -> None:
-        """Add what is worth its cost for the pool only, then fuse."""
-        has_tokens = await self._score_tokens(search, pool)
-        if search.request.fusion == "rrf":
-            fuse_by_rank(pool)
-            return
-        await self._score_phrases(search, pool)
-        ranking = search.ranking
-        best = max(ranking.scores.values(), default=0.0)
-        trusted = trust(best, ranking.mean, ranking.deviation, ranking.count)
-        fuse(pool, trusted, tokens=has_tokens, vectors=bool(ranking.scores))
-        _score_dates(search.request.query, pool)
-
-    async def _score_phrases(self, search: _Search, pool: list[Candidate]) -> None:
-        if search.phrases is None:
-            phrases = _encodable(query_phrases(search.request.query))
-            search.phrases = await self.storage.find_matches(phrases, search.common)
-        for candidate in pool:
-            candidate.phrase = sum(
-                inverse_frequency(search.total, len(found))
-                for found in search.phrases.values()
-                if found and candidate.chunk_id in found
-            )
-
-    async def _score_tokens(self, search: _Search, pool: list[Candidate]) -> bool:
-        """Compare the question's tokens with each passage's; what is known stays known."""
-        if search.embedding is None or not search.embedding.tokens:
-            return False
-        fresh = [candidate for candidate in pool if candidate.similarities is None]
-        stored = await self.storage.get_tokens([c.chunk_id for c in fresh])
-        fresh = [candidate for candidate in fresh if stored.get(candidate.chunk_id)]
-        if fresh:
-            rows = max_similarities(search.embedding.tokens, [stored[c.chunk_id] for c in fresh])
-            for candidate, row in zip(fresh, rows, strict=True):
-                candidate.similarities = row
-        kept = {c.chunk_id: c for c in pool if c.similarities is not None}
-        if not kept:
-            return False
-        weights = [
-            STOP_TOKEN_WEIGHT if is_stop_token(word) else 1.0 for word in search.embedding.words
-        ]
-        windows = [
-            [c.similarities, *(kept[n].similarities for n in c.neighbours if n in kept)]
-            for c in kept.values()
-        ]
-        own = score_tokens([window[:1] for window in windows], weights)
-        wide = score_tokens(windows, weights)
-        for candidate, one, several in zip(kept.values(), own, wide, strict=True):
-            candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
-        return True
-
-    async def _hop(self, search: _Search, pool: list[Candidate]) -> list[Candidate]:
-        """Ask again with rare words of the first hits: they lead to what belongs to them."""
-        pool.sort(key=lambda c: (-c.score, c.chunk_id))
-        seeds = pool[:HOP_SEEDS]
-        if not seeds or seeds[0].score <= 0:
-            return pool
-        found = await self._hop_scores(search, seeds)
-        known = {candidate.chunk_id for candidate in pool}
-        new = [i for i in sorted(found, key=lambda i: (-found[i], i)) if i not in known][:HOP_NEW]
-        places = await self.storage.get_places(new, search.filters)
-        added = [_candidate(place, 0.0) for place in places.values() if place.selected]
-        if added:
-            await self._score_vectors(search, added)
-            pool = [*pool, *added]
-            await self._score_rest(search, pool)
-        first = {seed.chunk_id for seed in seeds}
-        others = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
-        highest = max(others, default=0.0)
-        for candidate in pool:
-            gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
-            candidate.hop = SEED_HOP if candidate.chunk_id in first else min(gain, 1.0)
-            candidate.score += HOP * candidate.hop
-        return pool
-
-    async def _hop_scores(self, search: _Search, seeds: list[Candidate]) -> dict[str, float]:
-        passages = await self.storage.get_passages([seed.chunk_id for seed in seeds])
-        scores: dict[str, float] = {}
-        weights: dict[str, float] = {}
-        for seed in seeds:
-            passage = passages.get(seed.chunk_id)
-            words = rare_words(passage.text, search.terms) if passage else []
-            found = await self.storage.find_matches(words, HOP_RARE[1])
-            rare = [w for w in words if found[w] is not None and len(found[w] or ()) >= HOP_RARE[0]]
-            for word in sorted(rare, key=lambda w: len(found[w] or ()))[:HOP_WORDS]:
-                share = seed.score / seeds[0].score
-                gain = max(share - weights.get(word, 0.0), 0.0)
-                weights[word] = max(share, weights.get(word, 0.0))
-                telling = inverse_frequency(search.total, len(found[word] or ()))
-                for chunk_id in found[word] or ():
-                    scores[chunk_id] = scores.get(chunk_id, 0.0) + gain * telling
-        return scores
-
-    async def _describe(self, hits: list[Candidate], *, explain: bool) -> list[SearchResult]:
-        summaries = await self.storage.get_summaries([hit.memory_id for hit in hits])
-        passages = await self.storage.get_passages([hit.chunk_id for hit in hits])
+    async def _describe(
+        self, request: SearchRequest, page: Sequence[Candidate], found: Sequence[Candidate]
+    ) -> list[SearchResult]:
+        kept = [hit for hit in page if hit.observation is None]
+        beside = [i for hit in kept for i in hit.neighbours] if request.beside else []
+        summaries = await self.storage.get_summaries([hit.memory_id for hit in kept])
+        passages = await self.storage.get_passages([*(hit.chunk_id for hit in kept), *beside])
         results = []
-        for hit in hits:
+        for hit in page:
+            why = explain(hit, found) if request.explain else None
+            if hit.observation is not None:
+                results.append(_describe_observation(hit, hit.observation, why))
+                continue
             summary, passage = summaries.get(hit.memory_id), passages.get(hit.chunk_id)
             # A memory deleted a moment ago has no summary any more.
-            if summary is None or passage is None:
-                continue
-            results.append(
-                SearchResult(
-                    chunk_id=hit.chunk_id,
-                    text=passage.text,
-                    score=round(min(hit.score, 1.0), 4),
-                    similarity_score=round(max(hit.cosine, 0.0), 4),
-                    bm25_score=round(hit.unit, 4),
-                    explanation=_explain(hit) if explain else None,
-                    **{name: getattr(summary, name) for name in _SHOWN},
-                )
-            )
+            if summary is not None and passage is not None:
+                result = _describe_memory(hit, summary, passage.text, why)
+                near = {"before": _text(passages, hit.before), "after": _text(passages, hit.after)}
+                results.append(result.model_copy(update=near) if beside else result)
         return results
+
+
+def _observed(match: ObservationMatch) -> Candidate:
+    return Candidate(
+        f"#{match.id}",
+        memory_id=f"#{match.id}",
+        occurred_at=datetime.fromtimestamp(match.timestamp, UTC),
+        unit=match.score,
+        observation=match,
+    )
+
+
+def _end(filters: MemoryFilter) -> datetime | None:
+    """Return the moment before which observations count; `as_of` itself still does."""
+    ends = [filters.until, filters.as_of and filters.as_of + timedelta(seconds=1)]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp())
 
 
 _SHOWN = (
@@ -340,50 +224,46 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def _encodable(words: Sequence[str]) -> list[str]:
-    """Leave out what is no UTF-8: it matches nothing that was ever stored."""
-    return [
-        word for word in words if word.isascii() or word.encode("utf-8", "ignore").decode() == word
-    ]
-
-
-def _candidate(place: Place, unit: float) -> Candidate:
-    return Candidate(
-        place.chunk_id,
-        place.memory_id,
-        place.group,
-        lone=place.group_size == 1,
-        neighbours=place.neighbours,
-        occurred_at=place.occurred_at,
-        unit=unit,
+def _describe_memory(
+    hit: Candidate, summary: MemorySummary, text: str, why: dict[str, object] | None
+) -> SearchResult:
+    return SearchResult(
+        chunk_id=hit.chunk_id,
+        text=text,
+        score=round(min(hit.score, 1.0), 4),
+        similarity_score=round(max(hit.cosine, 0.0), 4),
+        bm25_score=round(hit.unit, 4),
+        explanation=why,
+        **{name: getattr(summary, name) for name in _SHOWN},
     )
 
 
-def _score_dates(query: str, pool: Sequence[Candidate]) -> None:
-    """Prefer what is recent a little, and what happened when the question says."""
-    now = datetime.now(UTC)
-    window = date_window(query, now)
-    for candidate in pool:
-        moment = candidate.occurred_at or now
-        age = max((now - moment).total_seconds() / 86400, 0.0)
-        candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
-        candidate.date = float(window is not None and window[0] <= moment < window[1])
-        candidate.score += RECENCY * candidate.recency + DATE * candidate.date
+def _describe_observation(
+    hit: Candidate, match: ObservationMatch, why: dict[str, object] | None
+) -> SearchResult:
+    moment = datetime.fromtimestamp(match.timestamp, UTC)
+    return SearchResult(
+        memory_id="",
+        observation_id=match.id,
+        chunk_id=hit.chunk_id,
+        text=match.content,
+        score=round(min(hit.score, 1.0), 4),
+        similarity_score=0.0,
+        bm25_score=round(hit.unit, 4),
+        metadata={},
+        project=match.project,
+        source=match.file_path or "",
+        kind=match.obs_type,
+        tags=[],
+        pinned=bool(match.pinned),
+        parent=match.session_id,
+        position=0,
+        occurred_at=moment,
+        created_at=moment,
+        explanation=why,
+    )
 
 
-def _best_per_memory(ranked: Sequence[Candidate]) -> list[Candidate]:
-    best: dict[str, Candidate] = {}
-    for candidate in ranked:
-        best.setdefault(candidate.memory_id, candidate)
-    return list(best.values())
-
-
-def _explain(hit: Candidate) -> dict[str, float | dict[str, float]]:
-    arms = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens")
-    boosts = ("recency", "date", "hop")
-    return {
-        "score": round(hit.score, 4),
-        "arms": {arm: round(getattr(hit, arm), 4) for arm in arms},
-        "weights": {arm: round(weight, 3) for arm, weight in hit.weights.items()},
-        "boosts": {boost: round(getattr(hit, boost), 4) for boost in boosts},
-    }
+def _text(passages: Mapping[str, Passage], chunk_id: str | None) -> str:
+    passage = None if chunk_id is None else passages.get(chunk_id)
+    return "" if passage is None else passage.text

@@ -7,7 +7,7 @@ from typing import LiteralString
 from zapomni_db.models import MemoryFilter
 from zapomni_db.sqlite.rows import to_time
 
-__all__ = ["where"]
+__all__ = ["in_path", "where"]
 
 
 _EQUAL: dict[str, LiteralString] = {
@@ -20,13 +20,20 @@ _EQUAL: dict[str, LiteralString] = {
 _TAGGED: LiteralString = (
     "EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = ? AND t.memory_key = m.key)"
 )
+_STANDING_THEN: LiteralString = (
+    "m.created_at <= ? AND NOT EXISTS"
+    " (SELECT 1 FROM memories n WHERE n.key = m.superseded_by AND n.created_at <= ?)"
+)
 
 
 def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
     """Return an SQL condition on the table `m` and its parameters."""
     clauses: list[LiteralString] = []
     values: list[object] = []
-    if not filters.include_superseded:
+    if filters.as_of is not None:
+        clauses.append(_STANDING_THEN)
+        values += [to_time(filters.as_of)] * 2
+    elif not filters.include_superseded:
         clauses.append("m.superseded_by IS NULL")
     for field, clause in _EQUAL.items():
         if (wanted := getattr(filters, field)) is not None:
@@ -38,7 +45,23 @@ def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
     if filters.until is not None:
         clauses.append("m.occurred_at < ?")
         values.append(to_time(filters.until))
+    if filters.path is not None:
+        clause, paths = in_path("m.source", filters.path)
+        clauses.append(clause)
+        values += paths
     for tag in filters.tags:
         clauses.append(_TAGGED)
         values.append(tag)
     return " AND ".join(clauses) or "TRUE", values
+
+
+def in_path(column: LiteralString, path: str) -> tuple[LiteralString, list[object]]:
+    """Return the condition that a column names this file or something in this folder.
+
+    A path counts whole or by its end: `auth.py` is `src/auth.py`, `src` is all below it.
+    """
+    trimmed = path.strip("/")
+    end = trimmed.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    like: LiteralString = " OR " + column + " LIKE ? ESCAPE '\\'"
+    clause: LiteralString = "(" + column + " IN (?, ?)" + like + like + like + ")"
+    return clause, [path, trimmed, f"%/{end}", f"{end}/%", f"%/{end}/%"]

@@ -10,14 +10,19 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from zapomni_db.exceptions import ValidationError
-from zapomni_db.observation_models import ObservationPreview, ObservationQuery
+from zapomni_db.observation_models import (
+    ObservationMatch,
+    ObservationPreview,
+    ObservationQuery,
+)
+from zapomni_db.sqlite.filters import in_path
 from zapomni_db.sqlite.observation_words import alternatives, plain_words
 from zapomni_db.sqlite.rows import to_json
 
-__all__ = ["MAX_LIMIT", "check", "previews", "search"]
+__all__ = ["MAX_LIMIT", "check", "match", "previews", "search"]
 
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
@@ -40,10 +45,6 @@ _JOINED = (
     " WHERE observations_fts MATCH ?"
 )
 _FAILED = "(o.obs_type = 'command_error' OR o.signature IS NOT NULL)"
-_IN_FILE = (
-    " AND (o.file_path IN (?, ?) OR o.file_path LIKE ? ESCAPE '\\'"
-    " OR o.file_path LIKE ? ESCAPE '\\' OR o.file_path LIKE ? ESCAPE '\\')"
-)
 _NEWEST = " ORDER BY observations_fts.rowid DESC LIMIT ?"
 
 
@@ -72,14 +73,18 @@ class _Filters:
         if within:
             self.leads.append(("TRUE" + within, moments))
             self._add(within.replace("o.", "+o."), *moments)
+        if query.session is not None:
+            self.leads.append(("o.session_id = ?" + within, [query.session, *moments]))
+            self._add(" AND +o.session_id = ?", query.session)
+        if query.pinned is not None:
+            self._add(" AND o.pinned = ?", int(query.pinned))
         if query.failed is not None:
             self._add(" AND " + _FAILED if query.failed else " AND NOT " + _FAILED)
         # Ids follow time but for late events; a search for the newest may start here.
         self.before = query.before
         if query.file is not None:
-            path = query.file.strip("/")
-            end = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-            self._add(_IN_FILE, query.file, path, f"%/{end}", f"{end}/%", f"%/{end}/%")
+            clause, paths = in_path("o.file_path", query.file)
+            self._add(" AND " + clause, *paths)
 
     def _add(self, clause: LiteralString, *values: object) -> None:
         self.where += clause
@@ -122,6 +127,32 @@ def search(connection: sqlite3.Connection, query: ObservationQuery) -> list[Obse
             original_exception=error,
         ) from error  # fmt: skip
     return previews(connection, _ordered(connection, hits, query, limit))
+
+
+def match(
+    connection: sqlite3.Connection, terms: Sequence[str], query: ObservationQuery
+) -> list[ObservationMatch]:
+    """Return observations that have any of these words, best first."""
+    finder = _Finder(connection, query, query.limit)
+    quoted = ['"' + term.replace("\0", " ").replace('"', '""') + '"' for term in terms]
+    hits = finder.find([term for term in quoted if not finder.is_common(term)])
+    best = sorted(hits, key=lambda rowid: (hits[rowid], rowid), reverse=True)[: query.limit]
+    rows = connection.execute(
+        "SELECT id, timestamp, session_id, project, obs_type, content, file_path, pinned"
+        " FROM observations WHERE id IN (SELECT value FROM json_each(?))",
+        (to_json(best),),
+    )
+    found = {row[0]: row for row in rows}
+    return [_match(found[rowid], hits[rowid]) for rowid in best if rowid in found]
+
+
+def _match(row: tuple[Any, ...], score: float) -> ObservationMatch:
+    return ObservationMatch.model_construct(**dict(zip(_MATCHED, row, strict=True)), score=score)
+
+
+_MATCHED = (
+    "id", "timestamp", "session_id", "project", "obs_type", "content", "file_path", "pinned",
+)  # fmt: skip
 
 
 # --- Finding ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import (
     Failure,
     Observation,
+    ObservationMatch,
     ObservationPreview,
     ObservationQuery,
     SessionStory,
@@ -30,7 +31,7 @@ from zapomni_db.sqlite.connection import (
     translated,
     write_transaction,
 )
-from zapomni_db.sqlite.observation_search import MAX_LIMIT, check, previews, search
+from zapomni_db.sqlite.observation_search import MAX_LIMIT, check, match, previews, search
 from zapomni_db.sqlite.rows import from_json, to_json
 
 __all__ = ["SqliteObservations", "connect_read_only", "set_injection"]
@@ -100,6 +101,8 @@ class SqliteObservations:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._pool: ThreadPoolExecutor | None = None
+        self._watching = threading.Lock()
+        self._watcher: sqlite3.Connection | None = None
 
     async def close(self) -> None:
         """Close every connection. Safe to call again."""
@@ -109,6 +112,10 @@ class SqliteObservations:
             while self._connections:
                 self._connections.pop().close()
             self._local = threading.local()
+        with self._watching:
+            if self._watcher is not None:
+                self._watcher.close()
+                self._watcher = None
 
     async def project_keys(self, name: str) -> list[str]:
         """Return the keys a project is kept under, given one of them or its name."""
@@ -120,6 +127,19 @@ class SqliteObservations:
         # Checked here too: a wrong query is wrong before anything was captured as well.
         check(query)
         return await self._read("searching", lambda db: search(db, query), [])
+
+    async def match(self, terms: Sequence[str], query: ObservationQuery) -> list[ObservationMatch]:
+        """Return observations that have any of the terms, best first."""
+        return await self._read("searching", lambda db: match(db, terms, query), [])
+
+    async def get_version(self) -> int:
+        """Return a number that changes with every write by any process."""
+        with self._watching, translated("watching"):
+            if self._watcher is None:
+                self._watcher = connect_read_only(self.path)
+            if self._watcher is None:
+                return 0
+            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
 
     async def get_observations(self, ids: Sequence[int]) -> list[Observation]:
         """Return those of the observations that exist, in the order of `ids`."""

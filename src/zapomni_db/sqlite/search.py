@@ -110,13 +110,13 @@ def matches(
 ) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = {}
     for phrase in phrases:
-        rows = connection.execute(
-            "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?",
+        # One long row is read in a third of the time of thousands of short ones.
+        count, ids = connection.execute(
+            "SELECT count(*), group_concat(rowid) FROM"
+            " (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)",
             (_match_expression([phrase]), limit + 1),
-        ).fetchall()
-        found[phrase] = (
-            None if len(rows) > limit else frozenset(str(chunk_id) for (chunk_id,) in rows)
-        )
+        ).fetchone()
+        found[phrase] = None if count > limit else frozenset(ids.split(",") if ids else ())
     return found
 
 
@@ -130,21 +130,21 @@ WITH wanted AS (
     SELECT DISTINCT m.project, m.parent, CASE WHEN m.parent = '' THEN m.key END AS key
     FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN
     (SELECT CAST(value AS INTEGER) FROM json_each(?)))
-SELECT w.project, w.parent, 0, c.id FROM wanted w
-    JOIN memories m ON m.parent = w.parent AND m.parent <> '' AND m.project = w.project
-    JOIN chunks c ON c.memory_key = m.key WHERE w.parent <> ''
-UNION ALL
-SELECT '', '', w.key, c.id FROM wanted w JOIN chunks c ON c.memory_key = w.key
-    WHERE w.parent = ''
-LIMIT 20000
+SELECT project, parent, key, group_concat(id) FROM (
+    SELECT w.project, w.parent, 0 AS key, c.id FROM wanted w
+        JOIN memories m ON m.parent = w.parent AND m.parent <> '' AND m.project = w.project
+        JOIN chunks c ON c.memory_key = m.key WHERE w.parent <> ''
+    UNION ALL
+    SELECT '', '', w.key, c.id FROM wanted w JOIN chunks c ON c.memory_key = w.key
+        WHERE w.parent = ''
+    LIMIT 20000)
+GROUP BY project, parent, key
 """
 
 
 def members(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for project, parent, key, chunk_id in connection.execute(_MEMBERS, (to_json(list(chunk_ids)),)):
-        found.setdefault(_group(project, parent, key), []).append(str(chunk_id))
-    return found
+    rows = connection.execute(_MEMBERS, (to_json(list(chunk_ids)),))
+    return {_group(project, parent, key): ids.split(",") for project, parent, key, ids in rows}
 
 
 def _group(project: object, parent: object, key: object) -> str:
@@ -257,7 +257,8 @@ def _to_place(row: tuple[Any, ...]) -> Place:
         memory_id,
         _group(project, parent, key),
         size,
-        tuple(str(beside) for beside in (before, after) if beside is not None),
+        None if before is None else str(before),
+        None if after is None else str(after),
         from_time(occurred),
         bool(selected),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
@@ -132,17 +132,36 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     offset: Annotated[int, Field(ge=0, le=1000, description="Results to skip.")] = 0,
     project: Project = "",
     source: Source = "",
-    kind: Annotated[str, Field(max_length=32, description="Only this kind of memory.")] = "",
+    kind: Annotated[
+        str,
+        Field(max_length=32, description="Only this kind of memory, or type of observation."),
+    ] = "",
     tags: AllTags | None = None,
+    session: Annotated[
+        str, Field(max_length=200, description="Only this conversation, session or document.")
+    ] = "",
+    path: Annotated[
+        str, Field(max_length=1000, description="Only this file or folder: a path or its end.")
+    ] = "",
     since: Moment | None = None,
     until: Moment | None = None,
+    as_of: Annotated[
+        datetime, Field(description="As it stood then: what was known, not yet replaced.")
+    ]
+    | None = None,
+    within: Annotated[
+        Literal["everything", "memories", "observations"],
+        Field(description="What was kept, what agents did, or both ranked together."),
+    ] = "everything",
     max_tokens: MaxTokens = 2000,
     explain: Annotated[bool, Field(description="Say what spoke for each result.")] = False,
 ) -> Annotated[CallToolResult, SearchAnswer]:
     """Recall: search, find or look up what is known from earlier sessions.
 
     Finds notes, decisions, preferences, facts, past fixes and documents by meaning and by
-    words. Returns the best passages with id, date, source and score; get_memory reads one whole.
+    words, and beside them what agents did: commands, errors, edits, prompts. Returns the best
+    passages with id, date, source and score; get_memory reads one whole, timeline shows what
+    happened around an observation.
     """
     engine = await _engine(ctx)
     wanted = {
@@ -150,15 +169,22 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "source": source,
         "kind": kind,
         "tags": tags,
+        "session": session,
+        "path": path,
         "since": _with_zone(since),
         "until": _with_zone(until),
+        "as_of": _with_zone(as_of),
     }
-    filters = {name: value for name, value in wanted.items() if value}
     request = SearchRequest(
-        query=query, limit=limit, offset=offset, filters=filters or None, explain=explain
+        query=query,
+        limit=limit,
+        offset=offset,
+        filters={name: value for name, value in wanted.items() if value} or None,
+        within=within,
+        explain=explain,
+        beside=True,
     )
-    response = await engine.search_memory(request)
-    answer = fit(response.results, offset, max_tokens, response.notice)
+    answer = fit(await engine.search_memory(request), offset, max_tokens)
     passages = [
         fence(hit.text, **hit.model_dump(mode="json", exclude={"text"}, exclude_none=True))
         for hit in answer.results

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from zapomni_core.interfaces import SearchResult
+from zapomni_core.interfaces import SearchResponse, SearchResult
 from zapomni_db.models import MemoryRecord
 from zapomni_mcp.fencing import DATA_NOTICE
 
@@ -26,6 +27,9 @@ __all__ = [
 
 CHARS_PER_TOKEN = 3.5
 SHORTEST_EXCERPT = 120
+TITLE_CHARS = 80
+# Neighbouring passages of one text share a sentence or two.
+SHORTEST_OVERLAP, LONGEST_OVERLAP = 12, 600
 
 
 class Added(BaseModel):
@@ -65,9 +69,14 @@ class MemoryText(MemoryInfo):
 
 
 class Found(BaseModel):
-    """The best passage of one memory."""
+    """The best passages of one memory, document or conversation, with what stands beside them."""
 
-    memory_id: str
+    title: str = Field(description="Its day, and what it is part of.")
+    memory_id: str = Field(description="For get_memory; empty for an observation.")
+    observation_id: int | None = Field(default=None, description="For timeline, get_observations.")
+    more_ids: list[str] = Field(
+        default=[], description="Other hits in the same conversation, or with the same text."
+    )
     score: float
     text: str
     truncated: bool
@@ -80,7 +89,7 @@ class Found(BaseModel):
     tags: list[str]
     pinned: bool
     explanation: dict[str, Any] | None = Field(
-        default=None, description="Scores by arm, weights and boosts, if asked for."
+        default=None, description="Score and rank by arm, weights, boosts, if asked for."
     )
 
 
@@ -90,6 +99,8 @@ class SearchAnswer(BaseModel):
     data_notice: str = DATA_NOTICE
     results: list[Found]
     omitted: int = Field(description="Results left out to keep within max_tokens.")
+    total: int = Field(description="How many memories and observations were found in all.")
+    more: bool = Field(description="Whether total is a lower bound.")
     note: str | None
 
 
@@ -130,27 +141,93 @@ def part(record: MemoryRecord, offset: int, max_tokens: int) -> MemoryText:
     )
 
 
-def fit(
-    results: list[SearchResult], offset: int, max_tokens: int, notice: str | None
-) -> SearchAnswer:
+def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
     """Keep the best results that fit; cut the last one, and always return the first."""
-    room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE) - len(notice or "")
+    notes = [response.notice] if response.notice else []
+    room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE) - sum(map(len, notes))
     kept: list[Found] = []
-    for result in results:
-        hit = Found(**result.model_dump(include=set(Found.model_fields)), truncated=False)
-        rest = room - len(hit.model_copy(update={"text": ""}).model_dump_json())
-        if kept and rest < min(len(hit.text), SHORTEST_EXCERPT):
+    groups = _grouped(response.results)
+    for number, group in enumerate(groups):
+        hit = _found(group)
+        rest = room - len(hit.model_dump_json())
+        # What stands beside a hit must not push out the hits after it.
+        text = _told(group, rest // (len(groups) - number))
+        if kept and rest < min(len(text), SHORTEST_EXCERPT):
             break
-        cut = hit.text[: max(rest, SHORTEST_EXCERPT)]
-        kept.append(hit.model_copy(update={"text": cut, "truncated": cut != hit.text}))
+        cut = text[: max(rest, SHORTEST_EXCERPT)]
+        kept.append(hit.model_copy(update={"text": cut, "truncated": cut != text}))
         room = rest - len(cut)
-    omitted = len(results) - len(kept)
-    notes = [notice] if notice else []
-    if not results:
+    omitted = sum(map(len, groups[len(kept) :]))
+    if not response.results:
         notes.append("Nothing found. Try other words or fewer filters.")
+    following = offset + len(response.results)
     if omitted:
-        following = offset + len(kept)
+        following = offset + response.results.index(groups[len(kept)][0])
         notes.append(f"{omitted} more left out: raise max_tokens, or use offset={following}.")
+    elif response.results and (response.more or response.total > following):
+        notes.append(f"There is more: use offset={following}.")
     if any(hit.truncated for hit in kept):
         notes.append("Passages marked truncated are cut; get_memory reads them whole.")
-    return SearchAnswer(results=kept, omitted=omitted, note=" ".join(notes) or None)
+    return SearchAnswer(
+        results=kept,
+        omitted=omitted,
+        total=response.total,
+        more=response.more,
+        note=" ".join(notes) or None,
+    )
+
+
+def _grouped(results: list[SearchResult]) -> list[list[SearchResult]]:
+    """Put results of one conversation together, and those that say the same."""
+    groups: dict[object, list[SearchResult]] = {}
+    alike: dict[str, object] = {}
+    for result in results:
+        place: object = (result.project, result.parent, result.observation_id)
+        if not result.parent:
+            place = result.chunk_id
+        # The same words are told once, whoever said them.
+        place = alike.setdefault(" ".join(result.text.split()).casefold(), place)
+        groups.setdefault(place, []).append(result)
+    return list(groups.values())
+
+
+def _found(group: list[SearchResult]) -> Found:
+    best = group[0]
+    fields = best.model_dump(include=set(Found.model_fields) - {"text"})
+    return Found(
+        **fields,
+        title=_title(best),
+        more_ids=[hit.memory_id for hit in group[1:]],
+        text="",
+        truncated=False,
+    )
+
+
+def _title(hit: SearchResult) -> str:
+    told = f"observation #{hit.observation_id}" if hit.observation_id else hit.parent or hit.source
+    about = [f"{hit.occurred_at:%Y-%m-%d}", hit.kind, told[:TITLE_CHARS]]
+    return " · ".join(part for part in about if part)
+
+
+def _told(group: list[SearchResult], room: int) -> str:
+    """Tell the hits of one place in order, with what stands beside them if there is room."""
+    hits = {hit.text: (hit.position, 0) for hit in reversed(group)}
+    beside = {
+        text: (hit.position, side)
+        for hit in group
+        for text, side in ((hit.before, -1), (hit.after, 1))
+        if text
+    }
+    for places in ({**beside, **hits}, hits):
+        joined = functools.reduce(_append, sorted(places, key=lambda text: places[text]))
+        if len(joined) <= room:
+            return joined
+    return group[0].text
+
+
+def _append(text: str, part: str) -> str:
+    """Join two passages; what the end of one repeats as the beginning of the other stands once."""
+    for shared in range(min(len(text), len(part), LONGEST_OVERLAP), SHORTEST_OVERLAP - 1, -1):
+        if text.endswith(part[:shared]):
+            return text + part[shared:]
+    return f"{text}\n{part}"

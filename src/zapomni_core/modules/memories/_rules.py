@@ -73,7 +73,10 @@ def validate_page(limit: int, offset: int) -> None:
 
 def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
     """Turn a dictionary of filters into a MemoryFilter."""
-    given = filters or {}
+    given = dict(filters or {})
+    if "session" in given:
+        # A session is a parent: conversations, sessions and documents are all asked for alike.
+        given["parent"] = given.pop("session")
     for name in given:
         if name not in MemoryFilter.model_fields:
             near = get_close_matches(str(name), MemoryFilter.model_fields, n=1, cutoff=0.0)[0]
@@ -91,7 +94,8 @@ def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
         ) from error
     if parsed.since and parsed.until and parsed.since >= parsed.until:
         raise ValidationError("Invalid filter: since must be before until", "VAL_003")
-    _check_names(project=parsed.project or "", source=parsed.source or "", kind=parsed.kind or "")
+    named = ("project", "source", "kind", "parent", "path")
+    _check_names(**{name: getattr(parsed, name) or "" for name in named})
     return parsed.model_copy(update={"tags": _clean_tags(parsed.tags)})
 
 
@@ -152,7 +156,7 @@ def _depth(value: Any) -> int:
 
 def _check_names(**names: str) -> None:
     for field, value in names.items():
-        limit = MAX_SOURCE_CHARS if field == "source" else MAX_NAME_CHARS
+        limit = MAX_SOURCE_CHARS if field in ("source", "path") else MAX_NAME_CHARS
         if len(value) > limit:
             raise ValidationError(f"{field} exceeds {limit} characters", "VAL_003")
         _check_utf8(field, value)

@@ -1,0 +1,108 @@
+"""A cross-encoder reads question and passage together: slower than any arm, and closer.
+
+Off by default. Any sequence classifier exported to ONNX will do, such as ms-marco-MiniLM-L6-v2;
+its folder is given by the setting `reranker` and nothing is ever downloaded for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zapomni_core.exceptions import SearchError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["CrossEncoder"]
+
+WEIGHTS, TOKENIZER = "model.onnx", "tokenizer.json"
+WINDOW = 512
+# More than any window holds; tokenizing would read it all.
+LONGEST_TEXT = 8000
+
+
+class CrossEncoder:
+    """Scores pairs with the model in a folder, loaded with the first question."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="rerank")
+        self._model: _Model | None = None
+
+    async def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        """Return how well each passage answers, 0 to 1, in order."""
+        context = contextvars.copy_context()  # errors carry the operation's correlation id
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._executor, context.run, self._score, query, list(passages)
+        )
+
+    async def close(self) -> None:
+        """Let the worker go."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _score(self, query: str, passages: list[str]) -> list[float]:
+        try:
+            if self._model is None:
+                self._model = _Model(self._folder)
+            return [self._model.score(query, passage) for passage in passages]
+        except SearchError:
+            raise
+        except Exception as error:  # onnxruntime's and tokenizers' errors share no other base
+            raise SearchError(
+                f"The reranker's {WEIGHTS} or {TOKENIZER} cannot be used: it must be a sequence "
+                "classifier for pairs of texts.",
+                "SEARCH_003",
+                original_exception=error,
+            ) from error
+
+
+class _Model:
+    def __init__(self, folder: Path) -> None:
+        import onnxruntime  # a native library, on first use
+        import tokenizers
+
+        if not all((folder / name).is_file() for name in (WEIGHTS, TOKENIZER)):
+            raise SearchError(
+                f"The folder set as reranker has no {WEIGHTS} and {TOKENIZER}.", "SEARCH_003"
+            )
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer.enable_truncation(WINDOW, strategy="longest_first")
+        self._tokenizer.no_padding()
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session: Any = onnxruntime.InferenceSession(
+            str(folder / WEIGHTS), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = {given.name for given in self._session.get_inputs()}
+
+    def score(self, query: str, passage: str) -> float:
+        import numpy as np
+
+        pair = self._tokenizer.encode(query[:LONGEST_TEXT], passage[:LONGEST_TEXT])
+        known = {
+            "input_ids": pair.ids,
+            "attention_mask": pair.attention_mask,
+            "token_type_ids": pair.type_ids,
+        }
+        inputs = {
+            name: np.array([values], dtype=np.int64)
+            for name, values in known.items()
+            if name in self._inputs
+        }
+        return _probability(self._session.run(None, inputs)[0][0])
+
+
+def _probability(logits: NDArray[np.float32]) -> float:
+    """Return what one or two logits say: yes, or no and yes."""
+    import numpy as np
+
+    # Two logits decide by their difference, as one does alone.
+    logit = float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
+    return float(1 / (1 + np.exp(-logit)))
