@@ -1,0 +1,232 @@
+"""What the store of code takes and answers: repositories, files, symbols, references, citations.
+
+Lines count from 1 and include the last one; bytes are offsets into a file's UTF-8 text.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "Citation",
+    "CodeEdge",
+    "CodeFile",
+    "CodeRepository",
+    "CodeSymbol",
+    "EdgeRow",
+    "FailureAfter",
+    "FileData",
+    "FileEdit",
+    "PassagePlace",
+    "SymbolQuery",
+    "SymbolRow",
+]
+
+
+class _Frozen(BaseModel):
+    # hide_input: a validation message must not quote a path.
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+
+# --- What is indexed --------------------------------------------------------------------
+
+
+class CodeRepository(_Frozen):
+    """A folder that was indexed. Its root, with every link resolved, is its identity."""
+
+    key: int = Field(exclude=True)
+    root: str
+    name: str
+    project: str
+    """The key its observations and memories have as their project."""
+    tag: str
+    """What its files are tagged with."""
+    commit: str = ""
+    """What was checked out when it was indexed, if git says."""
+    reader: str = Field(default="", exclude=True)
+    """Which version of the parsers read it; another one reads it again."""
+    indexed_at: datetime | None = None
+    """When it was last read to its end."""
+    files: int = 0
+    lines: int = 0
+    symbols: int = 0
+
+
+class CodeFile(NamedTuple):
+    """What is known of a file. Not a pydantic model: a run looks at all of them."""
+
+    key: int
+    path: str
+    memory_id: str
+    stamp: str
+    """The same as on disk means the same contents; "" means look again."""
+    content_hash: str
+    """"" while what is stored for it is not whole."""
+    is_empty: bool
+    """Nothing stands in it, so that no memory is kept for it."""
+
+
+class SymbolRow(NamedTuple):
+    """A symbol to be stored; `parent` is its place among the file's symbols."""
+
+    name: str
+    qualified_name: str
+    kind: str
+    signature: str
+    docstring: str
+    decorators: tuple[str, ...]
+    start_line: int
+    end_line: int
+    start_byte: int
+    end_byte: int
+    content_hash: str
+    body_hash: str
+    parent: int
+
+
+class PassagePlace(NamedTuple):
+    """Where a passage of a file stands."""
+
+    digest: str
+    """Of its text."""
+    symbol: int
+    """Which of the file's symbols it tells of."""
+    start_line: int
+    end_line: int
+
+
+class FileData(NamedTuple):
+    """Everything read from one file."""
+
+    key: int
+    stamp: str
+    content_hash: str
+    language: str
+    lines: int
+    has_errors: bool
+    symbols: tuple[SymbolRow, ...]
+    passages: tuple[PassagePlace, ...]
+    facts: str
+    """What the call graph needs to know of it, packed."""
+
+
+class EdgeRow(NamedTuple):
+    """A reference to be stored, from a symbol of the file it is stored for."""
+
+    caller: str
+    """A qualified name; "" is the file itself."""
+    kind: str
+    callee: tuple[str, str] | None
+    """Path and qualified name, if it is known which symbol is meant."""
+    name: str
+    strength: float
+    line: int
+
+
+# --- What is asked for ------------------------------------------------------------------
+
+
+class SymbolQuery(_Frozen):
+    """Which symbols; every condition given must hold."""
+
+    repositories: list[int] | None = None
+    name: str | None = None
+    """Qualified, or the end of a qualified name."""
+    path: str | None = None
+    """The file's path, or the end of one."""
+    body_hash: str | None = None
+    limit: int = 20
+
+
+class CodeSymbol(_Frozen):
+    """Something with a name in a file; the file itself is a symbol of kind `module`."""
+
+    id: int
+    repository: str
+    """The root of its repository."""
+    path: str
+    name: str
+    qualified_name: str
+    kind: str
+    signature: str
+    docstring: str
+    decorators: list[str]
+    start_line: int
+    end_line: int
+    start_byte: int = Field(exclude=True)
+    end_byte: int = Field(exclude=True)
+    content_hash: str = Field(exclude=True)
+    body_hash: str = Field(exclude=True)
+    depth: int = 0
+    """How many symbols it stands in."""
+
+
+class CodeEdge(_Frozen):
+    """One symbol calls, inherits from or is decorated by another."""
+
+    kind: str
+    caller: CodeSymbol
+    callee: CodeSymbol | None
+    """None when it is not known which symbol is meant."""
+    name: str
+    """The last name of what is written there."""
+    strength: float
+    line: int
+
+
+# --- Citations --------------------------------------------------------------------------
+
+
+class Citation(_Frozen):
+    """Code that a memory speaks of, as it was when the memory was kept."""
+
+    root: str
+    """The folder `path` starts from: the repository's root."""
+    path: str
+    symbol: str = ""
+    """A qualified name; empty: the file, or its lines."""
+    start_line: int = 0
+    end_line: int = 0
+    """0: the whole file."""
+    given: bool = True
+    """Whether somebody said so; else it was found in the memory's text."""
+    file_hash: str
+    content_hash: str
+    """Of what is cited: the file, the lines or the symbol."""
+    body_hash: str = ""
+    """Of a symbol without its name."""
+    twins: list[str] = Field(default_factory=list)
+    """Other symbols that had the same body then, as `path:name`."""
+    commit: str = ""
+
+
+# --- What agents did to it --------------------------------------------------------------
+
+
+class FailureAfter(_Frozen):
+    """Something that failed after an edit."""
+
+    observation_id: int
+    timestamp: int
+    content: str
+
+
+class FileEdit(_Frozen):
+    """An edit of a file by an agent: when, in which session, what for, and what failed after."""
+
+    observation_id: int
+    timestamp: int
+    session_id: str
+    host: str
+    tool: str
+    content: str
+    prompt: str
+    """What the user had asked for; empty if that is not known."""
+    failures: list[FailureAfter]
+    """Until the file was edited again, in the same session."""
+
+
+Freshness = Literal["fresh", "changed", "moved", "gone"]

@@ -1,0 +1,282 @@
+"""Reading what stands in repositories, and what agents did to it: functions over one connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, LiteralString
+
+from zapomni_db.code_models import (
+    CodeEdge,
+    CodeFile,
+    CodeSymbol,
+    FailureAfter,
+    FileEdit,
+    PassagePlace,
+    SymbolQuery,
+)
+from zapomni_db.code_store import Place
+from zapomni_db.sqlite.filters import in_path
+from zapomni_db.sqlite.rows import from_json, to_json
+
+__all__ = [
+    "callees",
+    "callers",
+    "edits",
+    "find_files",
+    "find_symbols",
+    "get_symbol",
+    "outline",
+    "places",
+    "suggest_names",
+]
+
+SUGGESTIONS = 5
+# Names looked at for one that is like a misspelled one.
+NAMES_COMPARED = 50_000
+FAILURES_SHOWN = 3
+# What agents did after an edit is looked at this far.
+LATER_ACTIONS = 200
+
+_SYMBOL: LiteralString = (
+    "s.key, r.root, f.path, s.name, s.qualified_name, s.kind, s.signature, s.docstring,"
+    " s.decorators, s.start_line, s.end_line, s.start_byte, s.end_byte, s.content_hash,"
+    " s.body_hash, s.depth"
+)
+_WIDTH = _SYMBOL.count(",") + 1
+_FROM: LiteralString = (
+    " FROM code_symbols s JOIN code_files f ON f.key = s.file_key"
+    " JOIN code_repositories r ON r.key = f.repository_key"
+)
+_AMONG: LiteralString = " IN (SELECT value FROM json_each(?))"
+
+
+def _symbol(row: Sequence[Any]) -> CodeSymbol:
+    values = dict(zip(CodeSymbol.model_fields, row, strict=True))
+    return CodeSymbol.model_construct(**{**values, "decorators": from_json(row[8])})
+
+
+# --- Symbols and files ------------------------------------------------------------------
+
+
+def find_symbols(connection: sqlite3.Connection, query: SymbolQuery) -> list[CodeSymbol]:
+    clauses: list[LiteralString] = ["TRUE"]
+    values: list[object] = []
+    if query.repositories is not None:
+        clauses.append("f.repository_key" + _AMONG)
+        values.append(to_json(query.repositories))
+    if query.name is not None:
+        clauses.append("s.name = ? COLLATE NOCASE")
+        values.append(_bare(query.name))
+    if query.path is not None:
+        clause, paths = in_path("f.path", query.path)
+        clauses.append(clause)
+        values += paths
+    if query.body_hash is not None:
+        clauses.append("s.body_hash = ?")
+        values.append(query.body_hash)
+    rows = connection.execute(
+        "SELECT "
+        + _SYMBOL
+        + _FROM
+        + " WHERE "
+        + " AND ".join(clauses)
+        + " ORDER BY f.path, s.position",
+        values,
+    )
+    found = [_symbol(row) for row in rows]
+    return (found if query.name is None else _best(found, query.name))[: query.limit]
+
+
+def _bare(name: str) -> str:
+    """Return the last part of a dotted name; a heading's dots are its own."""
+    return name if " " in name else name.partition("#")[0].rpartition(".")[2]
+
+
+def _best(found: Sequence[CodeSymbol], name: str) -> list[CodeSymbol]:
+    """Keep those that fit best: the whole name, its end, and each of these in any case."""
+    for wanted, same in ((name, str), (name.lower(), str.lower)):
+        whole = [symbol for symbol in found if wanted in _called(symbol, same)]
+        if whole:
+            return whole
+        ending = [
+            s for s in found if same(_plain(s)).endswith("." + wanted) or same(s.name) == wanted
+        ]
+        if ending:
+            return ending
+    return []
+
+
+def _called(symbol: CodeSymbol, same: Any) -> tuple[str, str]:
+    return same(symbol.qualified_name), same(_plain(symbol))
+
+
+def _plain(symbol: CodeSymbol) -> str:
+    return symbol.qualified_name.partition("#")[0]
+
+
+def get_symbol(connection: sqlite3.Connection, symbol_id: int) -> CodeSymbol | None:
+    row = connection.execute(
+        "SELECT " + _SYMBOL + _FROM + " WHERE s.key = ?", (symbol_id,)
+    ).fetchone()
+    return None if row is None else _symbol(row)
+
+
+def suggest_names(
+    connection: sqlite3.Connection, repositories: Sequence[int] | None, name: str
+) -> list[str]:
+    among: LiteralString = "" if repositories is None else " AND f.repository_key" + _AMONG
+    values = [] if repositories is None else [to_json(list(repositories))]
+    rows = connection.execute(
+        "SELECT DISTINCT s.name FROM code_symbols s JOIN code_files f ON f.key = s.file_key"
+        " WHERE s.kind NOT IN ('section', 'key')" + among + " LIMIT ?",
+        [*values, NAMES_COMPARED],
+    )
+    names = [row[0] for row in rows]
+    bare = _bare(name).lower()
+    holding = [known for known in names if bare and bare in known.lower()]
+    near = get_close_matches(_bare(name), names, n=SUGGESTIONS)
+    return list(dict.fromkeys([*near, *sorted(holding, key=len)]))[:SUGGESTIONS]
+
+
+def find_files(
+    connection: sqlite3.Connection, repositories: Sequence[int] | None, path: str
+) -> list[tuple[str, CodeFile]]:
+    among: LiteralString = "" if repositories is None else " AND f.repository_key" + _AMONG
+    values = [] if repositories is None else [to_json(list(repositories))]
+    clause, paths = in_path("f.path", path)
+    rows = connection.execute(
+        "SELECT r.root, f.key, f.path, f.memory_id, f.stamp, f.content_hash, f.is_empty"
+        " FROM code_files f JOIN code_repositories r ON r.key = f.repository_key WHERE "
+        + clause + among + " ORDER BY length(f.path), f.path LIMIT 100",
+        [*paths, *values],
+    )  # fmt: skip
+    end = "/" + path.strip("/")
+    # A folder's name stands in its files' paths too; here files are asked for.
+    found = [(row[0], CodeFile(*row[1:])) for row in rows]
+    return [(root, file) for root, file in found if f"/{file.path}".endswith(end)]
+
+
+def outline(connection: sqlite3.Connection, file_key: int) -> list[CodeSymbol]:
+    rows = connection.execute(
+        "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key = ? ORDER BY s.position", (file_key,)
+    )
+    return [_symbol(row) for row in rows]
+
+
+def places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, Place]:
+    rows = connection.execute(
+        "SELECT f.memory_id, r.root, f.path, f.language, d.passages, f.key FROM code_files f"
+        " JOIN code_repositories r ON r.key = f.repository_key"
+        " JOIN code_file_data d ON d.file_key = f.key WHERE f.memory_id" + _AMONG,
+        (to_json(list(memory_ids)),),
+    ).fetchall()
+    return {
+        memory_id: Place(
+            root,
+            path,
+            language,
+            [PassagePlace(*passage) for passage in from_json(passages)],
+            outline(connection, key),
+        )
+        for memory_id, root, path, language, passages, key in rows
+    }
+
+
+# --- References -------------------------------------------------------------------------
+
+
+def callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
+    select: LiteralString = (
+        "SELECT e.kind, e.name, e.strength, e.line, " + _SYMBOL + " FROM code_edges e"
+        " JOIN code_symbols s ON s.key = e.caller_key JOIN code_files f ON f.key = s.file_key"
+        " JOIN code_repositories r ON r.key = f.repository_key"
+    )
+    rows = connection.execute(
+        select + " WHERE e.callee_key = ? ORDER BY e.strength DESC, f.path, e.line LIMIT ?",
+        (symbol.id, limit),
+    ).fetchall()
+    known = [_edge(row[:4], _symbol(row[4:]), symbol) for row in rows]
+    named = connection.execute(
+        select + " WHERE e.name = ? AND e.callee_key IS NULL AND r.root = ?"
+        " ORDER BY f.path, e.line LIMIT ?",
+        (symbol.name, symbol.repository, limit - len(known)),
+    ).fetchall()
+    return [*known, *(_edge(row[:4], _symbol(row[4:]), None) for row in named)]
+
+
+def callees(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
+    inner = connection.execute(
+        "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key ="
+        " (SELECT file_key FROM code_symbols WHERE key = ?) AND s.start_byte >= ?"
+        " AND s.end_byte <= ?",
+        (symbol.id, symbol.start_byte, symbol.end_byte),
+    ).fetchall()
+    # What stands in a file is not what the file itself does when it is loaded.
+    within = {symbol.id: symbol}
+    if symbol.kind != "module":
+        within |= {row[0]: _symbol(row) for row in inner}
+    rows = connection.execute(
+        "SELECT e.kind, e.name, e.strength, e.line, e.caller_key, e.callee_key FROM code_edges e"
+        " WHERE e.file_key = (SELECT file_key FROM code_symbols WHERE key = ?)"
+        " AND e.caller_key" + _AMONG + " ORDER BY e.line, e.position LIMIT ?",
+        (symbol.id, to_json(list(within)), limit),
+    ).fetchall()
+    meant = _by_id(connection, {row[5] for row in rows if row[5] is not None})
+    return [_edge(row[:4], within[row[4]], meant.get(row[5])) for row in rows]
+
+
+def _by_id(connection: sqlite3.Connection, ids: set[int]) -> dict[int, CodeSymbol]:
+    rows = connection.execute(
+        "SELECT " + _SYMBOL + _FROM + " WHERE s.key" + _AMONG, (to_json(sorted(ids)),)
+    )
+    return {row[0]: _symbol(row) for row in rows}
+
+
+def _edge(values: Sequence[Any], caller: CodeSymbol, callee: CodeSymbol | None) -> CodeEdge:
+    kind, name, strength, line = values
+    return CodeEdge.model_construct(
+        kind=kind, caller=caller, callee=callee, name=name, strength=strength, line=line
+    )
+
+
+# --- What agents did --------------------------------------------------------------------
+
+
+def edits(connection: sqlite3.Connection, paths: Sequence[str], limit: int) -> list[FileEdit]:
+    rows = connection.execute(
+        "SELECT o.id, o.timestamp, o.session_id, o.host, coalesce(o.tool_name, ''), o.content,"
+        " coalesce((SELECT p.content FROM observations p WHERE p.id = o.prompt_id), ''),"
+        " o.file_path FROM observations o WHERE o.file_path" + _AMONG +
+        " AND o.obs_type IN ('file_edit', 'file_write')"
+        " ORDER BY o.timestamp DESC, o.id DESC LIMIT ?",
+        (to_json(list(paths)), limit),
+    ).fetchall()  # fmt: skip
+    return [
+        FileEdit(
+            **dict(zip(FileEdit.model_fields, row[:7], strict=False)),
+            failures=_failures_after(connection, row[0], row[2], paths),
+        )
+        for row in rows
+    ]
+
+
+def _failures_after(
+    connection: sqlite3.Connection, edit: int, session: str, paths: Sequence[str]
+) -> list[FailureAfter]:
+    """Return what failed in the session until the file was edited again."""
+    rows = connection.execute(
+        "SELECT id, timestamp, content, obs_type, file_path, signature FROM observations"
+        " WHERE session_id = ? AND id > ? ORDER BY id LIMIT ?",
+        (session, edit, LATER_ACTIONS),
+    )
+    found: list[FailureAfter] = []
+    for later, moment, content, kind, path, signature in rows:
+        if kind in ("file_edit", "file_write") and path in paths:
+            break
+        if kind == "command_error" or signature is not None:
+            found.append(FailureAfter(observation_id=later, timestamp=moment, content=content))
+            if len(found) == FAILURES_SHOWN:
+                break
+    return found

@@ -1,0 +1,332 @@
+"""Storing what stands in repositories: functions over one connection."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from zapomni_db.code_models import CodeFile, CodeRepository, EdgeRow, FileData, SymbolRow
+from zapomni_db.sqlite.rows import from_time, to_json
+
+__all__ = [
+    "begin_files",
+    "files",
+    "find_origin",
+    "finish",
+    "forget",
+    "move_file",
+    "open_repository",
+    "remove_files",
+    "repositories",
+    "set_stamps",
+    "store_edges",
+    "store_files",
+]
+
+# How sure a reference is of which only the name is known.
+NAME_ALONE = 0.1
+
+_REPOSITORY = """
+SELECT r.key, r.root, r.name, r.project, r.tag, r.head, r.reader, r.indexed_at,
+    (SELECT count(*) FROM code_files f WHERE f.repository_key = r.key),
+    (SELECT total(f.lines) FROM code_files f WHERE f.repository_key = r.key),
+    (SELECT count(*) FROM code_files f JOIN code_symbols s ON s.file_key = f.key
+     WHERE f.repository_key = r.key AND s.kind <> 'module')
+FROM code_repositories r
+"""
+_FILE = "SELECT key, path, memory_id, stamp, content_hash, is_empty FROM code_files"
+
+
+# --- Repositories -----------------------------------------------------------------------
+
+
+def repositories(connection: sqlite3.Connection) -> list[CodeRepository]:
+    return [_repository(row) for row in connection.execute(_REPOSITORY + " ORDER BY r.root")]
+
+
+def open_repository(
+    connection: sqlite3.Connection, root: str, name: str, project: str
+) -> CodeRepository:
+    tag = "repo:" + blake2b(root.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    connection.execute(
+        "INSERT INTO code_repositories (root, name, project, tag) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (root) DO UPDATE SET name = excluded.name, project = excluded.project",
+        (root, name, project, tag),
+    )
+    row = connection.execute(_REPOSITORY + " WHERE r.root = ?", (root,)).fetchone()
+    return _repository(row)
+
+
+def _repository(row: tuple[Any, ...]) -> CodeRepository:
+    key, root, name, project, tag, head, reader, indexed_at, files, lines, symbols = row
+    return CodeRepository(
+        key=key,
+        root=root,
+        name=name,
+        project=project,
+        tag=tag,
+        commit=head,
+        reader=reader,
+        indexed_at=None if indexed_at is None else from_time(indexed_at),
+        files=files,
+        lines=int(lines),
+        symbols=symbols,
+    )
+
+
+def finish(connection: sqlite3.Connection, key: int, commit: str, reader: str) -> None:
+    connection.execute(
+        "UPDATE code_repositories SET head = ?, reader = ?, indexed_at = ? WHERE key = ?",
+        (commit, reader, time.time_ns() // 1000, key),
+    )
+
+
+def forget(connection: sqlite3.Connection, key: int) -> None:
+    connection.execute("DELETE FROM code_repositories WHERE key = ?", (key,))
+
+
+# --- Files ------------------------------------------------------------------------------
+
+
+def files(connection: sqlite3.Connection, repository: int) -> list[CodeFile]:
+    rows = connection.execute(_FILE + " WHERE repository_key = ? ORDER BY path", (repository,))
+    return [CodeFile(*row) for row in rows]
+
+
+def begin_files(
+    connection: sqlite3.Connection, repository: int, paths: Sequence[str]
+) -> list[CodeFile]:
+    connection.executemany(
+        "INSERT INTO code_files (repository_key, path, memory_id) VALUES (?, ?, ?)"
+        " ON CONFLICT (repository_key, path) DO UPDATE SET content_hash = '', stamp = ''",
+        [(repository, path, str(uuid.uuid4())) for path in paths],
+    )
+    rows = connection.execute(
+        _FILE + " WHERE repository_key = ? AND path IN (SELECT value FROM json_each(?))",
+        (repository, to_json(list(paths))),
+    )
+    begun = {row[1]: CodeFile(*row) for row in rows}
+    return [begun[path] for path in paths]
+
+
+def move_file(connection: sqlite3.Connection, key: int, path: str) -> None:
+    connection.execute(
+        "UPDATE code_files SET path = ?, stamp = '', content_hash = '' WHERE key = ?", (path, key)
+    )
+
+
+def find_origin(
+    connection: sqlite3.Connection, among: Sequence[int], hashes: Sequence[str]
+) -> int | None:
+    rows = connection.execute(
+        "SELECT file_key, content_hash FROM code_symbols WHERE kind <> 'module'"
+        " AND file_key IN (SELECT value FROM json_each(?))",
+        (to_json(list(among)),),
+    )
+    wanted = set(hashes)
+    known: dict[int, set[str]] = {}
+    for file_key, content_hash in rows:
+        known.setdefault(file_key, set()).add(content_hash)
+    shared = {key: len(theirs & wanted) for key, theirs in known.items()}
+    best = max(shared, key=lambda key: shared[key], default=None)
+    if best is None or 2 * shared[best] < max(len(wanted), len(known[best])):
+        return None
+    return best
+
+
+def set_stamps(connection: sqlite3.Connection, stamps: Mapping[int, str]) -> None:
+    connection.executemany(
+        "UPDATE code_files SET stamp = ? WHERE key = ?",
+        [(stamp, key) for key, stamp in stamps.items()],
+    )
+
+
+def remove_files(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
+    for key in keys:
+        rows = connection.execute("SELECT key, name FROM code_symbols WHERE file_key = ?", (key,))
+        gone = dict(rows.fetchall())
+        _let_go(connection, gone)
+        _look_again(connection, key, gone.values())
+        connection.execute("DELETE FROM code_files WHERE key = ?", (key,))
+
+
+# --- Symbols ----------------------------------------------------------------------------
+
+
+def store_files(connection: sqlite3.Connection, files: Sequence[FileData]) -> None:
+    for file in files:
+        connection.execute(
+            "UPDATE code_files SET stamp = ?, content_hash = ?, language = ?, lines = ?,"
+            " has_errors = ?, is_empty = ?, resolved = 0 WHERE key = ?",
+            (
+                file.stamp,
+                file.content_hash,
+                file.language,
+                file.lines,
+                int(file.has_errors),
+                int(not file.passages),
+                file.key,
+            ),
+        )
+        connection.execute(
+            "INSERT OR REPLACE INTO code_file_data (file_key, passages, facts) VALUES (?, ?, ?)",
+            (file.key, to_json(file.passages), file.facts),
+        )
+        _store_symbols(connection, file.key, file.symbols)
+
+
+_INSERT_SYMBOL = (
+    "INSERT INTO code_symbols (file_key, position, name, qualified_name, kind, signature,"
+    " docstring, decorators, start_line, end_line, start_byte, end_byte, content_hash, body_hash,"
+    " depth) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_UPDATE_SYMBOL = (
+    "UPDATE code_symbols SET position = ?, name = ?, qualified_name = ?, kind = ?, signature = ?,"
+    " docstring = ?, decorators = ?, start_line = ?, end_line = ?, start_byte = ?, end_byte = ?,"
+    " content_hash = ?, body_hash = ?, depth = ? WHERE key = ?"
+)
+
+
+def _store_symbols(
+    connection: sqlite3.Connection, file_key: int, symbols: Sequence[SymbolRow]
+) -> None:
+    rows = connection.execute(
+        "SELECT key, qualified_name, kind, body_hash, name FROM code_symbols WHERE file_key = ?",
+        (file_key,),
+    ).fetchall()
+    keys = _same_symbols(rows, symbols)
+    kept = {key: symbols[place].name for place, key in keys.items()}
+    gone = {key: name for key, _, _, _, name in rows if key not in kept}
+    _let_go(connection, gone)
+    connection.executemany("DELETE FROM code_symbols WHERE key = ?", [(key,) for key in gone])
+    values = _symbol_values(symbols)
+    connection.executemany(_UPDATE_SYMBOL, [(*values[place], key) for place, key in keys.items()])
+    fresh = [(file_key, *row) for place, row in enumerate(values) if place not in keys]
+    connection.executemany(_INSERT_SYMBOL, fresh)
+    came = {symbol.name for place, symbol in enumerate(symbols) if place not in keys}
+    renamed = {
+        name
+        for key, _, _, _, before in rows
+        if kept.get(key, before) != before
+        for name in (before, kept[key])
+    }
+    if changed := came | renamed | set(gone.values()):
+        _look_again(connection, file_key, changed)
+
+
+def _same_symbols(rows: Sequence[tuple[Any, ...]], symbols: Sequence[SymbolRow]) -> dict[int, int]:
+    """Return which symbol was there before: by its name, or by its body under another name."""
+    by_name = {row[1]: row[0] for row in rows}
+    keys = {
+        place: by_name.pop(symbol.qualified_name)
+        for place, symbol in enumerate(symbols)
+        if symbol.qualified_name in by_name
+    }
+    left = set(by_name.values())
+    by_body: dict[tuple[str, str], list[int]] = {}
+    for key, _, kind, body_hash, _ in rows:
+        if key in left:
+            by_body.setdefault((kind, body_hash), []).append(key)
+    for place, symbol in enumerate(symbols):
+        alike = by_body.get((symbol.kind, symbol.body_hash))
+        if place not in keys and alike:
+            keys[place] = alike.pop(0)
+    return keys
+
+
+def _symbol_values(symbols: Sequence[SymbolRow]) -> list[tuple[Any, ...]]:
+    depths: list[int] = []
+    values = []
+    for place, symbol in enumerate(symbols):
+        depth = 0 if symbol.parent < 0 else depths[symbol.parent] + 1
+        depths.append(depth)
+        values.append((place, *symbol[:5], to_json(symbol.decorators), *symbol[6:12], depth))
+    return values
+
+
+def _let_go(connection: sqlite3.Connection, symbols: Mapping[int, str]) -> None:
+    """Leave those who refer to these symbols with the name alone."""
+    for key in symbols:
+        connection.execute(
+            "UPDATE code_files SET resolved = 0 WHERE key IN"
+            " (SELECT file_key FROM code_edges WHERE callee_key = ?)",
+            (key,),
+        )
+        connection.execute(
+            "UPDATE code_edges SET callee_key = NULL, strength = ? WHERE callee_key = ?",
+            (NAME_ALONE, key),
+        )
+
+
+def _look_again(connection: sqlite3.Connection, file_key: int, names: Iterable[str]) -> None:
+    """Have the references to these names resolved again, in the file's repository."""
+    connection.execute(
+        "UPDATE code_files SET resolved = 0 WHERE resolved = 1"
+        " AND repository_key = (SELECT repository_key FROM code_files WHERE key = ?)"
+        " AND key IN (SELECT file_key FROM code_edges WHERE name IN"
+        " (SELECT value FROM json_each(?)))",
+        (file_key, to_json(list(names))),
+    )
+
+
+# --- References -------------------------------------------------------------------------
+
+
+def store_edges(
+    connection: sqlite3.Connection, repository: int, edges: Mapping[str, Sequence[EdgeRow]]
+) -> None:
+    keys = _Keys(connection, repository)
+    for path, rows in edges.items():
+        file_key = keys.file(path)
+        if file_key is None:
+            continue  # Removed meanwhile, by another process.
+        connection.execute("DELETE FROM code_edges WHERE file_key = ?", (file_key,))
+        connection.executemany(
+            "INSERT INTO code_edges (file_key, position, caller_key, callee_key, kind, name,"
+            " strength, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (file_key, place, caller, *_meant(keys, row), row.line)
+                for place, row in enumerate(rows)
+                if (caller := keys.symbol(path, row.caller)) is not None
+            ],
+        )
+        connection.execute("UPDATE code_files SET resolved = 1 WHERE key = ?", (file_key,))
+
+
+def _meant(keys: _Keys, row: EdgeRow) -> tuple[int | None, str, str, float]:
+    callee = None if row.callee is None else keys.symbol(*row.callee)
+    lost = row.callee is not None and callee is None
+    return callee, row.kind, row.name, NAME_ALONE if lost else row.strength
+
+
+class _Keys:
+    """The keys of files and symbols of a repository, each file's read once."""
+
+    def __init__(self, connection: sqlite3.Connection, repository: int) -> None:
+        self._connection = connection
+        self._repository = repository
+        self._files: dict[str, int | None] = {}
+        self._symbols: dict[str, dict[str, int]] = {}
+
+    def file(self, path: str) -> int | None:
+        if path not in self._files:
+            row = self._connection.execute(
+                "SELECT key FROM code_files WHERE repository_key = ? AND path = ?",
+                (self._repository, path),
+            ).fetchone()
+            self._files[path] = None if row is None else int(row[0])
+        return self._files[path]
+
+    def symbol(self, path: str, qualified_name: str) -> int | None:
+        known = self._symbols.get(path)
+        if known is None:
+            rows = self._connection.execute(
+                "SELECT qualified_name, key FROM code_symbols WHERE file_key = ?",
+                (self.file(path),),
+            )
+            known = self._symbols[path] = dict(rows.fetchall())
+        return known.get(qualified_name)

@@ -1,0 +1,1 @@
+-- Nothing: this number belongs to a migration that is not here yet.
