@@ -1,5 +1,6 @@
-"""Reads a repository: its files, their symbols and chunks, and who calls whom."""
+"""Reads a repository: its files, their symbols and passages, and who calls whom."""
 
+from zapomni_core.modules.codebase._facts import pack_facts, unpack_facts
 from zapomni_core.modules.codebase._models import (
     Binding,
     BindingKind,
@@ -19,7 +20,8 @@ from zapomni_core.modules.codebase._models import (
     SymbolId,
     SymbolKind,
 )
-from zapomni_core.modules.codebase._tree import Limits, SourceTree
+from zapomni_core.modules.codebase._parse import parse
+from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
 
 __all__ = [
     "Binding",
@@ -41,4 +43,8 @@ __all__ = [
     "Symbol",
     "SymbolId",
     "SymbolKind",
+    "content_hash",
+    "pack_facts",
+    "parse",
+    "unpack_facts",
 ]

@@ -42,6 +42,8 @@ SymbolKind = Literal[
     "function",
     "method",
     "constant",
+    "variable",
+    "field",
     "macro",
     "table",
     "view",
@@ -49,7 +51,7 @@ SymbolKind = Literal[
     "key",
 ]
 ReferenceKind = Literal["call", "inherit", "decorate"]
-BindingKind = Literal["value", "type", "returns", "element"]
+BindingKind = Literal["value", "type", "element", "enter"]
 
 
 # --- Files ------------------------------------------------------------------------------
@@ -139,8 +141,8 @@ class ParsedFile(NamedTuple):
 
 # --- What it says about the rest of the repository ---------------------------------------
 
-# Expressions are kept as chains: names joined by dots, `()` for a call, `[]` for a subscript.
-# `self.session.get(url).json` is the chain `self.session.get().json`.
+# Expressions are kept as chains: names joined by dots, `()` for a call, `[]` for a subscript, `?`
+# for what is none of these. `self.session.get(url).json` is the chain `self.session.get().json`.
 
 
 class Import(NamedTuple):
@@ -158,11 +160,13 @@ class Binding(NamedTuple):
 
     scope: int
     name: str
-    """`x`, or `self.x` for an attribute of the instance."""
+    """`x`, `self.x` for an attribute of the instance, `return` or `yield` for what comes out of a
+    function."""
     kind: BindingKind
-    """`value`: it is what the chain says. `element`: one of those. `type`: an instance of the
-    type written there. `returns`: the function of that name returns an instance of it."""
+    """`value`: it is what the chain says. `element`: one of those. `enter`: what a `with` makes
+    of it. `type`: an instance of the type written there, word for word."""
     value: str
+    """"" when it cannot be said; the name hides others of the same name all the same."""
 
 
 class Reference(NamedTuple):

@@ -1,0 +1,132 @@
+"""Parses one file: its symbols, its passages, and what it says about others."""
+
+from __future__ import annotations
+
+import time
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from zapomni_core.interfaces import TextChunker
+from zapomni_core.modules.codebase._chunks import chunk_code, context_line
+from zapomni_core.modules.codebase._facts import read_facts
+from zapomni_core.modules.codebase._languages import language_of, load_grammar
+from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile
+from zapomni_core.modules.codebase._outline import Captures, Lines, Outline
+
+if TYPE_CHECKING:
+    from tree_sitter import Point, Tree
+
+__all__ = ["parse"]
+
+CHUNK_SIZE = 200
+
+# Recovering from errors may take a grammar time that grows with the square of the file.
+PARSE_SECONDS = 2.0
+READ_STEP = 4096
+# Nobody nests deeper, and below 32,767 levels a query slows down a thousandfold.
+QUERY_DEPTH = 1000
+# A query looks for the next named sibling of every node; among thousands of marks in a row there
+# is none. So many such looks take about a second.
+MAX_LOOKS = 100_000_000
+
+_PROSE = frozenset({"markdown", "text"})
+
+
+def parse(source: SourceFile, chunker: TextChunker, size: int = CHUNK_SIZE) -> ParsedFile:
+    """Read a file's symbols, passages and facts.
+
+    What is not valid in its language is passed over; the rest is read all the same.
+
+    Args:
+        source: The file.
+        chunker: Cuts prose: Markdown, and text of which no grammar is known.
+        size: The most tokens in a passage of code, its context line included.
+
+    Raises:
+        ProcessingError: The extra `code` is not installed (PROC_003).
+    """
+    data = source.data
+    lines = Lines(data)
+    language = language_of(source.path, data)
+    outline = Outline(data, lines, source.path.rpartition("/")[2].partition(".")[0])
+    matches, has_errors = ([], False) if language == "text" else _matches(data, language)
+    facts = read_facts(outline, language, outline.read(matches))
+    if language in _PROSE:
+        chunks = _prose(source.path, outline, chunker)
+    else:
+        chunks = chunk_code(source.path, data, lines, outline.symbols, outline.leads(), size)
+    return ParsedFile(
+        source.path,
+        language,
+        len(lines.starts) if data else 0,
+        source.content_hash,
+        tuple(outline.symbols),
+        tuple(chunks),
+        facts,
+        has_errors,
+    )
+
+
+def _matches(data: bytes, language: str) -> tuple[list[tuple[int, Captures]], bool]:
+    """Return what the language's query finds, and whether part of the file is not valid."""
+    from tree_sitter import Parser, QueryCursor
+
+    grammar, query = load_grammar(language)
+    deadline = time.thread_time() + PARSE_SECONDS
+
+    def read(byte: int, _: Point) -> bytes:
+        # To a parser that took too long the file ends here; cancelling it would crash it.
+        return data[byte : byte + READ_STEP] if time.thread_time() < deadline else b""
+
+    tree = Parser(grammar).parse(read)
+    has_errors = tree.root_node.has_error
+    if has_errors and _looks(tree) > MAX_LOOKS:
+        return [], True
+    cursor = QueryCursor(query)
+    cursor.set_max_start_depth(QUERY_DEPTH)
+    return cursor.matches(tree.root_node), has_errors
+
+
+def _looks(tree: Tree) -> int:
+    """Return how often a query would look in vain for a named sibling."""
+    cursor = tree.walk()
+    looks = run = 0
+    while True:
+        node = cursor.node
+        assert node is not None
+        run = 0 if node.is_named else run + 1
+        looks += run
+        if cursor.goto_first_child():
+            run = 0
+            continue
+        while not cursor.goto_next_sibling():
+            run = 0
+            if not cursor.goto_parent():
+                return looks
+
+
+def _prose(path: str, outline: Outline, chunker: TextChunker) -> list[SourceChunk]:
+    """Cut a text as any other text is cut; a passage belongs to the section it begins in."""
+    text = outline.data.decode("utf-8", "replace")
+    # Where each character starts; most texts have a byte for each.
+    bytes_before = (
+        range(len(text) + 1)
+        if len(text) == len(outline.data)
+        else list(accumulate((len(char.encode()) for char in text), initial=0))
+    )
+    chunks = []
+    for chunk in chunker.chunk(text):
+        start, end = bytes_before[chunk.start_char], bytes_before[chunk.end_char]
+        place = outline.owner(start)
+        chunks.append(
+            SourceChunk(
+                chunk.text,
+                context_line(path, outline.symbols[place], with_signature=False),
+                place,
+                outline.lines.of(start),
+                outline.lines.of(end - 1),
+                start,
+                end,
+            )
+        )
+    return chunks

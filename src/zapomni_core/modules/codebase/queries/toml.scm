@@ -1,0 +1,3 @@
+(table [(bare_key) (dotted_key) (quoted_key)] @name) @definition.key
+(table_array_element [(bare_key) (dotted_key) (quoted_key)] @name) @definition.key
+(pair . [(bare_key) (dotted_key) (quoted_key)] @name) @definition.key
