@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from array import array
 from collections import OrderedDict
@@ -78,6 +79,8 @@ class EmbeddingChain:
         cache_size: int = 1024,
     ) -> None:
         self.embedders = list(embedders)
+        self.filling = asyncio.Lock()
+        """Held by who makes the vectors that stored passages lack."""
         self._stored = stored
         self._cache = _VectorCache(cache_size)
         self._questions: OrderedDict[tuple[EmbeddingSpace, str], QueryEmbedding] = OrderedDict()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 
-__all__ = ["Project", "changed_files", "normalize_remote", "project_of"]
+__all__ = ["Project", "changed_files", "head_commit", "normalize_remote", "project_of"]
 
 MAX_FILE = 256 * 1024
 DEFAULT_PORTS = {"22", "80", "443", "9418"}
@@ -104,6 +104,30 @@ def _common_dir(git_dir: str) -> str:
 def _branch(git_dir: str) -> str:
     head = _read(os.path.join(git_dir, "HEAD")).strip()
     return head[16:] if head.startswith("ref: refs/heads/") else ""
+
+
+def head_commit(folder: str) -> str:
+    """Return the commit that is checked out in a folder; "" if there is none."""
+    found = _find_git(os.path.realpath(folder))
+    if found is None:
+        return ""
+    git_dir = found[1]
+    head = _read(os.path.join(git_dir, "HEAD")).strip()
+    name = head[5:] if head.startswith("ref: ") else ""
+    if not name:
+        return head if _is_commit(head) else ""
+    common = _common_dir(git_dir)
+    # A name of a repository is not to be trusted as a path.
+    loose = "" if ".." in name else _read(os.path.join(common, *name.split("/"))).strip()
+    packed = _read(os.path.join(common, "packed-refs")) if not _is_commit(loose) else ""
+    for line in packed.splitlines():
+        if line.endswith(f" {name}"):
+            loose = line.partition(" ")[0]
+    return loose if _is_commit(loose) else ""
+
+
+def _is_commit(text: str) -> bool:
+    return len(text) in (40, 64) and all(c in "0123456789abcdef" for c in text)
 
 
 def _remote_of(config: str, branch: str) -> str:

@@ -5,7 +5,7 @@ Both loops commit after every batch: stopped at any point, they go on where they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError
@@ -14,8 +14,8 @@ from zapomni_db.models import ChunkVector, EmbeddingSpace, PendingChunk
 
 __all__ = ["Progress", "fill_pending", "reembed"]
 
-Progress = Callable[[int, int], None]
-"""Called with how many are done and how many there are in all."""
+Progress = Callable[[int, int], Awaitable[None] | None]
+"""Called with how many are done and how many there are in all, and awaited if it wants to be."""
 
 BATCH = 32
 
@@ -28,13 +28,14 @@ async def fill_pending(
     Raises:
         EmbeddingError: No embedder fits the stored vectors, or none works.
     """
-    done, total = 0, await storage.count_pending(None)
-    while batch := await storage.get_pending(None, BATCH):
-        await _embed_batch(storage, embeddings, await storage.get_space(), batch)
-        done += len(batch)
-        if progress is not None:
-            progress(done, max(done, total))
-    return done
+    # One at a time in a process: two would make the same vectors.
+    async with embeddings.filling:
+        done, total = 0, await storage.count_pending(None)
+        while batch := await storage.get_pending(None, BATCH):
+            await _embed_batch(storage, embeddings, await storage.get_space(), batch)
+            done += len(batch)
+            await _tell(progress, done, max(done, total))
+        return done
 
 
 async def reembed(
@@ -53,10 +54,15 @@ async def reembed(
         if batch:
             await _embed_batch(storage, embeddings, target, batch)
             done += len(batch)
-            if progress is not None:
-                progress(done, max(done, total))
+            await _tell(progress, done, max(done, total))
         elif not await storage.activate_space(target):
             return done
+
+
+async def _tell(progress: Progress | None, done: int, total: int) -> None:
+    told = None if progress is None else progress(done, total)
+    if told is not None:
+        await told
 
 
 async def _embed_batch(

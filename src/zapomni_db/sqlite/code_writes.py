@@ -30,14 +30,10 @@ __all__ = [
 # How sure a reference is of which only the name is known.
 NAME_ALONE = 0.1
 
-_REPOSITORY = """
-SELECT r.key, r.root, r.name, r.project, r.tag, r.head, r.reader, r.indexed_at,
-    (SELECT count(*) FROM code_files f WHERE f.repository_key = r.key),
-    (SELECT total(f.lines) FROM code_files f WHERE f.repository_key = r.key),
-    (SELECT count(*) FROM code_files f JOIN code_symbols s ON s.file_key = f.key
-     WHERE f.repository_key = r.key AND s.kind <> 'module')
-FROM code_repositories r
-"""
+_REPOSITORY = (
+    "SELECT key, root, name, project, tag, head, reader, indexed_at, files, lines, symbols"
+    " FROM code_repositories"
+)
 _FILE = "SELECT key, path, memory_id, stamp, content_hash, is_empty FROM code_files"
 
 
@@ -45,7 +41,7 @@ _FILE = "SELECT key, path, memory_id, stamp, content_hash, is_empty FROM code_fi
 
 
 def repositories(connection: sqlite3.Connection) -> list[CodeRepository]:
-    return [_repository(row) for row in connection.execute(_REPOSITORY + " ORDER BY r.root")]
+    return [_repository(row) for row in connection.execute(_REPOSITORY + " ORDER BY root")]
 
 
 def open_repository(
@@ -57,7 +53,7 @@ def open_repository(
         " ON CONFLICT (root) DO UPDATE SET name = excluded.name, project = excluded.project",
         (root, name, project, tag),
     )
-    row = connection.execute(_REPOSITORY + " WHERE r.root = ?", (root,)).fetchone()
+    row = connection.execute(_REPOSITORY + " WHERE root = ?", (root,)).fetchone()
     return _repository(row)
 
 
@@ -73,14 +69,18 @@ def _repository(row: tuple[Any, ...]) -> CodeRepository:
         reader=reader,
         indexed_at=None if indexed_at is None else from_time(indexed_at),
         files=files,
-        lines=int(lines),
+        lines=lines,
         symbols=symbols,
     )
 
 
 def finish(connection: sqlite3.Connection, key: int, commit: str, reader: str) -> None:
     connection.execute(
-        "UPDATE code_repositories SET head = ?, reader = ?, indexed_at = ? WHERE key = ?",
+        "UPDATE code_repositories SET head = ?1, reader = ?2, indexed_at = ?3,"
+        " (files, lines) = (SELECT count(*), coalesce(sum(lines), 0) FROM code_files"
+        " WHERE repository_key = ?4), symbols = (SELECT count(*) FROM code_files f"
+        " JOIN code_symbols s ON s.file_key = f.key WHERE f.repository_key = ?4"
+        " AND s.kind <> 'module') WHERE key = ?4",
         (commit, reader, time.time_ns() // 1000, key),
     )
 

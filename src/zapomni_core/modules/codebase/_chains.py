@@ -51,8 +51,10 @@ def _build(
     if rule is None:
         if node.named_child_count == 0 and node.end_byte - node.start_byte < MAX_LENGTH:
             text = data[node.start_byte : node.end_byte]
-            if _PLAIN.fullmatch(text):
-                return text.decode()
+            # Ruby writes attributes of the instance as `@name`.
+            name = text.lstrip(b"@$")
+            if _PLAIN.fullmatch(name):
+                return ("self." if text.startswith(b"@") else "") + name.decode()
         return UNKNOWN
     if depth == MAX_DEPTH:
         return UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._chains import UNKNOWN, chain_of
@@ -23,6 +23,7 @@ from zapomni_core.modules.codebase._outline import (
     Captures,
     Outline,
     dotted,
+    dotted_path,
     one_line,
 )
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["pack_facts", "read_facts", "unpack_facts"]
 
 MAX_TYPE = 200
+MAX_IMPORT_DEPTH = 5
 
 _AS_ATTRIBUTE = re.compile(r"^(?:@@?|\$?this\.|cls\.)")
 _BINDABLE = re.compile(r"(?:self\.)?[\w$]+")
@@ -59,7 +61,7 @@ def unpack_facts(text: str) -> Facts:
     language, definitions, imports, bindings, references = json.loads(text)
     return Facts(
         language,
-        tuple(Definition(*row, tuple(decorators)) for *row, decorators in definitions),
+        tuple(Definition(a, b, c, d, tuple(e)) for a, b, c, d, e in definitions),
         tuple(Import(*row) for row in imports),
         tuple(Binding(*row) for row in bindings),
         tuple(Reference(*row) for row in references),
@@ -201,6 +203,12 @@ class _Reader:
     # --- Imports
 
     def _import(self, captures: Captures, node: Node) -> None:
+        scope = self.outline.scope(node.start_byte)
+        if "tree" in captures:
+            text = one_line(self.outline.text(captures["tree"][0])).removeprefix("import ")
+            for module, name, alias in _import_tree(dotted_path(text)):
+                self.imports.append(Import(scope, module, name, alias))
+            return
         module = self._joined(captures.get("module", []))
         name = "*" if "star" in captures else self._joined(captures.get("imported", []))
         if "path" in captures:
@@ -210,8 +218,32 @@ class _Reader:
             # `import a.b` makes `a` known.
             module = alias = module.partition(".")[0]
         alias = alias or module.replace("/", ".").rpartition(".")[2]
-        scope = self.outline.scope(node.start_byte)
         self.imports.append(Import(scope, module, name, alias))
 
     def _joined(self, nodes: list[Node]) -> str:
-        return ".".join(dotted(self.outline.text(node)) for node in nodes)
+        return ".".join(dotted_path(self.outline.text(node)) for node in nodes)
+
+
+def _import_tree(text: str, above: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    """Read `a.{b, c as d, e.{f}}`, from the outside in: module, name, alias."""
+    head, brace, rest = text.partition("{")
+    if brace and depth < MAX_IMPORT_DEPTH:
+        module = f"{above}.{head}".strip(". ")
+        for part in _split_outside_braces(rest.rpartition("}")[0]):
+            yield from _import_tree(part, module, depth + 1)
+        return
+    path, _, alias = text.replace("=>", " as ").partition(" as ")
+    module, _, name = f"{above}.{path.strip()}".strip(".").rpartition(".")
+    name = "*" if name in ("_", "given") else name
+    if name:
+        yield module, name, alias.strip() or name
+
+
+def _split_outside_braces(text: str) -> Iterator[str]:
+    start = depth = 0
+    for place, char in enumerate(text):
+        depth += (char == "{") - (char == "}")
+        if char == "," and not depth:
+            yield text[start:place].strip()
+            start = place + 1
+    yield text[start:].strip()

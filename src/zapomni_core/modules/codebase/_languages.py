@@ -8,7 +8,8 @@ captures mean the same in every language:
     @doc, @comment      what documents the symbol it stands in, or the one it stands before
     @call               what is called; @invocation the whole call, where no node is just that
     @inherit @decorate  a base class, a decorator; @inheriting, whose base if it is not around it
-    @import             with @module and @imported, or both in one @path; @alias, @star for all
+    @import             with @module and @imported, or both in one @path; @alias, @star for all;
+                        @tree where one statement imports as it is written: `a::{b, c as d}`
     @bind @parameter    a name, with @value, @type, @element or @enter saying what it is;
                         @property is a parameter that becomes a field
     @return, @yield     what a function hands out

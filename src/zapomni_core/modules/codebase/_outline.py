@@ -15,7 +15,17 @@ from zapomni_core.modules.codebase._models import Symbol
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["CLASS_LIKE", "LEAVES", "Captures", "Draft", "Lines", "Outline", "dotted", "one_line"]
+__all__ = [
+    "CLASS_LIKE",
+    "LEAVES",
+    "Captures",
+    "Draft",
+    "Lines",
+    "Outline",
+    "dotted",
+    "dotted_path",
+    "one_line",
+]
 
 Captures = dict[str, "list[Node]"]
 
@@ -25,18 +35,28 @@ MAX_NAME = 200
 MAX_KEY_DEPTH = 3
 CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
 LEAVES = frozenset({"constant", "variable", "field"})
+_ONE_LINERS = frozenset({"section", "key"})
+
+# Rust's decorators stand between a symbol and its comment.
+_ATTRIBUTE = "attribute_item"
 
 _BLANKS = re.compile(r"\s+")
 _COMMENT_MARKS = re.compile(
     r"^[ \t]*(?:/\*+!?|\*+/|///?!?|\*(?!\w)|#+|--+)[ \t]?|[ \t]*\*+/\s*$", re.MULTILINE
 )
+_COMMENT_IN_HEAD = re.compile(r"^[ \t]*(?:# |//|/?\*)[^\n]*$|[ \t]{2}# [^\n]*$", re.MULTILINE)
 _SEPARATORS = re.compile(r"::|->|[:\\]")
 _GENERICS = re.compile(r"[<\[].*", re.DOTALL)
 
 
+def dotted_path(text: str) -> str:
+    """Write `a::b` as `a.b`."""
+    return _SEPARATORS.sub(".", text)
+
+
 def dotted(text: str) -> str:
     """Write `a::b<T>` as `a.b`."""
-    return _GENERICS.sub("", _SEPARATORS.sub(".", text))
+    return _GENERICS.sub("", dotted_path(text))
 
 
 def one_line(text: str) -> str:
@@ -186,7 +206,7 @@ class Outline:
         if "receiver" in draft.captures:
             owner = dotted(self.text(draft.captures["receiver"][0])).strip("*& ")
         draft.path = f"{owner}.{written}" if owner else written
-        if draft.kind in LEAVES and draft.own.isupper():
+        if draft.kind in LEAVES and len(draft.own) > 1 and draft.own.isupper():
             draft.kind = "constant"
         elif draft.kind == "function" and (
             (above and above.kind in CLASS_LIKE) or "receiver" in draft.captures or "." in written
@@ -197,14 +217,16 @@ class Outline:
         data = self.data
         body = draft.captures.get("body")
         head_end = body[0].start_byte if body and draft.kind not in LEAVES else draft.end
+        if draft.kind in _ONE_LINERS:
+            head_end = draft.head + len(data[draft.head : draft.end].partition(b"\n")[0])
         nameless = data[draft.start : draft.name.start_byte] + data[draft.name.end_byte : draft.end]
         return Symbol(
             draft.own,
             draft.qualified,
             draft.kind,  # type: ignore[arg-type]  # the queries name kinds; a test reads them all
-            _signature(data[draft.head : head_end]),
+            self._signature(draft, head_end),
             _docstring(draft.docs or self._comment_text(draft)),
-            tuple(draft.decorators),
+            tuple(draft.decorators or self._attributes(draft)),
             self.lines.of(draft.start),
             self.lines.of(draft.end - 1),
             draft.start,
@@ -214,9 +236,24 @@ class Outline:
             draft.parent,
         )
 
+    def _signature(self, draft: Draft, end: int) -> str:
+        text = self.data[draft.head : min(end, draft.head + 4 * MAX_SIGNATURE)].decode(
+            "utf-8", "replace"
+        )
+        if draft.kind != "section":
+            text = _COMMENT_IN_HEAD.sub("", text)
+        text = one_line(text).rstrip(":{ =")
+        return text if len(text) <= MAX_SIGNATURE else text[: MAX_SIGNATURE - 1] + "…"
+
     def _comment_text(self, draft: Draft) -> list[str]:
-        found = [self.text(comment) for comment in self._comments_above(draft)]
+        above = self._comments_above(draft)
+        found = [self.text(one) for one in above if one.type != _ATTRIBUTE]
         return [_COMMENT_MARKS.sub("", "\n".join(reversed(found)))] if found else []
+
+    def _attributes(self, draft: Draft) -> list[str]:
+        above = self._comments_above(draft)
+        found = [self.text(one) for one in above if one.type == _ATTRIBUTE]
+        return [one_line(text).removeprefix("#[").removesuffix("]") for text in reversed(found)]
 
     def _comments_above(self, draft: Draft) -> Iterator[Node]:
         """Yield the comments on lines of their own right above, the nearest first."""
@@ -227,11 +264,6 @@ class Outline:
                 return
             yield comment
             line -= 1
-
-
-def _signature(head: bytes) -> str:
-    text = one_line(head[: 4 * MAX_SIGNATURE].decode("utf-8", "replace")).rstrip(":{ =")
-    return text if len(text) <= MAX_SIGNATURE else text[: MAX_SIGNATURE - 1] + "…"
 
 
 def _docstring(docs: list[str]) -> str:

@@ -9,7 +9,10 @@ CREATE TABLE code_repositories (
     tag        TEXT NOT NULL,
     head       TEXT NOT NULL DEFAULT '',
     reader     TEXT NOT NULL DEFAULT '',
-    indexed_at INTEGER                 -- NULL until it was read to its end
+    indexed_at INTEGER,                -- NULL until it was read to its end
+    files      INTEGER NOT NULL DEFAULT 0,
+    lines      INTEGER NOT NULL DEFAULT 0,
+    symbols    INTEGER NOT NULL DEFAULT 0
 );
 
 CREATE TABLE code_files (

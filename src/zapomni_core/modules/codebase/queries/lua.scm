@@ -3,7 +3,7 @@
   (variable_list name: (_) @name)
   (expression_list value: (function_definition body: (_)? @body))) @definition.function
 (chunk
-  local_declaration: (variable_declaration
+  (variable_declaration
     (assignment_statement (variable_list name: (identifier) @name))) @definition.variable)
 
 (comment) @comment

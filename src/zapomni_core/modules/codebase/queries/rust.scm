@@ -7,6 +7,9 @@
       name: (identifier) @name
       return_type: (_)? @returns
       body: (_) @body) @definition.function))
+(impl_item
+  type: (_) @receiver
+  body: (declaration_list (const_item name: (identifier) @name) @definition.constant))
 (function_signature_item
   name: (identifier) @name return_type: (_)? @returns) @definition.function
 (struct_item name: (type_identifier) @name body: (_)? @body) @definition.struct
@@ -21,33 +24,14 @@
 
 (line_comment) @comment
 (block_comment) @comment
+(attribute_item) @comment
 
 (call_expression function: (_) @call)
 (macro_invocation macro: (_) @call)
 (impl_item trait: (_) @inherit type: (_) @inheriting)
 (trait_item bounds: (trait_bounds (_) @inherit))
 
-(use_declaration
-  argument: (scoped_identifier path: (_) @module name: (identifier) @imported)) @import
-(use_declaration
-  argument: (use_as_clause
-    path: (scoped_identifier path: (_) @module name: (identifier) @imported)
-    alias: (identifier) @alias)) @import
-(use_declaration
-  argument: (scoped_use_list
-    path: (_) @module
-    list: (use_list [(identifier) (type_identifier)] @imported))) @import
-(use_declaration
-  argument: (scoped_use_list
-    path: (_) @module
-    list: (use_list (use_as_clause path: (identifier) @imported alias: (identifier) @alias))))
-  @import
-(use_declaration
-  argument: (scoped_use_list
-    path: (_) @module
-    list: (use_list
-      (scoped_identifier path: (_) @module name: (identifier) @imported)))) @import
-(use_declaration argument: (use_wildcard (_) @module) @star) @import
+(use_declaration argument: (_) @tree) @import
 (mod_item name: (identifier) @module !body) @import
 
 (field_declaration name: (field_identifier) @bind type: (_) @type)

@@ -18,11 +18,7 @@
 (extends_clause type: (_) @inherit)
 (annotation name: (_) @decorate)
 
-(import_declaration path: (identifier)+ @path .) @import
-(import_declaration
-  path: (identifier)+ @module
-  (namespace_selectors (identifier) @imported)) @import
-(import_declaration path: (identifier)+ @module (namespace_wildcard) @star) @import
+(import_declaration) @import @tree
 
 (class_parameter name: (identifier) @property type: (_) @type)
 (parameter name: (identifier) @parameter type: (_) @type)

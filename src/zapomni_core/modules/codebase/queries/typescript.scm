@@ -16,6 +16,7 @@
   @definition.function
 (property_signature name: (_) @name) @definition.field
 
+(export_statement decorator: (decorator (_) @decorate))
 (class_heritage (extends_clause value: (_) @inherit))
 (class_heritage (implements_clause (_) @inherit))
 (extends_type_clause type: (_) @inherit)

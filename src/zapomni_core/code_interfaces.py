@@ -1,0 +1,236 @@
+"""What the doors ask of the engine about code."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zapomni_db.code_models import CodeEdge, CodeRepository, CodeSymbol, FileEdit
+
+__all__ = [
+    "CallsRequest",
+    "CallsResponse",
+    "CheckedCitation",
+    "CodeEngine",
+    "CodeHit",
+    "CodeSearchRequest",
+    "CodeSearchResponse",
+    "IndexRequest",
+    "OutlineRequest",
+    "OutlineResponse",
+    "StaleMemory",
+    "SymbolRequest",
+    "SymbolResponse",
+]
+
+
+class _Frozen(BaseModel):
+    # hide_input: a validation message must not quote what the user asked for.
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+
+class IndexRequest(_Frozen):
+    """Which folder to index."""
+
+    path: str
+    folder: str
+    """Where a relative path starts."""
+    roots: list[str] | None = None
+    """It must lie in one of these, unless the setting `code_roots` says otherwise; None: any."""
+    confirmed: bool = False
+    """Whether the user said that the whole home folder is meant."""
+
+
+class _Scoped(_Frozen):
+    repository: str = ""
+    """The root, name or project of an indexed repository; `*`: all of them."""
+    folder: str = ""
+    """Without a repository: the one this folder lies in, or all if it lies in none."""
+
+
+class CodeSearchRequest(_Scoped):
+    """A question about code; every filter given must hold."""
+
+    query: str
+    path: str = ""
+    """A file or folder, or the end of its path."""
+    language: str = ""
+    kind: str = ""
+    """What is looked for: function, method, class, section, ..."""
+    limit: int = 10
+
+
+class OutlineRequest(_Scoped):
+    """Which file to outline: its path, or the end of it."""
+
+    path: str
+
+
+class SymbolRequest(_Scoped):
+    """Which symbol: a name, the end of a qualified one, `path:name`, or an id."""
+
+    name: str
+    history: bool = False
+    """Whether to tell what agents did to it."""
+
+
+class CallsRequest(_Scoped):
+    """Whose callers or callees; a name as for a symbol."""
+
+    name: str
+    limit: int = 50
+
+
+State = Literal["fresh", "changed", "gone"]
+"""Whether the file is as it was indexed, has changed since, or is not there any more."""
+
+
+class CodeHit(_Frozen):
+    """A passage of code, and the symbol it belongs to."""
+
+    id: int
+    """The symbol's."""
+    repository: str
+    path: str
+    language: str
+    kind: str
+    name: str
+    """Qualified; empty: the file itself."""
+    signature: str
+    start_line: int
+    end_line: int
+    score: float
+    text: str
+
+
+class CodeSearchResponse(_Frozen):
+    """Passages, best first."""
+
+    hits: list[CodeHit]
+    notice: str | None = None
+
+
+class OutlineResponse(_Frozen):
+    """A file's symbols in order, as they are now."""
+
+    repository: str = ""
+    path: str = ""
+    state: State = "fresh"
+    symbols: list[CodeSymbol] = Field(default_factory=list)
+    candidates: list[str] = Field(default_factory=list)
+    """The choices, if several files have this path."""
+
+
+class SymbolResponse(_Frozen):
+    """A symbol with its source as it is now."""
+
+    symbol: CodeSymbol | None
+    """None if the name may mean several."""
+    candidates: list[CodeSymbol] = Field(default_factory=list)
+    source: str = ""
+    state: State = "fresh"
+    edits: list[FileEdit] = Field(default_factory=list)
+    """What agents did to it, the last edit first, if asked for."""
+    edits_of_file: bool = False
+    """Whether no edit names the symbol, so that these are the file's."""
+
+
+class CallsResponse(_Frozen):
+    """Who refers to a symbol, or whom it refers to."""
+
+    symbol: CodeSymbol | None
+    """None if the name may mean several."""
+    candidates: list[CodeSymbol] = Field(default_factory=list)
+    edges: list[CodeEdge] = Field(default_factory=list)
+    more: bool = False
+
+
+class CheckedCitation(_Frozen):
+    """Code that a memory speaks of, and what became of it."""
+
+    repository: str
+    path: str
+    symbol: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    status: Literal["fresh", "changed", "moved", "gone"]
+    now: str = ""
+    """Where it stands now, as `path:symbol` or `path:L10-L20`, if that is elsewhere."""
+    commit: str = ""
+    """What was checked out when the memory was kept."""
+
+
+class StaleMemory(_Frozen):
+    """A memory that speaks of code which is not as it was."""
+
+    memory_id: str
+    preview: str
+    project: str
+    citations: list[CheckedCitation]
+    """Those that are not fresh."""
+
+
+class CodeEngine(Protocol):
+    """What the doors call as `engine.code`.
+
+    Implemented by `zapomni_core.workflows.code_memory.CodeMemory`.
+    """
+
+    async def index(self, request: IndexRequest) -> str:
+        """Begin to index a folder, or to bring its index up to date; return the task's id at once.
+
+        Raises:
+            ValidationError: The folder cannot be indexed, is not allowed, or has to be confirmed.
+            ConfigurationError: The parsers are not installed.
+        """
+        ...
+
+    def watch(self, root: str) -> AsyncIterator[None]:
+        """Yield whenever a file of an indexed folder has changed."""
+        ...
+
+    async def list_repositories(self) -> list[CodeRepository]:
+        """Return what was indexed."""
+        ...
+
+    async def forget(self, repository: str, folder: str) -> CodeRepository:
+        """Take a repository out of the index, with all its passages.
+
+        Raises:
+            NotFoundError: It was not indexed.
+        """
+        ...
+
+    async def search(self, request: CodeSearchRequest) -> CodeSearchResponse:
+        """Find code by words, by parts of identifiers and by meaning."""
+        ...
+
+    async def get_outline(self, request: OutlineRequest) -> OutlineResponse:
+        """Return the symbols of a file.
+
+        Raises:
+            CodeNotFoundError: No indexed file has this path.
+        """
+        ...
+
+    async def get_symbol(self, request: SymbolRequest) -> SymbolResponse:
+        """Return a symbol with its exact source.
+
+        Raises:
+            CodeNotFoundError: No symbol has this name; `near` has names that are like it.
+        """
+        ...
+
+    async def find_callers(self, request: CallsRequest) -> CallsResponse:
+        """Return who calls, inherits from or is decorated by a symbol."""
+        ...
+
+    async def find_callees(self, request: CallsRequest) -> CallsResponse:
+        """Return whom a symbol calls, inherits from or is decorated by."""
+        ...
+
+    async def list_stale(self) -> list[StaleMemory]:
+        """Return the memories that speak of code which is not as it was."""
+        ...

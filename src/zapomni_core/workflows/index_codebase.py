@@ -1,0 +1,391 @@
+"""Keeping the index of a repository true: read what changed, store it, forget what is gone.
+
+Every file is a memory of kind `code`, so that one search ranks notes and code together; what
+stands in it is kept beside (`CodeStore`). A file is begun in that store before its memory is
+written and stored there after, both in small batches: who is killed in between finds, next time,
+a file that is not whole, and reads it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from zapomni_core.adapters.embedding_chain import EmbeddingChain
+from zapomni_core.exceptions import EmbeddingError, ValidationError
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import TextChunker
+from zapomni_core.modules.codebase import (
+    FileEntry,
+    ParsedFile,
+    SourceFile,
+    SourceTree,
+    pack_facts,
+    parse,
+)
+from zapomni_core.shared.projects import head_commit, project_of
+from zapomni_core.shared.text import context_words
+from zapomni_core.workflows.fill_vectors import fill_pending
+from zapomni_core.workflows.resolve_code import resolve_references
+from zapomni_db.code_models import CodeFile, CodeRepository, FileData, PassagePlace, SymbolRow
+from zapomni_db.code_store import CodeStore
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData, MemoryFilter
+
+__all__ = ["KIND", "Indexer", "passage_digest"]
+
+KIND = "code"
+# Raised when files have to be read again although they did not change.
+READER = "1"
+# Transactions are kept short for whoever waits to write; a batch is about a tenth of a second.
+PASSAGES_AT_ONCE = 128
+SECONDS_AT_ONCE = 0.5
+IDS_AT_ONCE = 500
+# A file that is being written while it is read is read again.
+TRIES = 3
+
+Report = Callable[[int, int | None, str], Awaitable[None]]
+"""Called with how much is done, how much there is, and words without anybody's text."""
+
+logger = get_logger(__name__)
+
+
+def passage_digest(text: str) -> str:
+    """Identify a passage of a file by its exact text."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A file that was read and parsed."""
+
+    source: SourceFile
+    parsed: ParsedFile
+
+
+@dataclass
+class _Plan:
+    """What one run has to do, and what it has done."""
+
+    repository: CodeRepository
+    known: dict[str, CodeFile]
+    entries: deque[FileEntry] = field(default_factory=deque)
+    """What is new or may have changed."""
+    missing: dict[str, CodeFile] = field(default_factory=dict)
+    """What was known and is not there any more."""
+    whole: frozenset[int] = frozenset()
+    """The known files of which everything is stored."""
+    touched: dict[int, str] = field(default_factory=dict)
+    """New stamps of files whose contents are the same."""
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Indexer:
+    """The parts that indexing needs."""
+
+    storage: StorageProvider
+    code: CodeStore
+    embeddings: EmbeddingChain
+    chunker: TextChunker
+    chunk_size: int
+
+    async def index(self, root: str, report: Report) -> dict[str, Any]:
+        """Bring a folder's index up to date; return what was done, in numbers."""
+        tree = await asyncio.to_thread(SourceTree, Path(root))
+        with tree:
+            if str(tree.path) != root:
+                raise ValidationError("The folder has become a link to another one", "VAL_004")
+            plan = await self._plan(tree)
+            total = len(plan.entries)
+            while plan.entries:
+                batch = await asyncio.to_thread(self._read_batch, tree, plan)
+                await self._store(plan, batch)
+                await report(total - len(plan.entries), total, "Reading files")
+            await self._remove(plan)
+            await report(total, total, "Resolving references")
+            await resolve_references(self.code, plan.repository.key)
+            commit = await asyncio.to_thread(head_commit, root)
+            await self.code.finish_repository(plan.repository.key, commit, self._reader)
+            result = _result(plan, tree)
+        result |= await self._make_vectors(total, report)
+        logger.info("code_indexed", **dict(plan.counts))
+        return result
+
+    async def forget(self, repository: CodeRepository) -> None:
+        """Take a repository out of the index."""
+        for file in await self.code.get_files(repository.key):
+            await self.storage.delete_memory(file.memory_id)
+        await self.code.forget_repository(repository.key)
+
+    @property
+    def _reader(self) -> str:
+        return f"{READER}:{self.chunk_size}"
+
+    # --- what has to be done ------------------------------------------------------------
+
+    async def _plan(self, tree: SourceTree) -> _Plan:
+        root = str(tree.path)
+        project = await asyncio.to_thread(project_of, root)
+        repository = await self.code.open_repository(root, tree.path.name or root, project.key)
+        known = {file.path: file for file in await self.code.get_files(repository.key)}
+        plan = _Plan(repository, known)
+        if repository.reader == self._reader:
+            plan.whole = await self._whole(repository, known.values())
+        listed = set()
+        for entry in await asyncio.to_thread(lambda: list(tree.files())):
+            if not _is_utf8(entry.path):
+                plan.counts["name"] += 1
+                continue
+            listed.add(entry.path)
+            file = known.get(entry.path)
+            if file is None or file.stamp != entry.stamp or file.key not in plan.whole:
+                plan.entries.append(entry)
+        plan.missing = {path: file for path, file in known.items() if path not in listed}
+        plan.counts["unchanged"] = len(listed) - len(plan.entries)
+        return plan
+
+    async def _whole(
+        self, repository: CodeRepository, files: Iterable[CodeFile]
+    ) -> frozenset[int]:
+        """Return the files of which everything is stored."""
+        stored = [file for file in files if file.content_hash]
+        kept = [file for file in stored if not file.is_empty]
+        filters = MemoryFilter(kind=KIND, tags=[repository.tag])
+        page = await self.storage.list_memories(filters, 1, 0)
+        if page.total == len(kept):
+            return frozenset(file.key for file in stored)
+        # Somebody deleted some, or the memories are kept in another store now.
+        there: set[str] = set()
+        for start in range(0, len(kept), IDS_AT_ONCE):
+            ids = [file.memory_id for file in kept[start : start + IDS_AT_ONCE]]
+            there |= (await self.storage.get_summaries(ids)).keys()
+        return frozenset(f.key for f in stored if f.is_empty or f.memory_id in there)
+
+    def _read_batch(self, tree: SourceTree, plan: _Plan) -> list[_Read]:
+        """Read and parse until there is enough to be stored."""
+        batch: list[_Read] = []
+        passages, until = 0, time.monotonic() + SECONDS_AT_ONCE
+        while plan.entries and passages < PASSAGES_AT_ONCE and time.monotonic() < until:
+            path = plan.entries.popleft().path
+            file = plan.known.get(path)
+            source, is_changing = _read(tree, path)
+            if source is None:
+                if file is not None and not is_changing:
+                    plan.missing[path] = file
+            elif file is not None and file.key in plan.whole and _is_same(source, file):
+                plan.touched[file.key] = source.stamp
+            else:
+                parsed = parse(source, self.chunker, self.chunk_size)
+                passages += len(parsed.chunks)
+                batch.append(_Read(source, parsed))
+        return batch
+
+    # --- storing ------------------------------------------------------------------------
+
+    async def _store(self, plan: _Plan, batch: Sequence[_Read]) -> None:
+        if plan.touched:
+            await self.code.set_stamps(plan.touched)
+            plan.counts["unchanged"] += len(plan.touched)
+            plan.touched = {}
+        if not batch:
+            return
+        for read in batch:
+            await self._count(plan, read)
+        files = await self.code.begin_files(
+            plan.repository.key, [read.source.path for read in batch]
+        )
+        pairs = list(zip(files, batch, strict=True))
+        await self._store_memories(plan, pairs)
+        await self.code.store_files([_file_data(file, read) for file, read in pairs])
+
+    async def _count(self, plan: _Plan, read: _Read) -> None:
+        """Find out whether a file is new, changed, or one that moved here."""
+        plan.counts["lines"] += read.parsed.lines
+        if read.source.path in plan.known:
+            plan.counts["changed"] += 1
+            return
+        origin = await self._origin(plan, read)
+        if origin is None:
+            plan.counts["added"] += 1
+            return
+        plan.counts["moved"] += 1
+        del plan.missing[origin.path]
+        await self.code.move_file(origin.key, read.source.path)
+        plan.known[read.source.path] = origin
+
+    async def _origin(self, plan: _Plan, read: _Read) -> CodeFile | None:
+        """Return which of the missing files this one was."""
+        for file in plan.missing.values():
+            if file.content_hash == read.source.content_hash:
+                return file
+        hashes = [symbol.content_hash for symbol in read.parsed.symbols[1:]]
+        if not plan.missing or not hashes:
+            return None
+        among = {file.key: file for file in plan.missing.values()}
+        key = await self.code.find_origin(list(among), hashes)
+        return None if key is None else among[key]
+
+    async def _store_memories(
+        self, plan: _Plan, pairs: Sequence[tuple[CodeFile, _Read]]
+    ) -> None:
+        """Write the files' texts; passages that stay as they are keep their vectors."""
+        before = [
+            (file, read) for file, read in pairs if read.source.path in plan.known
+        ]
+        made, space = await self._known_vectors([read for _, read in before])
+        there = await self.storage.get_summaries([file.memory_id for file, _ in before])
+        pinned = {memory_id for memory_id, summary in there.items() if summary.pinned}
+        for memory_id in there:
+            await self.storage.delete_memory(memory_id)
+        memories = [
+            _memory(plan.repository, file, read, made, space, pinned=file.memory_id in pinned)
+            for file, read in pairs
+            if read.parsed.chunks
+        ]
+        if memories:
+            await self.storage.store_memories(memories)
+
+    async def _known_vectors(
+        self, reads: Sequence[_Read]
+    ) -> tuple[Mapping[str, Embedding], EmbeddingSpace | None]:
+        space = await self.storage.get_space()
+        texts = list(dict.fromkeys(chunk.text for read in reads for chunk in read.parsed.chunks))
+        if space is None or not texts:
+            return {}, space
+        return await self.storage.get_embeddings(space, texts), space
+
+    async def _remove(self, plan: _Plan) -> None:
+        gone = list(plan.missing.values())
+        for start in range(0, len(gone), IDS_AT_ONCE):
+            batch = gone[start : start + IDS_AT_ONCE]
+            for file in batch:
+                await self.storage.delete_memory(file.memory_id)
+            await self.code.remove_files([file.key for file in batch])
+        plan.counts["removed"] = len(gone)
+
+    async def _make_vectors(self, done: int, report: Report) -> dict[str, Any]:
+        if not self.embeddings.embedders:
+            return {"vectors": 0, "notice": None}
+
+        async def tell(made: int, pending: int) -> None:
+            await report(done + made, done + pending, "Making vectors")
+
+        try:
+            made = await fill_pending(self.storage, self.embeddings, tell)
+        except EmbeddingError as error:
+            notice = f"Indexed, but found by words only for now: {error.message}"
+            return {"vectors": 0, "notice": notice}
+        return {"vectors": made, "notice": None}
+
+
+def _is_utf8(path: str) -> bool:
+    return path.isascii() or path.encode("utf-8", "ignore").decode() == path
+
+
+def _is_same(source: SourceFile, file: CodeFile) -> bool:
+    return source.content_hash == file.content_hash
+
+
+def _read(tree: SourceTree, path: str) -> tuple[SourceFile | None, bool]:
+    """Read a file; if that fails, say whether because somebody keeps writing it."""
+    for _ in range(TRIES):
+        before = tree.skipped_counts["changing"]
+        source = tree.read(path)
+        if source is not None or tree.skipped_counts["changing"] == before:
+            return source, False
+    return None, True
+
+
+def _memory(
+    repository: CodeRepository,
+    file: CodeFile,
+    read: _Read,
+    made: Mapping[str, Embedding],
+    space: EmbeddingSpace | None,
+    *,
+    pinned: bool,
+) -> MemoryData:
+    parsed = read.parsed
+    chunks = _chunks(read, made)
+    # Not validated: thousands of them are made from what was just checked.
+    return MemoryData.model_construct(
+        memory_id=file.memory_id,
+        text=read.source.data.decode("utf-8", "replace"),
+        chunks=chunks,
+        metadata={
+            "repository": repository.root,
+            "language": parsed.language,
+            "content_hash": parsed.content_hash,
+        },
+        timestamp=datetime.now(UTC),
+        project=repository.project,
+        source=parsed.path,
+        kind=KIND,
+        tags=[repository.tag, f"lang:{parsed.language}"],
+        pinned=pinned,
+        parent=f"code:{file.memory_id}",
+        space=space if any(chunk.embedding is not None for chunk in chunks) else None,
+    )
+
+
+def _chunks(read: _Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
+    data = read.source.data
+    chunks: list[ChunkData] = []
+    byte = char = 0
+    for index, chunk in enumerate(read.parsed.chunks):
+        # Passages come in order, so characters are counted from the last one on.
+        char += len(data[byte : chunk.start_byte].decode("utf-8", "replace"))
+        byte = chunk.start_byte
+        vector = made.get(chunk.text)
+        chunks.append(
+            ChunkData.model_construct(
+                text=chunk.text,
+                index=index,
+                start_char=char,
+                end_char=char + len(chunk.text),
+                metadata={},
+                embedding=vector.vector if vector else None,
+                tokens=vector.tokens if vector else None,
+                context=f"{chunk.context} {context_words(f'{chunk.context} {chunk.text}')}",
+            )
+        )
+    return chunks
+
+
+def _file_data(file: CodeFile, read: _Read) -> FileData:
+    parsed = read.parsed
+    return FileData(
+        key=file.key,
+        stamp=read.source.stamp,
+        content_hash=parsed.content_hash,
+        language=parsed.language,
+        lines=parsed.lines,
+        has_errors=parsed.has_errors,
+        symbols=tuple(map(SymbolRow._make, parsed.symbols)),
+        passages=tuple(
+            PassagePlace(passage_digest(c.text), c.symbol, c.start_line, c.end_line)
+            for c in parsed.chunks
+        ),
+        facts=pack_facts(parsed.facts),
+    )
+
+
+def _result(plan: _Plan, tree: SourceTree) -> dict[str, Any]:
+    counted = ("added", "changed", "moved", "removed", "unchanged")
+    skipped = Counter(tree.skipped_counts)
+    skipped["name is not UTF-8"] += plan.counts["name"]
+    return {
+        "root": plan.repository.root,
+        **{name: plan.counts[name] for name in counted},
+        "lines_read": plan.counts["lines"],
+        "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
+        "complete": tree.is_complete,
+    }
