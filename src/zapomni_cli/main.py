@@ -137,7 +137,6 @@ def run(args: Sequence[str]) -> int:
 def _report(error: Exception) -> int:
     from zapomni_core.exceptions import (
         ConfigurationError,
-        EntityNotFoundError,
         NotFoundError,
         ValidationError,
         ZapomniError,
@@ -152,7 +151,7 @@ def _report(error: Exception) -> int:
         told = sanitize_error_for_user(error, getattr(error, "correlation_id", new_id))
     click.echo(f"Error: {told['error']}", err=True)
     click.echo(told["suggested_action"], err=True)
-    if isinstance(error, EntityNotFoundError) and error.near:
+    if isinstance(error, NotFoundError) and error.near:
         from zapomni_cli.output import one_line
 
         names = ", ".join(one_line(name, 60) for name in error.near)

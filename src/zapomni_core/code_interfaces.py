@@ -230,7 +230,3 @@ class CodeEngine(Protocol):
     async def find_callees(self, request: CallsRequest) -> CallsResponse:
         """Return whom a symbol calls, inherits from or is decorated by."""
         ...
-
-    async def list_stale(self) -> list[StaleMemory]:
-        """Return the memories that speak of code which is not as it was."""
-        ...

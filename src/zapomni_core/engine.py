@@ -14,6 +14,7 @@ from typing import Any, Self
 from zapomni_core.adapters.chunkers import SemanticChunker
 from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
 from zapomni_core.adapters.tokenizer import LazyTokenizer
+from zapomni_core.code_interfaces import CheckedCitation, StaleMemory
 from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError, ZapomniError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.locations import observations_path
@@ -33,13 +34,23 @@ from zapomni_core.modules.memories import parse_filters, validate_page
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.add_memory import Writer
+from zapomni_core.workflows.citations import Citations
+from zapomni_core.workflows.code_memory import CodeMemory
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
 from zapomni_core.workflows.search_memory import Searcher
+from zapomni_db.code_store import CodeStore
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
+from zapomni_db.models import (
+    CODE_KIND,
+    MemoryPage,
+    MemoryRecord,
+    MemoryStats,
+    TaskStatus,
+)
 from zapomni_db.observation_store import ObservationStore
+from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.storage import SqliteStorage
 from zapomni_db.sqlite.tasks import SqliteTasks
@@ -68,6 +79,7 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
         *build_embedders(settings),
         tasks=tasks,
         settings=settings,
+        code=SqliteCode(observations_path(settings)),
         observations=observations,
         reranker=_build_reranker(settings),
     )
@@ -91,6 +103,7 @@ class ZapomniEngine:
         fallbacks: What stands in for it, in this order.
         tasks: Long work, done in the background.
         settings: What decides how texts are read into the graph.
+        code: Where symbols, references and citations are kept.
         observations: What agents did, searched together with memories.
         reranker: What reads the best hits again.
     """
@@ -103,6 +116,7 @@ class ZapomniEngine:
         *fallbacks: Embedder,
         tasks: TaskManager,
         settings: Settings,
+        code: CodeStore,
         observations: ObservationStore | None = None,
         reranker: Reranker | None = None,
     ) -> None:
@@ -116,6 +130,18 @@ class ZapomniEngine:
         self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
         self._writer = Writer(storage, chunker, self._embeddings)
         self._searcher = Searcher(storage, self._embeddings, observations, reranker)
+        self._code = code
+        self._citations = Citations(code, storage)
+        self.code = CodeMemory(
+            code,
+            storage,
+            self._embeddings,
+            chunker,
+            settings,
+            tasks.submit_task,
+            self._searcher.search,
+        )
+        tasks.register("index_codebase", self.code.run_index)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._answers = _Answers()
         self._keeps_filling = False
@@ -140,6 +166,7 @@ class ZapomniEngine:
         await self.tasks.close()
         await self.graph.close()
         await self._embeddings.close()
+        await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()
         if self._observations is not None:
@@ -155,7 +182,12 @@ class ZapomniEngine:
     @operation()
     async def add_memories(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
         """Keep many texts, in order."""
+        given = [await self._citations.read_given(r.cites, r.folder) for r in requests]
         responses = await self._writer.add(requests)
+        for request, response, cited in zip(requests, responses, given, strict=True):
+            await self._citations.keep(
+                response.memory_id, request.text, request.project, request.folder, cited
+            )
         logger.info(
             "memories_added",
             memory_ids=[r.memory_id for r in responses[:10]],
@@ -178,7 +210,8 @@ class ZapomniEngine:
             response = await self._searcher.search(request)
             self._answers.put(question, version, response)
         self._latencies.append((time.perf_counter() - started) * 1000)
-        return response
+        # Not part of the kept answer: files change without anybody writing to the store.
+        return await self._citations.annotate(response)
 
     @operation()
     async def get_memory(self, memory_id: str) -> MemoryRecord:
@@ -192,13 +225,34 @@ class ZapomniEngine:
     async def update_memory(self, request: UpdateMemoryRequest) -> MemoryRecord:
         """Change a memory and return it as it is now."""
         _checked_id(request.memory_id)
-        return await self._writer.update(request)
+        given = None
+        if request.cites is not None:
+            given = await self._citations.read_given(request.cites, request.folder)
+        record = await self._writer.update(request)
+        if given is not None or request.text is not None:
+            kept = await self._citations.keep_given(record.memory_id) if given is None else given
+            await self._citations.keep(
+                record.memory_id, record.text, record.project, request.folder, kept
+            )
+        return record
 
     @operation()
     async def delete_memory(self, memory_id: str) -> None:
         """Delete a memory for good."""
         if not await self.storage.delete_memory(_checked_id(memory_id)):
             raise NotFoundError("No memory has this id.")
+        await self._citations.forget(memory_id.strip())
+
+    @operation()
+    async def get_citations(self, memory_id: str) -> list[CheckedCitation]:
+        """Return the code a memory speaks of, and whether that is still as it was."""
+        checked_id = _checked_id(memory_id)
+        return (await self._citations.check([checked_id])).get(checked_id, [])
+
+    @operation()
+    async def list_stale(self) -> list[StaleMemory]:
+        """Return the memories that speak of code which is not as it was."""
+        return await self._citations.list_stale()
 
     @operation()
     async def get_history(
@@ -222,6 +276,9 @@ class ZapomniEngine:
         """List memories, pinned first, then newest first."""
         validate_page(request.limit, request.offset)
         filters = parse_filters(request.filters)
+        if filters.kind is None and filters.not_kind is None:
+            # Thousands of files would hide what somebody kept.
+            filters = filters.model_copy(update={"not_kind": CODE_KIND})
         return await self.storage.list_memories(filters, request.limit, request.offset)
 
     @operation()

@@ -64,6 +64,7 @@ class ProcessingError(CoreError):
         PROC_002: Text extraction failed.
         PROC_003: Unknown or unsupported document format.
         PROC_004: Storing failed; nothing was kept.
+        CODE_003: The parsers of code are not installed.
     """
 
     default_code = "PROC_001"

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from zapomni_core.code_interfaces import CheckedCitation, CodeEngine
 from zapomni_core.graph_interfaces import GraphEngine
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
@@ -63,6 +64,10 @@ class AddMemoryRequest(_Frozen):
     """Where in its parent it stands: the number of a turn, a page, a line."""
     occurred_at: datetime | None = None
     """When what it tells happened; None: when it is stored."""
+    cites: list[str] = Field(default_factory=list)
+    """Code it speaks of: `path`, `path:symbol` or `path:L10-L20`."""
+    folder: str = ""
+    """Where relative paths in `cites` start."""
 
 
 class AddMemoryResponse(_Frozen):
@@ -89,6 +94,9 @@ class UpdateMemoryRequest(_Frozen):
     kind: str | None = None
     tags: list[str] | None = None
     pinned: bool | None = None
+    cites: list[str] | None = None
+    folder: str = ""
+    """As for a new memory."""
 
 
 class ListRequest(_Frozen):
@@ -111,6 +119,8 @@ class SearchRequest(_Frozen):
     """What is searched: what was kept, what agents did, or both ranked together."""
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
+    every_passage: bool = False
+    """Whether a memory may appear with several passages instead of its best one."""
     explain: bool = False
     """Whether each result says what spoke for it."""
     beside: bool = False
@@ -146,6 +156,8 @@ class SearchResult(_Frozen):
     """What stands beside the passage, if asked for."""
     explanation: dict[str, Any] | None = None
     """Score and rank by arm, weights and boosts, if asked for."""
+    citations: list[CheckedCitation] = Field(default_factory=list)
+    """The code it speaks of, and whether that is still as it was."""
 
 
 class SearchResponse(_Frozen):
@@ -167,6 +179,11 @@ class MemoryEngine(Protocol):
     @property
     def graph(self) -> GraphEngine:
         """The knowledge graph."""
+        ...
+
+    @property
+    def code(self) -> CodeEngine:
+        """What stands in indexed repositories."""
         ...
 
     async def add_memory(self, request: AddMemoryRequest) -> AddMemoryResponse:
@@ -191,6 +208,10 @@ class MemoryEngine(Protocol):
             ValidationError: The request is invalid.
             SearchError: The store refused the query.
         """
+        ...
+
+    async def get_citations(self, memory_id: str) -> list[CheckedCitation]:
+        """Return the code a memory speaks of, and whether that is still as it was."""
         ...
 
     async def get_memory(self, memory_id: str) -> MemoryRecord:

@@ -66,6 +66,11 @@ class Settings(BaseModel):
     chunk_overlap: int = Field(
         default=30, ge=0, description="Tokens neighbouring passages share; below chunk_size."
     )
+    code_roots: list[Path] = Field(
+        default=[],
+        description="Folders that may be indexed as code, separated by colons; default: any from "
+        "the command line, the folder the server was started in for agents.",
+    )
     observation_retention_days: dict[str, NonNegativeInt] = Field(
         default={},
         description="Days observations are kept, by type, as a JSON object; 0 means for ever.",
@@ -81,6 +86,12 @@ class Settings(BaseModel):
     @classmethod
     def _any_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("code_roots", mode="before")
+    @classmethod
+    def _split_paths(cls, value: Any) -> Any:
+        # The environment has them as PATH does, config.toml as a list.
+        return [p for p in value.split(os.pathsep) if p] if isinstance(value, str) else value
 
     @field_validator("observation_retention_days", mode="before")
     @classmethod

@@ -138,6 +138,7 @@ class SymbolQuery(_Frozen):
     path: str | None = None
     """The file's path, or the end of one."""
     body_hash: str | None = None
+    kind: str | None = None
     limit: int = 20
 
 

@@ -143,6 +143,10 @@ class CodeReadStore(Protocol):
         """Return root and file of those with this path, or whose path ends so."""
         ...
 
+    async def find_copies(self, repository: int, content_hash: str) -> list[str]:
+        """Return the paths of the files with these contents."""
+        ...
+
     async def get_outline(self, file_key: int) -> list[CodeSymbol]:
         """Return a file's symbols in order, the file itself first."""
         ...

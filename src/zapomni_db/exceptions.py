@@ -2,7 +2,8 @@
 
     ZapomniError
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
-    ├── NotFoundError                 MEM_001        no memory has this id; TASK_001: no task
+    ├── NotFoundError                 MEM_001        no memory has this id; TASK_001: no task;
+    │   │                             CODE_001..002  no such symbol, file or repository
     │   └── EntityNotFoundError       GRAPH_001      no entity has this name or id
     ├── DatabaseError                 DB_001..003
     │   ├── DatabaseConnectionError   CONN_001..004  transient
@@ -106,9 +107,14 @@ class ValidationError(ZapomniError):
 
 
 class NotFoundError(ZapomniError):
-    """No memory has this id, or no task, or there is no merge to undo.
+    """No memory has this id, or no task, or there is no merge to undo, or no such code.
+
+    Attributes:
+        near: Names that are like it. Stored text: for the user, never for a log.
 
     Error codes:
+        CODE_001: No indexed symbol or file has this name.
+        CODE_002: The repository was not indexed.
         GRAPH_002: No merge to undo.
         MEM_001: Unknown memory id.
         TASK_001: Unknown task id.
@@ -116,12 +122,13 @@ class NotFoundError(ZapomniError):
 
     default_code = "MEM_001"
 
+    def __init__(self, message: str, *args: Any, near: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(message, *args, **kwargs)
+        self.near = list(near)
+
 
 class EntityNotFoundError(NotFoundError):
     """No entity of the graph has this name or id.
-
-    Attributes:
-        near: Names that are like it. Stored text: for the user, never for a log.
 
     Error codes:
         GRAPH_001: Unknown entity.
@@ -130,8 +137,7 @@ class EntityNotFoundError(NotFoundError):
     default_code = "GRAPH_001"
 
     def __init__(self, message: str, near: Sequence[str] = (), **kwargs: Any) -> None:
-        super().__init__(message, **kwargs)
-        self.near = list(near)
+        super().__init__(message, near=near, **kwargs)
 
 
 class DatabaseError(ZapomniError):

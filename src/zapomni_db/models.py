@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 __all__ = [
+    "CODE_KIND",
     "BM25SearchResult",
     "Chunk",
     "ChunkData",
@@ -38,6 +39,10 @@ __all__ = [
     "VectorSearchRequest",
     "VectorSearchResult",
 ]
+
+
+CODE_KIND = "code"
+"""The kind of memories that are files of an indexed repository."""
 
 
 class _Frozen(BaseModel):
@@ -184,6 +189,7 @@ class MemoryFilter(_Frozen):
     project: str | None = None
     source: str | None = None
     kind: str | None = None
+    not_kind: str | None = None
     parent: str | None = None
     tags: list[str] = Field(default_factory=list)
     """A memory must carry all of these."""
@@ -362,8 +368,11 @@ class MemoryStats(_Frozen):
     """What is stored, and how well the caches work."""
 
     total_memories: int
+    """Without the files of indexed repositories."""
     total_chunks: int
     total_entities: int
+    code_files: int = 0
+    """Files of indexed repositories, each of which is a memory of kind `code`."""
     database_size_mb: float
     graph_name: str
     engine: str = ""

@@ -9,7 +9,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError as PydanticValidationError
 
-from zapomni_core.exceptions import EntityNotFoundError
+from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_mcp.exceptions import MCPError, ProtocolError, ValidationError
 from zapomni_mcp.fencing import fence
@@ -31,7 +31,7 @@ def describe_failure(error: BaseException, correlation_id: str) -> str:
     if isinstance(error, MCPError):
         answer["error"] = error.message  # Written in this package, about the call alone.
         answer["suggested_action"] = _ACTIONS.get(error.error_code, "Run `zapomni doctor`.")
-    if isinstance(error, EntityNotFoundError) and error.near:
+    if isinstance(error, NotFoundError) and error.near:
         names = "\n".join(" ".join(name.split())[:100] for name in error.near)
         answer["suggested_action"] += f" Names that are like it:\n{fence(names, kind='names')}"
     return (

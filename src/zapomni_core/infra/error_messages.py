@@ -130,6 +130,18 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The stored vectors were made by another embedding model.",
         "Run `zapomni models reembed`, or set embedding_model back.",
     ),
+    "CODE_001": (
+        "There is no symbol or file with this name in the index.",
+        "Look for it: `zapomni code search`. If it is new, index the repository again.",
+    ),
+    "CODE_002": (
+        "This repository is not in the index.",
+        "See what is: `zapomni code list`. Index it: `zapomni index PATH`.",
+    ),
+    "CODE_003": (
+        "The parsers that read code are not installed.",
+        "Install them: `pip install 'zapomni[code]'`.",
+    ),
     "GRAPH_001": (
         "There is no entity with this name or id in the graph.",
         "Look for it: `zapomni graph entities`. If a memory names it, build the graph first.",

@@ -61,9 +61,7 @@ def _files(text: str) -> Iterator[Named]:
 
 
 def _symbols(text: str) -> Iterator[Named]:
-    quoted = {
-        match.span(1) for match in _QUOTED.finditer(text) if " " not in match[1].strip()
-    }
+    quoted = {match.span(1) for match in _QUOTED.finditer(text) if " " not in match[1].strip()}
     starts = {start for start, _ in quoted}
     for match in _SYMBOL.finditer(text):
         name = match[1].replace("::", ".")

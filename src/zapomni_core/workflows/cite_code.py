@@ -11,6 +11,7 @@ from pathlib import Path
 from zapomni_core.exceptions import ValidationError, ZapomniError
 from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
 from zapomni_core.shared.citing import Named, find_named, parse_named
+from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.projects import head_commit, project_of
 from zapomni_core.workflows.read_code import lines_digest, match_symbols, outline
 from zapomni_db.code_models import Citation, CodeRepository, CodeSymbol, SymbolQuery
@@ -81,14 +82,10 @@ class Citer:
     ) -> tuple[str, Named]:
         """Return the root and the place in it that is meant."""
         named = parse_named(text)
-        real = os.path.realpath(os.path.join(folder, named.path))  # noqa: PTH118
-        roots = [r.root for r in repositories]
-        own = await asyncio.to_thread(project_of, folder) if folder else None
-        if own is not None and own.root:
-            roots.append(os.path.realpath(own.root))
-        root = max((root for root in roots if _lies_in(real, root)), key=len, default=None)
-        if root is not None and await asyncio.to_thread(os.path.isfile, real):
-            return root, named._replace(path=os.path.relpath(real, root))
+        roots = [repository.root for repository in repositories]
+        place = await asyncio.to_thread(_from_here, named, folder, roots)
+        if place is not None:
+            return place
         # Not from here: then by the end of its path, or a symbol without a path.
         among = _nearest(repositories, "", folder)
         for wanted in (named, Named(symbol=text.strip().removesuffix("()"))):
@@ -140,8 +137,11 @@ class Citer:
 
     async def _twins(self, cited: Citation, repository: int | None) -> list[str]:
         """Return who else has the same body or name now: they cannot be where it goes later."""
-        if repository is None or not cited.symbol:
+        if repository is None:
             return []
+        if not cited.symbol:
+            copies = await self.code.find_copies(repository, cited.file_hash)
+            return [path for path in copies if path != cited.path][:MAX_TWINS]
         alike = [
             symbol
             for query in (
@@ -153,8 +153,15 @@ class Citer:
         return [f"{s.path}:{s.qualified_name}" for s in alike if s.path != cited.path]
 
 
-def _lies_in(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
+def _from_here(named: Named, folder: str, roots: Sequence[str]) -> tuple[str, Named] | None:
+    """Return the root and the place of a file that lies where a relative path leads."""
+    real = real_path(named.path, folder)
+    own = project_of(folder).root if folder else ""
+    around = [root for root in (*roots, real_path(own) if own else "") if root]
+    root = max((one for one in around if lies_in(real, one)), key=len, default=None)
+    if root is None or not os.path.isfile(real):  # noqa: PTH113
+        return None
+    return root, named._replace(path=os.path.relpath(real, root))
 
 
 def _spelled(symbol: CodeSymbol, name: str) -> bool:
@@ -166,7 +173,7 @@ def _nearest(
     repositories: Sequence[CodeRepository], project: str, folder: str
 ) -> list[list[CodeRepository]]:
     """Return which repositories are asked first: the folder's, the project's, all."""
-    here = [r for r in repositories if folder and _lies_in(os.path.realpath(folder), r.root)]
+    here = [r for r in repositories if folder and lies_in(real_path(folder), r.root)]
     here = sorted(here, key=lambda r: len(r.root))[-1:]
     same = [r for r in repositories if project and project in (r.project, r.name)]
     return [group for group in (here, same, list(repositories)) if group]
@@ -194,7 +201,7 @@ def _look(root: str, named: Named) -> Citation | None:
     if named.start_line:
         digest = lines_digest(source.data, named.start_line, named.end_line)
         lines = {"start_line": named.start_line, "end_line": named.end_line}
-        return digest and cited.model_copy(update={**lines, "content_hash": digest})
+        return cited.model_copy(update={**lines, "content_hash": digest}) if digest else None
     return cited
 
 

@@ -37,11 +37,17 @@ from zapomni_core.workflows.resolve_code import resolve_references
 from zapomni_db.code_models import CodeFile, CodeRepository, FileData, PassagePlace, SymbolRow
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData, MemoryFilter
+from zapomni_db.models import (
+    CODE_KIND,
+    ChunkData,
+    Embedding,
+    EmbeddingSpace,
+    MemoryData,
+    MemoryFilter,
+)
 
-__all__ = ["KIND", "Indexer", "passage_digest"]
+__all__ = ["Indexer", "passage_digest"]
 
-KIND = "code"
 # Raised when files have to be read again although they did not change.
 READER = "1"
 # Transactions are kept short for whoever waits to write; a batch is about a tenth of a second.
@@ -152,13 +158,11 @@ class Indexer:
         plan.counts["unchanged"] = len(listed) - len(plan.entries)
         return plan
 
-    async def _whole(
-        self, repository: CodeRepository, files: Iterable[CodeFile]
-    ) -> frozenset[int]:
+    async def _whole(self, repository: CodeRepository, files: Iterable[CodeFile]) -> frozenset[int]:
         """Return the files of which everything is stored."""
         stored = [file for file in files if file.content_hash]
         kept = [file for file in stored if not file.is_empty]
-        filters = MemoryFilter(kind=KIND, tags=[repository.tag])
+        filters = MemoryFilter(kind=CODE_KIND, tags=[repository.tag])
         page = await self.storage.list_memories(filters, 1, 0)
         if page.total == len(kept):
             return frozenset(file.key for file in stored)
@@ -233,13 +237,9 @@ class Indexer:
         key = await self.code.find_origin(list(among), hashes)
         return None if key is None else among[key]
 
-    async def _store_memories(
-        self, plan: _Plan, pairs: Sequence[tuple[CodeFile, _Read]]
-    ) -> None:
+    async def _store_memories(self, plan: _Plan, pairs: Sequence[tuple[CodeFile, _Read]]) -> None:
         """Write the files' texts; passages that stay as they are keep their vectors."""
-        before = [
-            (file, read) for file, read in pairs if read.source.path in plan.known
-        ]
+        before = [(file, read) for file, read in pairs if read.source.path in plan.known]
         made, space = await self._known_vectors([read for _, read in before])
         there = await self.storage.get_summaries([file.memory_id for file, _ in before])
         pinned = {memory_id for memory_id, summary in there.items() if summary.pinned}
@@ -328,7 +328,7 @@ def _memory(
         timestamp=datetime.now(UTC),
         project=repository.project,
         source=parsed.path,
-        kind=KIND,
+        kind=CODE_KIND,
         tags=[repository.tag, f"lang:{parsed.language}"],
         pinned=pinned,
         parent=f"code:{file.memory_id}",

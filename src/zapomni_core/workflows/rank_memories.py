@@ -70,6 +70,8 @@ class Question:
     embedding: QueryEmbedding | None = None
     by_rank: bool = False
     """Whether to fuse by reciprocal ranks instead of scores."""
+    every_passage: bool = False
+    """Whether a memory may appear with several passages."""
     ranking: VectorRanking = NO_RANKING
     phrases: dict[str, frozenset[str] | None] | None = None
     total: int = 0
@@ -91,6 +93,8 @@ class MemoryRanker:
     async def rank(self, question: Question) -> list[Candidate]:
         """Return at least as many memories as wanted if there are, each by its best passage.
 
+        With `every_passage`, at least as many passages.
+
         Looks deeper until there are enough. What was listed before keeps its place, so that
         pages join however far one reads.
         """
@@ -98,7 +102,8 @@ class MemoryRanker:
         listed: dict[str, Candidate] = {}
         while True:
             for candidate in await self._rank(question):
-                listed.setdefault(candidate.memory_id, candidate)
+                key = candidate.chunk_id if question.every_passage else candidate.memory_id
+                listed.setdefault(key, candidate)
             if len(listed) >= question.wanted or question.exhausted:
                 ranked = list(listed.values())
                 level_off(ranked)

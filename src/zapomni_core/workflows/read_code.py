@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from pathlib import Path
 
-from zapomni_core.modules.codebase import SourceFile, Symbol, parse
+from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol, parse
 from zapomni_db.models import Chunk
 
-__all__ = ["lines_digest", "match_symbols", "outline"]
+__all__ = ["find_lines", "fingerprint", "lines_digest", "match_symbols", "outline"]
 
 
 class _NoPassages:
@@ -16,6 +17,19 @@ class _NoPassages:
 
     def chunk(self, text: str) -> list[Chunk]:  # noqa: ARG002
         return []
+
+
+def fingerprint(root: str) -> str:
+    """Return a text that changes whenever a file worth reading does, comes or goes.
+
+    Raises:
+        ValidationError: The folder is not there any more.
+    """
+    digest = blake2b(digest_size=16)
+    with SourceTree(Path(root)) as tree:
+        for entry in tree.files():
+            digest.update(f"{entry.path}\0{entry.stamp}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
 def outline(source: SourceFile) -> tuple[Symbol, ...]:
@@ -32,11 +46,19 @@ def match_symbols(symbols: Sequence[Symbol], name: str) -> list[Symbol]:
 
 
 def lines_digest(data: bytes, first: int, last: int) -> str:
-    """Identify lines by their text; "" if the file does not have them all."""
+    """Identify lines by their text, whatever blanks they end with; "" if they are not all there."""
     lines = data.splitlines()
-    return blocks_digest(lines[first - 1 : last]) if last <= len(lines) else ""
+    return _digest(lines[first - 1 : last]) if first <= last <= len(lines) else ""
 
 
-def blocks_digest(lines: Sequence[bytes]) -> str:
-    """Identify a run of lines, whatever blanks they end with."""
+def find_lines(data: bytes, count: int, digest: str) -> int:
+    """Return at which line a run of lines begins now; 0 if it is nowhere."""
+    lines = data.splitlines()
+    starts = range(len(lines) - count + 1)
+    return next(
+        (start + 1 for start in starts if _digest(lines[start : start + count]) == digest), 0
+    )
+
+
+def _digest(lines: Sequence[bytes]) -> str:
     return blake2b(b"\n".join(line.rstrip() for line in lines), digest_size=16).hexdigest()

@@ -56,6 +56,7 @@ class Searcher:
             filters=filters,
             wanted=max(request.offset + request.limit, RERANKED if self.reranker else 0),
             by_rank=request.fusion == "rrf",
+            every_passage=request.every_passage,
         )
         notices: list[str] = []
         try:

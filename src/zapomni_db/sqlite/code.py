@@ -107,6 +107,10 @@ class SqliteCode(SqliteFile):
         """Return files by path, or by the end of one."""
         return await self._read("reading code", code_reads.find_files, repositories, path)
 
+    async def find_copies(self, repository: int, content_hash: str) -> list[str]:
+        """Return the paths of the files with these contents."""
+        return await self._read("reading code", code_reads.find_copies, repository, content_hash)
+
     async def get_outline(self, file_key: int) -> list[CodeSymbol]:
         """Return a file's symbols."""
         return await self._read("reading code", code_reads.outline, file_key)

@@ -24,6 +24,7 @@ __all__ = [
     "callees",
     "callers",
     "edits",
+    "find_copies",
     "find_files",
     "find_symbols",
     "get_symbol",
@@ -73,6 +74,9 @@ def find_symbols(connection: sqlite3.Connection, query: SymbolQuery) -> list[Cod
         clause, paths = in_path("f.path", query.path)
         clauses.append(clause)
         values += paths
+    if query.kind is not None:
+        clauses.append("s.kind = ?")
+        values.append(query.kind)
     if query.body_hash is not None:
         clauses.append("s.body_hash = ?")
         values.append(query.body_hash)
@@ -156,6 +160,14 @@ def find_files(
     # A folder's name stands in its files' paths too; here files are asked for.
     found = [(row[0], CodeFile(*row[1:])) for row in rows]
     return [(root, file) for root, file in found if f"/{file.path}".endswith(end)]
+
+
+def find_copies(connection: sqlite3.Connection, repository: int, content_hash: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT path FROM code_files WHERE content_hash = ? AND repository_key = ? ORDER BY path",
+        (content_hash, repository),
+    )
+    return [path for (path,) in rows]
 
 
 def outline(connection: sqlite3.Connection, file_key: int) -> list[CodeSymbol]:

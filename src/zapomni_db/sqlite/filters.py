@@ -14,6 +14,7 @@ _EQUAL: dict[str, LiteralString] = {
     "project": "m.project = ?",
     "source": "m.source = ?",
     "kind": "m.kind = ?",
+    "not_kind": "m.kind <> ?",
     "parent": "m.parent = ?",
     "pinned": "m.pinned = ?",
 }

@@ -318,6 +318,8 @@ def _unread(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[obje
     tables: LiteralString = (
         " FROM memories m JOIN chunks c ON c.memory_key = m.key LEFT JOIN graph_extractions x"
         " ON x.chunk_id = c.id AND x.extractor = ? WHERE x.chunk_id IS NULL"
+        # Code has a graph of its own, made by parsers.
+        " AND m.kind <> 'code'"
     )
     values: list[object] = [extractor]
     if scope.project is not None:

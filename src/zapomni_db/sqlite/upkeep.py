@@ -14,14 +14,17 @@ __all__ = ["check_integrity", "stats"]
 
 def stats(connection: sqlite3.Connection, path: Path) -> MemoryStats:
     counts = connection.execute(
-        "SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM chunks),"
-        " (SELECT count(*) FROM graph_entities WHERE root IS NULL)"
+        "SELECT (SELECT count(*) FROM memories WHERE kind <> 'code'),"
+        " (SELECT count(*) FROM chunks),"
+        " (SELECT count(*) FROM graph_entities WHERE root IS NULL),"
+        " (SELECT count(*) FROM memories WHERE kind = 'code')"
     ).fetchone()
     active = active_space(connection)
     return MemoryStats(
         total_memories=counts[0],
         total_chunks=counts[1],
         total_entities=counts[2],
+        code_files=counts[3],
         database_size_mb=round(_bytes_on_disk(path) / 1e6, 3),
         graph_name=path.stem,
         engine="sqlite",

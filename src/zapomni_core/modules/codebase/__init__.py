@@ -1,5 +1,6 @@
 """Reads a repository: its files, their symbols and passages, and who calls whom."""
 
+from zapomni_core.modules.codebase._changes import Snapshot, affected_paths, mentioned_names
 from zapomni_core.modules.codebase._facts import pack_facts, unpack_facts
 from zapomni_core.modules.codebase._models import (
     Binding,
@@ -21,6 +22,7 @@ from zapomni_core.modules.codebase._models import (
     SymbolKind,
 )
 from zapomni_core.modules.codebase._parse import parse
+from zapomni_core.modules.codebase._resolve import Resolver
 from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
 
 __all__ = [
@@ -36,14 +38,18 @@ __all__ = [
     "Reference",
     "ReferenceKind",
     "Repository",
+    "Resolver",
     "Skipped",
+    "Snapshot",
     "SourceChunk",
     "SourceFile",
     "SourceTree",
     "Symbol",
     "SymbolId",
     "SymbolKind",
+    "affected_paths",
     "content_hash",
+    "mentioned_names",
     "pack_facts",
     "parse",
     "unpack_facts",

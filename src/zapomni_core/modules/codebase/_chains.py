@@ -19,7 +19,7 @@ MAX_DEPTH = 30
 MAX_LENGTH = 300
 
 _PLAIN = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+(?:\.[A-Za-z_\x80-\xff][\w\x80-\xff]*+)*+")
-_RULE = re.compile(r"(\*?)([\w#.|-]+)(\(\)|\[\])?")
+_RULE = re.compile(r"(\*?)([\w#.|-]+|!)(\(\)|\[\])?")
 
 
 @cache
@@ -33,7 +33,7 @@ def _rules(language: str) -> dict[str, tuple[str, list[list[str]], str]]:
 
 
 def chain_of(node: Node, data: bytes, language: str) -> str:
-    """Return the chain of an expression; "?" where it is none.
+    """Return the chain of an expression; "?" where it is none, "!" for a literal.
 
     Several that it may be are joined by `|`; `*` before it stands for a collection of such.
     """
@@ -59,6 +59,8 @@ def _build(
     if depth == MAX_DEPTH:
         return UNKNOWN
     prefix, choices, suffix = rule
+    if choices == [["!"]]:
+        return "!"
     built = []
     for fields in choices:
         parts = [child for field in fields if (child := _child(node, field))]

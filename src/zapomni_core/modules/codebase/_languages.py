@@ -48,7 +48,7 @@ class Language:
     """Files of queries, if not one of its own name."""
     chains: dict[str, str] = field(default_factory=dict)
     """How an expression's node becomes a chain: its fields (#0 is the first child), joined by
-    dots, and what is done to them."""
+    dots, and what is done to them; `!` for a value of the language itself."""
     selves: frozenset[str] = frozenset({"this"})
     """How a method calls its own instance or class."""
     implicit_self: bool = False
@@ -101,6 +101,12 @@ _TABLE = (
             "list": "*#0",
             "list_comprehension": "*body",
             "generator_expression": "*body",
+            **dict.fromkeys(
+                """string concatenated_string integer float true false dictionary set tuple
+                dictionary_comprehension set_comprehension comparison_operator not_operator
+                lambda binary_operator""".split(),
+                "!",
+            ),
         },
         selves=frozenset({"self", "cls"}),
     ),

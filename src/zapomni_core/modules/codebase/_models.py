@@ -141,8 +141,9 @@ class ParsedFile(NamedTuple):
 
 # --- What it says about the rest of the repository ---------------------------------------
 
-# Expressions are kept as chains: names joined by dots, `()` for a call, `[]` for a subscript, `?`
-# for what is none of these. `self.session.get(url).json` is the chain `self.session.get().json`.
+# Expressions are kept as chains: names joined by dots, `()` for a call, `[]` for a subscript, `!`
+# for a literal and `?` for what is none of these. `self.session.get(url).json` is the chain
+# `self.session.get().json`.
 
 
 class Import(NamedTuple):
@@ -229,7 +230,7 @@ class Edge(NamedTuple):
 
 
 class Repository(Protocol):
-    """What the resolver asks about the other files. `Snapshot` answers from memory."""
+    """What is asked about the other files of a repository. `Snapshot` answers from memory."""
 
     def paths(self) -> Collection[str]:
         """Return the paths of all files; asked `in` often."""
@@ -240,5 +241,9 @@ class Repository(Protocol):
         ...
 
     def named(self, name: str) -> Sequence[SymbolId]:
-        """Return the symbols of this bare name; two are enough to know it is not unique."""
+        """Return the symbols of this bare name."""
+        ...
+
+    def mentioning(self, name: str) -> Collection[str]:
+        """Return the paths of the files whose `mentioned_names` hold this one."""
         ...

@@ -11,7 +11,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
-from zapomni_db.models import MemoryFilter
+from zapomni_db.models import CODE_KIND, MemoryFilter
 
 __all__ = ["parse_filters", "validate_add", "validate_page", "validate_update"]
 
@@ -94,7 +94,7 @@ def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
         ) from error
     if parsed.since and parsed.until and parsed.since >= parsed.until:
         raise ValidationError("Invalid filter: since must be before until", "VAL_003")
-    named = ("project", "source", "kind", "parent", "path")
+    named = ("project", "source", "kind", "not_kind", "parent", "path")
     _check_names(**{name: getattr(parsed, name) or "" for name in named})
     return parsed.model_copy(update={"tags": _clean_tags(parsed.tags)})
 
@@ -167,6 +167,10 @@ def _check_kind(kind: str) -> None:
         raise ValidationError(
             "kind must be a lower-case word of up to 32 characters, such as note or decision",
             "VAL_004",
+        )
+    if kind == CODE_KIND:
+        raise ValidationError(
+            "kind code is what indexed files have; use another, such as snippet", "VAL_004"
         )
 
 

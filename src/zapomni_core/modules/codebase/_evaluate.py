@@ -1,0 +1,472 @@
+"""Follows a chain name by name to what it may stand for.
+
+A name is looked up as its language does: in the scopes around it, in what the file imports, among
+the members of a class and of its bases. What a name was assigned, of which type it is said to be
+and what a function returns are followed too, as far as they are written down.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from zapomni_core.modules.codebase._models import Binding, Import, Repository
+from zapomni_core.modules.codebase._modules import Modules
+from zapomni_core.modules.codebase._outline import CLASS_LIKE
+from zapomni_core.modules.codebase._types import Type, parse_type
+from zapomni_core.modules.codebase._view import View
+
+__all__ = ["EXTERNAL", "Evaluator", "Value", "Values", "steps_of"]
+
+# Each level takes a handful of stack frames.
+MAX_DEPTH = 24
+MAX_VALUES = 6
+
+_STEP = re.compile(r"\(\)|\[\]|[^.()\[\]]+")
+_GETTERS = ("property", "cached_property", "lazy", "lazyproperty")
+_REPEATED = ("overload", "setter", "deleter")
+_CLASS_NAMES = frozenset({"cls", "Self", "static"})
+_SUPER = frozenset({"super", "base", "parent"})
+_ONE_OF_MANY = frozenset("pop popleft get setdefault __getitem__ __next__".split())
+_MANY_OF_MANY = frozenset("values copy __iter__".split())
+_BUILTINS = frozenset(dir(builtins)) - {"super"}
+
+
+class Value(NamedTuple):
+    """What a chain may stand for."""
+
+    kind: Literal[
+        "symbol", "instance", "super", "module", "folder", "many", "map", "function", "external"
+    ]
+    path: str = ""
+    number: int = 0
+    inner: tuple[Value, ...] = ()
+
+
+Values = tuple[Value, ...]
+
+EXTERNAL = Value("external")
+"""Something of another library, and everything that comes of it."""
+
+
+@lru_cache(maxsize=50_000)
+def steps_of(chain: str) -> tuple[str, ...]:
+    """Return a chain's names, calls and subscripts in order."""
+    return tuple(_STEP.findall(chain))
+
+
+class Evaluator:
+    """Answers for one state of a repository."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        self.modules = Modules(repository.paths())
+        self._views: dict[str, View | None] = {}
+        self._known: dict[tuple[object, ...], Values | None] = {}
+        self._lines: dict[tuple[str, int], list[tuple[View, int]]] = {}
+        self._depth = 0
+
+    def view(self, path: str) -> View | None:
+        """Return a file, None if there is none of this path."""
+        if path not in self._views:
+            facts = self.repository.facts(path)
+            self._views[path] = View(path, facts) if facts else None
+        return self._views[path]
+
+    def _once(self, key: tuple[object, ...], compute: Callable[[], Values | None]) -> Values | None:
+        """Compute once; what asks for itself on the way is unknown."""
+        if key in self._known:
+            return self._known[key]
+        if self._depth == MAX_DEPTH:
+            return ()
+        self._known[key] = ()
+        self._depth += 1
+        try:
+            self._known[key] = found = compute()
+        finally:
+            self._depth -= 1
+        return found
+
+    # --- Chains and names
+
+    def chain(self, view: View, scope: int, chain: str) -> Values:
+        """Return what a chain may stand for where it is written; () if nothing is known."""
+        key = (view.path, scope, chain)
+        return self._once(key, lambda: self._chain(view, scope, chain)) or ()
+
+    def _chain(self, view: View, scope: int, chain: str) -> Values:
+        if chain.startswith("*"):
+            return (Value("many", inner=self.chain(view, scope, chain[1:])),)
+        if "|" in chain:
+            return _union(self.chain(view, scope, one) for one in chain.split("|"))
+        head, *steps = steps_of(chain)
+        if head == "!":
+            return (EXTERNAL,)
+        values = self.name(view, scope, head) or ()
+        receivers: Values = ()
+        for step in steps:
+            if step == "()":
+                values = _union(self._call(value, receivers) for value in values)
+            elif step == "[]":
+                values = _union(self._item(value) for value in values)
+            else:
+                receivers = values
+                values = _union(self.attribute(value, step) or () for value in values)
+        return values
+
+    def name(self, view: View, scope: int, name: str) -> Values | None:
+        """Look a name up from a scope outwards; None if nothing binds it."""
+        language = view.language
+        if name in language.selves or name in _SUPER:
+            owner = view.owner(scope)
+            rebound = any(one.value for one in view.bindings[scope].get(name, ()))
+            if owner >= 0 and not rebound:
+                return (self._self(view, owner, name),)
+        current = scope
+        while current >= 0:
+            one = view.definitions[current]
+            found = None
+            if one.kind in CLASS_LIKE and (language.implicit_self or current == scope):
+                found = self.member(view, current, name)
+            elif one.kind not in CLASS_LIKE:
+                found = self.local(view, current, name)
+                outside = view.class_outside(one) if language.implicit_self else -1
+                if found is None and outside >= 0:
+                    found = self.member(view, outside, name)
+            if found is not None:
+                return found
+            current = one.parent
+        if language.name == "python":
+            return (EXTERNAL,) if name in _BUILTINS else None
+        return self._shared(view, name)
+
+    def _self(self, view: View, owner: int, name: str) -> Value:
+        if name in _SUPER:
+            return Value("super", view.path, owner)
+        is_class = name in _CLASS_NAMES or (name == "self" and view.language.name == "php")
+        return Value("symbol" if is_class else "instance", view.path, owner)
+
+    def local(self, view: View, scope: int, name: str) -> Values | None:
+        """Return what one scope binds a name to; None if it does not, () if it is not known."""
+        key = (view.path, scope, name, "local")
+        return self._once(key, lambda: self._local(view, scope, name))
+
+    def _local(self, view: View, scope: int, name: str) -> Values | None:
+        numbers = view.members[scope].get(name, ())
+        imports = view.imports[scope].get(name, ())
+        if numbers or imports:
+            own = tuple(Value("symbol", view.path, n) for n in _preferred(view, numbers))
+            others = (self._imported(view, one) for one in imports)
+            found = _union([own, *others])
+            return tuple(v for v in found if v != EXTERNAL) or found
+        bindings = view.bindings[scope].get(name)
+        if bindings is not None:
+            return self._bound(view, bindings)
+        for star in view.stars[scope]:
+            found_in = self._from_module(view, star.module, name)
+            if found_in:
+                return found_in
+        return None
+
+    def _shared(self, view: View, name: str) -> Values | None:
+        """Look among names that need no import: those of the folder, or of the whole repository."""
+        if not view.language.shared:
+            return None
+        folder = view.path.rpartition("/")[0]
+        found = self._top_level(name, view.language.name)
+        near = [value for value in found if value.path.rpartition("/")[0] == folder]
+        if near or view.language.shared == "folder":
+            return tuple(near[:MAX_VALUES]) or None
+        return (found[0],) if len(found) == 1 else None
+
+    def _top_level(self, name: str, language: str) -> list[Value]:
+        found = []
+        for symbol in self.repository.named(name):
+            view = self.view(symbol.path)
+            number = view.numbers.get(symbol.qualified_name, 0) if view else 0
+            if view is None or not number or not _related(view.language.name, language):
+                continue
+            if view.definitions[view.definitions[number].parent].kind in ("module", "namespace"):
+                found.append(Value("symbol", symbol.path, number))
+        return found
+
+    # --- What bindings say
+
+    def _bound(self, view: View, bindings: list[Binding]) -> Values:
+        types = [one for one in bindings if one.kind == "type"]
+        found = _union(self._typed(view, one.scope, one.value) for one in types)
+        if any(value != EXTERNAL for value in found):
+            return found
+        others = _union(self._value(view, one) for one in bindings if one.kind != "type")
+        return _union([found, others])
+
+    def _value(self, view: View, binding: Binding) -> Values:
+        if not binding.value:
+            return ()
+        values = self.chain(view, binding.scope, binding.value)
+        if binding.kind == "element":
+            return _union(self._element(value) for value in values)
+        if binding.kind == "enter":
+            return _union(self._enter(value) for value in values)
+        return values
+
+    def _typed(self, view: View, scope: int, text: str) -> Values:
+        key = (view.path, scope, text, "type")
+        return self._once(key, lambda: self._of_types(view, scope, parse_type(text))) or ()
+
+    def _of_types(self, view: View, scope: int, types: tuple[Type, ...]) -> Values:
+        found: list[Value] = []
+        for one in types:
+            if one.kind in ("many", "map", "function"):
+                found.append(Value(one.kind, inner=self._of_types(view, scope, one.inner)))
+                continue
+            for value in self.chain(view, scope, one.name):
+                if value.kind == "symbol" and one.kind == "instance":
+                    found.extend(self._call(value, ()))
+                else:
+                    found.append(value)
+        return _union([tuple(found)])
+
+    # --- Members
+
+    def attribute(self, value: Value, name: str) -> Values | None:
+        """Return a member of a value; None if it has none of this name."""
+        if value.kind == "external":
+            return (EXTERNAL,)
+        if value.kind in ("many", "map"):
+            return _collection_method(value, name)
+        if value.kind == "folder":
+            return self._in_folder(value.path, name)
+        view = self.view(value.path)
+        if view is None:
+            return None
+        if value.kind == "module":
+            return self._in_module(view, name)
+        if value.kind == "super":
+            return self._member_of(self._line(view, value.number)[1:], name) or (EXTERNAL,)
+        if view.definitions[value.number].kind == "namespace":
+            return self.local(view, value.number, name)
+        found = self.member(view, value.number, name)
+        if value.kind == "instance" and found:
+            return _union(self._got(one) for one in found)
+        return found
+
+    def member(self, view: View, number: int, name: str) -> Values | None:
+        """Return a class's member, its own or inherited."""
+        key = (view.path, number, name, "member")
+        return self._once(key, lambda: self._member_of(self._line(view, number), name))
+
+    def _member_of(self, line: list[tuple[View, int]], name: str) -> Values | None:
+        known: Values | None = None
+        for view, number in line:
+            found = self._own_member(view, number, name)
+            if found:
+                return found
+            known = known if found is None else ()
+        if known is None and any(self._has_external_base(*one) for one in line):
+            return (EXTERNAL,)
+        return known
+
+    def _own_member(self, view: View, number: int, name: str) -> Values | None:
+        found = self.local(view, number, name)
+        if found:
+            return found
+        attributes = view.attributes[number].get(name)
+        if attributes is not None:
+            return self._bound(view, attributes) or ()
+        if found is None and view.language.name != "python":
+            return self._written_elsewhere(view, number, name)
+        return found
+
+    def _written_elsewhere(self, view: View, number: int, name: str) -> Values | None:
+        """Find a method in another file than its class: Go, Rust, C++, extensions."""
+        owner = view.definitions[number].name
+        found = []
+        for symbol in self.repository.named(name):
+            other = self.view(symbol.path)
+            if other is None or not _related(other.language.name, view.language.name):
+                continue
+            path = symbol.qualified_name.partition("#")[0]
+            if f".{path}".endswith(f".{owner}.{name}"):
+                found.append(Value("symbol", symbol.path, other.numbers[symbol.qualified_name]))
+        return tuple(found[:MAX_VALUES]) or None
+
+    def _line(self, view: View, number: int) -> list[tuple[View, int]]:
+        """Return a class and its bases, in the order in which members are looked for."""
+        key = (view.path, number)
+        if key in self._lines:
+            return self._lines[key]
+        self._lines[key] = line = [(view, number)]
+        for base in view.bases.get(number, ()):
+            for value in self.chain(view, view.definitions[number].parent, base):
+                above = self.view(value.path) if value.kind == "symbol" else None
+                if above and above.definitions[value.number].kind in CLASS_LIKE:
+                    line += [one for one in self._line(above, value.number) if one not in line]
+        return line
+
+    def _has_external_base(self, view: View, number: int) -> bool:
+        parent = view.definitions[number].parent
+        return any(
+            EXTERNAL in self.chain(view, parent, base) and base not in ("object", "Generic")
+            for base in view.bases.get(number, ())
+        )
+
+    def _got(self, value: Value) -> Values:
+        """Return what reading a member yields: a property is called by it."""
+        view = self.view(value.path) if value.kind == "symbol" else None
+        if view and _decorated(view, value.number, _GETTERS):
+            return self._returns(view, value.number)
+        return (value,)
+
+    # --- Modules
+
+    def _imported(self, view: View, one: Import) -> Values:
+        if view.language.name != "python" and one.name:
+            whole = self._module(view, f"{one.module}.{one.name}" if one.module else one.name)
+            if whole and whole.kind == "module":
+                inside = self.view(whole.path)
+                found = self.local(inside, 0, one.name) if inside else None
+                return found or (whole,)
+        if one.name:
+            return self._from_module(view, one.module, one.name) or (EXTERNAL,)
+        module = self._module(view, one.module)
+        return (module or EXTERNAL,)
+
+    def _from_module(self, view: View, module: str, name: str) -> Values:
+        value = self._module(view, module)
+        return (self.attribute(value, name) or ()) if value else ()
+
+    def _module(self, view: View, module: str) -> Value | None:
+        found = self.modules.find(module, view.path, view.language.name)
+        return _place(found)
+
+    def _in_module(self, view: View, name: str) -> Values | None:
+        found = self.local(view, 0, name)
+        if found is None and view.path.endswith(("/__init__.py", "/__init__.pyi")):
+            inside = _place(self.modules.inside(view.path.rpartition("/")[0], name))
+            return (inside,) if inside else None
+        return found
+
+    def _in_folder(self, folder: str, name: str) -> Values | None:
+        inside = _place(self.modules.inside(folder.strip("/"), name))
+        if inside:
+            return (inside,)
+        found = tuple(
+            Value("symbol", symbol.path, number)
+            for symbol in self.repository.named(name)
+            if symbol.path.rpartition("/")[0] == folder.strip("/")
+            and (view := self.view(symbol.path))
+            and (number := view.numbers.get(symbol.qualified_name, 0))
+            and view.definitions[number].parent == 0
+        )
+        return found[:MAX_VALUES] or None
+
+    # --- What comes of a value
+
+    def _call(self, value: Value, receivers: Values) -> Values:
+        if value.kind in ("function", "external"):
+            return value.inner if value.kind == "function" else (EXTERNAL,)
+        if value.kind == "super":
+            return (value,)
+        if value.kind == "instance":
+            return self._result(value, "__call__")
+        view = self.view(value.path) if value.kind == "symbol" else None
+        if view is None:
+            return ()
+        if view.definitions[value.number].kind in CLASS_LIKE:
+            return (Value("instance", value.path, value.number),)
+        found = self._returns(view, value.number)
+        # What returns itself is what it was called on, not the class that wrote the method.
+        itself = Value("instance", view.path, view.owner(value.number))
+        instances = [one for one in receivers if one.kind == "instance"]
+        if itself in found and instances:
+            return _union([tuple(instances), tuple(one for one in found if one != itself)])
+        return found
+
+    def _returns(self, view: View, number: int) -> Values:
+        key = (view.path, number, "returns")
+        return self._once(key, lambda: self._returned(view, number)) or ()
+
+    def _returned(self, view: View, number: int) -> Values:
+        bindings = view.bindings[number]
+        returned = bindings.get("return", [])
+        parent = view.definitions[number].parent
+        types = [one for one in returned if one.kind == "type"]
+        found = _union(self._typed(view, parent, one.value) for one in types)
+        if found:
+            return found
+        if "yield" in bindings:
+            inner = _union(self._value(view, one) for one in bindings["yield"])
+            return (Value("many", inner=inner),)
+        return _union(self._value(view, one) for one in returned if one.kind != "type")
+
+    def _result(self, value: Value, method: str) -> Values:
+        """Return what an instance's special method returns."""
+        methods = self.attribute(value, method) or ()
+        return _union(self._call(one, (value,)) for one in methods)
+
+    def _item(self, value: Value) -> Values:
+        if value.kind in ("many", "map"):
+            return value.inner
+        if value.kind == "instance":
+            return self._result(value, "__getitem__")
+        return (value,) if value.kind in ("symbol", "external") else ()
+
+    def _element(self, value: Value) -> Values:
+        if value.kind == "many":
+            return value.inner
+        if value.kind == "instance":
+            return _union(
+                one.inner for one in self._result(value, "__iter__") if one.kind == "many"
+            )
+        return (EXTERNAL,) if value.kind == "external" else ()
+
+    def _enter(self, value: Value) -> Values:
+        if value.kind == "many":
+            return value.inner
+        if value.kind == "instance":
+            entered = self._result(value, "__enter__") or self._result(value, "__aenter__")
+            return entered or (value,)
+        return (value,)
+
+
+def _union(groups: Iterable[Values]) -> Values:
+    return tuple(dict.fromkeys(value for group in groups for value in group))[:MAX_VALUES]
+
+
+def _place(found: str) -> Value | None:
+    if not found:
+        return None
+    return Value("folder" if found.endswith("/") else "module", found)
+
+
+def _related(one: str, other: str) -> bool:
+    return _FAMILIES.get(one, one) == _FAMILIES.get(other, other)
+
+
+_FAMILIES = {"tsx": "script", "typescript": "script", "javascript": "script", "cpp": "c",
+             "java": "jvm", "kotlin": "jvm", "scala": "jvm"}  # fmt: skip
+
+
+def _decorated(view: View, number: int, names: tuple[str, ...]) -> bool:
+    return any(
+        decorator.rpartition(".")[2].endswith(names)
+        for decorator in view.definitions[number].decorators
+    )
+
+
+def _preferred(view: View, numbers: Iterable[int]) -> list[int]:
+    """Leave out the heads of overloads, and setters beside their getter."""
+    found = list(numbers)
+    return [n for n in found if not _decorated(view, n, _REPEATED)] or found[:1]
+
+
+def _collection_method(value: Value, name: str) -> Values:
+    if name in _ONE_OF_MANY:
+        return (Value("function", inner=value.inner),)
+    if name in _MANY_OF_MANY:
+        return (Value("function", inner=(Value("many", inner=value.inner),)),)
+    return (EXTERNAL,)

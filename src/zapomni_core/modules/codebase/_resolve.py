@@ -1,0 +1,115 @@
+"""The call graph: every reference of a file, and the symbol of the repository it means."""
+
+from __future__ import annotations
+
+from zapomni_core.modules.codebase._evaluate import Evaluator, Values, steps_of
+from zapomni_core.modules.codebase._models import Edge, Reference, Repository, SymbolId
+from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
+from zapomni_core.modules.codebase._view import View
+
+__all__ = ["Resolver"]
+
+BY_SCOPE = 1.0
+BY_SELF = 0.95
+BY_TYPE = 0.8
+BY_NAME = 0.5
+NAME_ONLY = 0.1
+# Each of several that it may be.
+ONE_OF_SEVERAL = 0.75
+
+# Methods that everything has: that only one class of the repository does, too, says nothing.
+_COMMON = frozenset(
+    [name for kind in (str, bytes, list, dict, set, int, float) for name in dir(kind)]
+    + """close read write open flush send recv start stop run wait put release acquire next
+    debug info warning error exception log match search group findall submit result cancel map
+    filter push shift slice splice concat forEach then catch finally toString valueOf length
+    size isEmpty contains equals hashCode println print clone len unwrap expect iter collect
+    into as_str to_string""".split()
+)
+
+
+class Resolver:
+    """Resolves references for one state of a repository; when files change, take a new one."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._evaluator = Evaluator(repository)
+
+    def resolve(self, path: str) -> list[Edge]:
+        """Return at least one edge for every reference of a file, resolved or not."""
+        view = self._evaluator.view(path)
+        if view is None:
+            return []
+        edges: list[Edge] = []
+        for reference in view.facts.references:
+            edges.extend(self._edges(view, reference))
+        return edges
+
+    def _edges(self, view: View, reference: Reference) -> list[Edge]:
+        scope = reference.scope
+        caller = SymbolId(view.path, view.definitions[scope].qualified_name)
+        name = steps_of(reference.target)[-1]
+        if reference.kind != "call":
+            scope = max(0, view.definitions[scope].parent)
+        values = self._evaluator.chain(view, scope, reference.target)
+        callees = self._callees(values, reference.kind)
+        if callees:
+            strength = self._strength(view, scope, reference.target)
+        else:
+            callees = [] if values else self._guess(view, reference.target, name)
+            strength = BY_NAME
+        if not callees:
+            return [Edge(reference.kind, caller, None, name, NAME_ONLY, reference.line)]
+        if len(callees) > 1:
+            strength *= ONE_OF_SEVERAL
+        return [
+            Edge(reference.kind, caller, callee, name, strength, reference.line)
+            for callee in callees
+        ]
+
+    def _callees(self, values: Values, kind: str) -> list[SymbolId]:
+        found: list[SymbolId] = []
+        for value in values:
+            called: Values = (value,)
+            if value.kind == "instance":
+                called = self._evaluator.attribute(value, "__call__") or ()
+            for one in called:
+                view = self._evaluator.view(one.path) if one.kind == "symbol" else None
+                if view is None:
+                    continue
+                definition = view.definitions[one.number]
+                if kind == "inherit" and definition.kind not in CLASS_LIKE:
+                    continue
+                found.append(SymbolId(one.path, definition.qualified_name))
+        return list(dict.fromkeys(found))
+
+    def _strength(self, view: View, scope: int, target: str) -> float:
+        head, *rest = steps_of(target)
+        if head in view.language.selves or head in ("super", "base", "parent"):
+            return BY_SELF if len([step for step in rest if step != "()"]) == 1 else BY_TYPE
+        if "()" in rest or "[]" in rest:
+            return BY_TYPE
+        values = self._evaluator.name(view, scope, head) or ()
+        named = any(value.kind in ("module", "folder", "symbol") for value in values)
+        return BY_SCOPE if named else BY_TYPE
+
+    def _guess(self, view: View, target: str, name: str) -> list[SymbolId]:
+        """Return the only symbol of this name, where nothing speaks against it."""
+        if name in _COMMON or len(name) < 3:
+            return []
+        is_member = len(steps_of(target)) > 1
+        if not is_member and view.language.name == "python":
+            return []  # What a file neither defines nor imports is not of this repository.
+        found = [
+            symbol for symbol in self._repository.named(name) if self._fits(view, symbol, is_member)
+        ]
+        return found if len(found) == 1 else []
+
+    def _fits(self, view: View, symbol: SymbolId, is_member: bool) -> bool:
+        other = self._evaluator.view(symbol.path)
+        if other is None or other.language.name != view.language.name:
+            return False
+        definition = other.definitions[other.numbers[symbol.qualified_name]]
+        if definition.kind in LEAVES or definition.kind in ("key", "section", "module"):
+            return False
+        return (definition.kind == "method") == is_member

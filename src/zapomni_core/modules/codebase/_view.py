@@ -1,0 +1,76 @@
+"""A file's facts, laid out for looking things up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from zapomni_core.modules.codebase._languages import LANGUAGES, Language
+from zapomni_core.modules.codebase._models import Binding, Definition, Facts, Import
+from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
+
+__all__ = ["View"]
+
+_PLAIN = Language("text", "", "")
+
+
+class View:
+    """What each scope of a file defines, imports and binds."""
+
+    def __init__(self, path: str, facts: Facts) -> None:
+        self.path = path
+        self.facts = facts
+        self.language = LANGUAGES.get(facts.language, _PLAIN)
+        self.definitions = facts.definitions
+        self.numbers = {one.qualified_name: n for n, one in enumerate(facts.definitions)}
+        self.members: dict[int, dict[str, list[int]]] = defaultdict(dict)
+        self.imports: dict[int, dict[str, list[Import]]] = defaultdict(dict)
+        self.stars: dict[int, list[Import]] = defaultdict(list)
+        self.bindings: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
+        self.attributes: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
+        self.bases: dict[int, list[str]] = defaultdict(list)
+        self._define(facts.definitions)
+        for one in facts.imports:
+            if one.name == "*":
+                self.stars[one.scope].append(one)
+            else:
+                self.imports[one.scope].setdefault(one.alias, []).append(one)
+        for binding in facts.bindings:
+            self._bind(binding)
+        for reference in facts.references:
+            if reference.kind == "inherit":
+                self.bases[reference.scope].append(reference.target)
+
+    def owner(self, scope: int) -> int:
+        """Return the class around a scope, or the scope itself if it is one; -1 if none is."""
+        while scope >= 0:
+            one = self.definitions[scope]
+            if one.kind in CLASS_LIKE:
+                return scope
+            outside = self.class_outside(one)
+            if outside >= 0:
+                return outside
+            scope = one.parent
+        return -1
+
+    def _define(self, definitions: tuple[Definition, ...]) -> None:
+        for number, one in enumerate(definitions[1:], 1):
+            if one.kind in LEAVES:
+                continue
+            self.members[one.parent].setdefault(one.name, []).append(number)
+            outside = self.class_outside(one)
+            if outside >= 0:
+                self.members[outside].setdefault(one.name, []).append(number)
+
+    def class_outside(self, one: Definition) -> int:
+        """Return the class of a method written outside of it; -1 if it is elsewhere, or none."""
+        if one.kind != "method" or self.definitions[one.parent].kind in CLASS_LIKE:
+            return -1
+        return self.numbers.get(one.qualified_name.partition("#")[0].rpartition(".")[0], -1)
+
+    def _bind(self, binding: Binding) -> None:
+        if binding.name.startswith("self."):
+            owner = self.owner(binding.scope)
+            if owner >= 0:
+                self.attributes[owner].setdefault(binding.name[5:], []).append(binding)
+        else:
+            self.bindings[binding.scope].setdefault(binding.name, []).append(binding)

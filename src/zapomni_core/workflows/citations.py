@@ -1,0 +1,116 @@
+"""Memories anchored in code: which code each speaks of, kept with it and checked at recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zapomni_core.code_interfaces import CheckedCitation, StaleMemory
+from zapomni_core.exceptions import ZapomniError
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import SearchResponse
+from zapomni_db.code_models import Citation
+from zapomni_db.code_store import CodeStore
+from zapomni_db.interfaces import StorageProvider
+
+__all__ = ["Citations"]
+
+IDS_AT_ONCE = 200
+
+logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Citations:
+    """Keeps and checks what memories cite. What parses code is imported when it is needed."""
+
+    store: CodeStore
+    storage: StorageProvider
+
+    async def read_given(self, cites: Sequence[str], folder: str) -> list[Citation]:
+        """Return what somebody says a memory cites, before it is kept.
+
+        Raises:
+            ValidationError: There is no such file, symbol or line.
+        """
+        if not cites:
+            return []
+        from zapomni_core.workflows.cite_code import Citer
+
+        return await Citer(self.store).given(cites, folder)
+
+    async def keep(
+        self, memory_id: str, text: str, project: str, folder: str, given: Sequence[Citation]
+    ) -> None:
+        """Let a memory cite what was given and what its text names."""
+        found: list[Citation] = []
+        if await self.store.list_repositories():
+            from zapomni_core.workflows.cite_code import Citer
+
+            found = await Citer(self.store).found(text, project, folder)
+        named = {(one.root, one.path, one.symbol) for one in given}
+        new = [one for one in found if (one.root, one.path, one.symbol) not in named]
+        if given or new or await self.store.get_citations([memory_id]):
+            await self.store.set_citations(memory_id, [*given, *new])
+
+    async def keep_given(self, memory_id: str) -> list[Citation]:
+        """Return what a memory was said to cite, as opposed to what its text names."""
+        kept = (await self.store.get_citations([memory_id])).get(memory_id, [])
+        return [one for one in kept if one.given]
+
+    async def forget(self, memory_id: str) -> None:
+        """Forget what a deleted memory cited."""
+        await self.store.set_citations(memory_id, [])
+
+    async def check(self, memory_ids: Sequence[str]) -> dict[str, list[CheckedCitation]]:
+        """Say what became of the code that memories cite, of those that cite any."""
+        kept = await self.store.get_citations(memory_ids)
+        if not kept:
+            return {}
+        from zapomni_core.workflows.check_citations import CitationChecker
+
+        flat = [one for citations in kept.values() for one in citations]
+        checked = iter(await CitationChecker(self.store).check(flat))
+        return {
+            memory_id: [next(checked) for _ in citations] for memory_id, citations in kept.items()
+        }
+
+    async def annotate(self, response: SearchResponse) -> SearchResponse:
+        """Let every result say what became of the code it cites."""
+        try:
+            checked = await self.check([hit.memory_id for hit in response.results if hit.memory_id])
+        except ZapomniError as error:
+            logger.warning("citations_not_checked", error_code=error.error_code)
+            return response
+        if not checked:
+            return response
+        results = [
+            hit.model_copy(update={"citations": checked[hit.memory_id]})
+            if hit.memory_id in checked
+            else hit
+            for hit in response.results
+        ]
+        return response.model_copy(update={"results": results})
+
+    async def list_stale(self) -> list[StaleMemory]:
+        """Return the memories of which a citation is not fresh."""
+        ids = await self.store.list_cited()
+        stale: list[StaleMemory] = []
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            batch = ids[start : start + IDS_AT_ONCE]
+            summaries = await self.storage.get_summaries(batch)
+            for gone in set(batch) - summaries.keys():
+                await self.forget(gone)  # Deleted by a program that knows of no citations.
+            for memory_id, citations in (await self.check(list(summaries))).items():
+                old = [one for one in citations if one.status != "fresh"]
+                if old:
+                    told = summaries[memory_id]
+                    stale.append(
+                        StaleMemory(
+                            memory_id=memory_id,
+                            preview=told.preview,
+                            project=told.project,
+                            citations=old,
+                        )
+                    )
+        return stale

@@ -1,0 +1,93 @@
+"""Searching code: the search of memories, among passages of code, told by symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from zapomni_core.code_interfaces import CodeHit, CodeSearchRequest, CodeSearchResponse
+from zapomni_core.exceptions import ValidationError
+from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
+from zapomni_core.workflows.find_code import repositories_for
+from zapomni_core.workflows.index_codebase import passage_digest
+from zapomni_db.code_store import CodeStore, Place
+from zapomni_db.models import CODE_KIND
+
+__all__ = ["search_code"]
+
+MAX_LIMIT = 100
+# How much deeper each look goes when a filter leaves too few.
+DEEPER = 4
+DEEPEST = 1000
+
+Search = Callable[[SearchRequest], Awaitable[SearchResponse]]
+
+
+async def search_code(
+    store: CodeStore, search: Search, request: CodeSearchRequest
+) -> CodeSearchResponse:
+    """Return passages of code, best first, each with the symbol it belongs to."""
+    if not 1 <= request.limit <= MAX_LIMIT:
+        raise ValidationError(f"limit must be from 1 to {MAX_LIMIT}", "VAL_003")
+    filters = await _filters(store, request)
+    depth = request.limit
+    while True:
+        asked = SearchRequest(
+            query=request.query,
+            limit=depth,
+            filters=filters,
+            within="memories",
+            every_passage=True,
+        )
+        found = await search(asked)
+        hits = await _hits(store, found.results, request.kind)
+        enough = len(hits) >= request.limit or len(found.results) < depth or depth == DEEPEST
+        if enough:
+            return CodeSearchResponse(hits=hits[: request.limit], notice=found.notice)
+        depth = min(depth * DEEPER, DEEPEST)
+
+
+async def _filters(store: CodeStore, request: CodeSearchRequest) -> dict[str, object]:
+    repositories = await repositories_for(store, request.repository, request.folder)
+    filters: dict[str, object] = {"kind": CODE_KIND}
+    tags = [f"lang:{request.language.strip().lower()}"] if request.language else []
+    if repositories is not None and len(repositories) == 1:
+        tags.append(repositories[0].tag)
+    elif repositories is not None:
+        filters["project"] = repositories[0].project
+    if tags:
+        filters["tags"] = tags
+    if request.path:
+        filters["path"] = request.path
+    return filters
+
+
+async def _hits(store: CodeStore, results: list[SearchResult], kind: str) -> list[CodeHit]:
+    places = await store.get_places(list(dict.fromkeys(hit.memory_id for hit in results)))
+    hits = []
+    for result in results:
+        place = places.get(result.memory_id)
+        hit = None if place is None else _hit(result, place)
+        if hit is not None and (not kind or hit.kind == kind):
+            hits.append(hit)
+    return hits
+
+
+def _hit(result: SearchResult, place: Place) -> CodeHit | None:
+    digest = passage_digest(result.text)
+    passage = next((p for p in place.passages if p.digest == digest), None)
+    if passage is None:
+        return None  # Indexed again a moment ago.
+    symbol = place.symbols[passage.symbol]
+    return CodeHit(
+        id=symbol.id,
+        repository=place.root,
+        path=place.path,
+        language=place.language,
+        kind=symbol.kind,
+        name=symbol.qualified_name,
+        signature=symbol.signature,
+        start_line=passage.start_line,
+        end_line=passage.end_line,
+        score=result.score,
+        text=result.text,
+    )
