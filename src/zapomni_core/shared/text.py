@@ -120,10 +120,12 @@ def _parts(text: str) -> list[str]:
     parts = [
         part
         for word in dict.fromkeys(_IDENTIFIER.findall(text))
+        # Most words are plain, and asking for that is cheaper than searching them.
+        if not (word.isalpha() and (word.islower() or word.istitle() or word.isupper()))
         if len(word) <= LONGEST_IDENTIFIER and _MIXED.search(word)
         for part in _PARTS.findall(word)
     ]
-    for run in _UNSPACED.findall(text):
+    for run in [] if text.isascii() else _UNSPACED.findall(text):
         parts += [run[i : i + 2] for i in range(len(run) - 1)]
     return parts
 

@@ -244,7 +244,7 @@ def _symbol_values(symbols: Sequence[SymbolRow]) -> list[tuple[Any, ...]]:
     for place, symbol in enumerate(symbols):
         depth = 0 if symbol.parent < 0 else depths[symbol.parent] + 1
         depths.append(depth)
-        values.append((place, *symbol[:5], to_json(symbol.decorators), *symbol[6:12], depth))
+        values.append((place, *symbol[:5], to_json(symbol.decorators) if symbol.decorators else "[]", *symbol[6:12], depth))
     return values
 
 

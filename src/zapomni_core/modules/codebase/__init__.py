@@ -1,6 +1,6 @@
 """Reads a repository: its files, their symbols and passages, and who calls whom."""
 
-from zapomni_core.modules.codebase._changes import Snapshot, affected_paths, mentioned_names
+from zapomni_core.modules.codebase._changes import affected_paths
 from zapomni_core.modules.codebase._facts import pack_facts, unpack_facts
 from zapomni_core.modules.codebase._models import (
     Binding,
@@ -23,6 +23,7 @@ from zapomni_core.modules.codebase._models import (
 )
 from zapomni_core.modules.codebase._parse import parse
 from zapomni_core.modules.codebase._resolve import Resolver
+from zapomni_core.modules.codebase._snapshot import Snapshot, mentioned_names
 from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
 
 __all__ = [

@@ -8,54 +8,35 @@ and what a function returns are followed too, as far as they are written down.
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Literal, NamedTuple
 
 from zapomni_core.modules.codebase._models import Binding, Import, Repository
 from zapomni_core.modules.codebase._modules import Modules
 from zapomni_core.modules.codebase._outline import CLASS_LIKE
 from zapomni_core.modules.codebase._types import Type, parse_type
+from zapomni_core.modules.codebase._values import (
+    EXTERNAL,
+    MAX_VALUES,
+    Value,
+    Values,
+    collection_method,
+    place,
+    related,
+    steps_of,
+    union,
+)
 from zapomni_core.modules.codebase._view import View
 
-__all__ = ["EXTERNAL", "Evaluator", "Value", "Values", "steps_of"]
+__all__ = ["Evaluator"]
 
 # Each level takes a handful of stack frames.
 MAX_DEPTH = 24
-MAX_VALUES = 6
 
-_STEP = re.compile(r"\(\)|\[\]|[^.()\[\]]+")
 _GETTERS = ("property", "cached_property", "lazy", "lazyproperty")
 _REPEATED = ("overload", "setter", "deleter")
 _CLASS_NAMES = frozenset({"cls", "Self", "static"})
 _SUPER = frozenset({"super", "base", "parent"})
-_ONE_OF_MANY = frozenset("pop popleft get setdefault __getitem__ __next__".split())
-_MANY_OF_MANY = frozenset("values copy __iter__".split())
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
-
-
-class Value(NamedTuple):
-    """What a chain may stand for."""
-
-    kind: Literal[
-        "symbol", "instance", "super", "module", "folder", "many", "map", "function", "external"
-    ]
-    path: str = ""
-    number: int = 0
-    inner: tuple[Value, ...] = ()
-
-
-Values = tuple[Value, ...]
-
-EXTERNAL = Value("external")
-"""Something of another library, and everything that comes of it."""
-
-
-@lru_cache(maxsize=50_000)
-def steps_of(chain: str) -> tuple[str, ...]:
-    """Return a chain's names, calls and subscripts in order."""
-    return tuple(_STEP.findall(chain))
 
 
 class Evaluator:
@@ -101,7 +82,7 @@ class Evaluator:
         if chain.startswith("*"):
             return (Value("many", inner=self.chain(view, scope, chain[1:])),)
         if "|" in chain:
-            return _union(self.chain(view, scope, one) for one in chain.split("|"))
+            return union(self.chain(view, scope, one) for one in chain.split("|"))
         head, *steps = steps_of(chain)
         if head == "!":
             return (EXTERNAL,)
@@ -109,12 +90,12 @@ class Evaluator:
         receivers: Values = ()
         for step in steps:
             if step == "()":
-                values = _union(self._call(value, receivers) for value in values)
+                values = union(self._call(value, receivers) for value in values)
             elif step == "[]":
-                values = _union(self._item(value) for value in values)
+                values = union(self._item(value) for value in values)
             else:
                 receivers = values
-                values = _union(self.attribute(value, step) or () for value in values)
+                values = union(self.attribute(value, step) or () for value in values)
         return values
 
     def name(self, view: View, scope: int, name: str) -> Values | None:
@@ -160,7 +141,7 @@ class Evaluator:
         if numbers or imports:
             own = tuple(Value("symbol", view.path, n) for n in _preferred(view, numbers))
             others = (self._imported(view, one) for one in imports)
-            found = _union([own, *others])
+            found = union([own, *others])
             return tuple(v for v in found if v != EXTERNAL) or found
         bindings = view.bindings[scope].get(name)
         if bindings is not None:
@@ -187,7 +168,7 @@ class Evaluator:
         for symbol in self.repository.named(name):
             view = self.view(symbol.path)
             number = view.numbers.get(symbol.qualified_name, 0) if view else 0
-            if view is None or not number or not _related(view.language.name, language):
+            if view is None or not number or not related(view.language.name, language):
                 continue
             if view.definitions[view.definitions[number].parent].kind in ("module", "namespace"):
                 found.append(Value("symbol", symbol.path, number))
@@ -197,20 +178,20 @@ class Evaluator:
 
     def _bound(self, view: View, bindings: list[Binding]) -> Values:
         types = [one for one in bindings if one.kind == "type"]
-        found = _union(self._typed(view, one.scope, one.value) for one in types)
+        found = union(self._typed(view, one.scope, one.value) for one in types)
         if any(value != EXTERNAL for value in found):
             return found
-        others = _union(self._value(view, one) for one in bindings if one.kind != "type")
-        return _union([found, others])
+        others = union(self._value(view, one) for one in bindings if one.kind != "type")
+        return union([found, others])
 
     def _value(self, view: View, binding: Binding) -> Values:
         if not binding.value:
             return ()
         values = self.chain(view, binding.scope, binding.value)
         if binding.kind == "element":
-            return _union(self._element(value) for value in values)
+            return union(self._element(value) for value in values)
         if binding.kind == "enter":
-            return _union(self._enter(value) for value in values)
+            return union(self._enter(value) for value in values)
         return values
 
     def _typed(self, view: View, scope: int, text: str) -> Values:
@@ -228,7 +209,7 @@ class Evaluator:
                     found.extend(self._call(value, ()))
                 else:
                     found.append(value)
-        return _union([tuple(found)])
+        return union([tuple(found)])
 
     # --- Members
 
@@ -237,7 +218,7 @@ class Evaluator:
         if value.kind == "external":
             return (EXTERNAL,)
         if value.kind in ("many", "map"):
-            return _collection_method(value, name)
+            return collection_method(value, name)
         if value.kind == "folder":
             return self._in_folder(value.path, name)
         view = self.view(value.path)
@@ -246,18 +227,18 @@ class Evaluator:
         if value.kind == "module":
             return self._in_module(view, name)
         if value.kind == "super":
-            return self._member_of(self._line(view, value.number)[1:], name) or (EXTERNAL,)
+            return self._member_of(self.line(view, value.number)[1:], name) or (EXTERNAL,)
         if view.definitions[value.number].kind == "namespace":
             return self.local(view, value.number, name)
         found = self.member(view, value.number, name)
         if value.kind == "instance" and found:
-            return _union(self._got(one) for one in found)
+            return union(self._got(one) for one in found)
         return found
 
     def member(self, view: View, number: int, name: str) -> Values | None:
         """Return a class's member, its own or inherited."""
         key = (view.path, number, name, "member")
-        return self._once(key, lambda: self._member_of(self._line(view, number), name))
+        return self._once(key, lambda: self._member_of(self.line(view, number), name))
 
     def _member_of(self, line: list[tuple[View, int]], name: str) -> Values | None:
         known: Values | None = None
@@ -287,14 +268,14 @@ class Evaluator:
         found = []
         for symbol in self.repository.named(name):
             other = self.view(symbol.path)
-            if other is None or not _related(other.language.name, view.language.name):
+            if other is None or not related(other.language.name, view.language.name):
                 continue
             path = symbol.qualified_name.partition("#")[0]
             if f".{path}".endswith(f".{owner}.{name}"):
                 found.append(Value("symbol", symbol.path, other.numbers[symbol.qualified_name]))
         return tuple(found[:MAX_VALUES]) or None
 
-    def _line(self, view: View, number: int) -> list[tuple[View, int]]:
+    def line(self, view: View, number: int) -> list[tuple[View, int]]:
         """Return a class and its bases, in the order in which members are looked for."""
         key = (view.path, number)
         if key in self._lines:
@@ -304,7 +285,7 @@ class Evaluator:
             for value in self.chain(view, view.definitions[number].parent, base):
                 above = self.view(value.path) if value.kind == "symbol" else None
                 if above and above.definitions[value.number].kind in CLASS_LIKE:
-                    line += [one for one in self._line(above, value.number) if one not in line]
+                    line += [one for one in self.line(above, value.number) if one not in line]
         return line
 
     def _has_external_base(self, view: View, number: int) -> bool:
@@ -318,7 +299,7 @@ class Evaluator:
         """Return what reading a member yields: a property is called by it."""
         view = self.view(value.path) if value.kind == "symbol" else None
         if view and _decorated(view, value.number, _GETTERS):
-            return self._returns(view, value.number)
+            return self.returns(view, value.number)
         return (value,)
 
     # --- Modules
@@ -341,17 +322,17 @@ class Evaluator:
 
     def _module(self, view: View, module: str) -> Value | None:
         found = self.modules.find(module, view.path, view.language.name)
-        return _place(found)
+        return place(found)
 
     def _in_module(self, view: View, name: str) -> Values | None:
         found = self.local(view, 0, name)
         if found is None and view.path.endswith(("/__init__.py", "/__init__.pyi")):
-            inside = _place(self.modules.inside(view.path.rpartition("/")[0], name))
+            inside = place(self.modules.inside(view.path.rpartition("/")[0], name))
             return (inside,) if inside else None
         return found
 
     def _in_folder(self, folder: str, name: str) -> Values | None:
-        inside = _place(self.modules.inside(folder.strip("/"), name))
+        inside = place(self.modules.inside(folder.strip("/"), name))
         if inside:
             return (inside,)
         found = tuple(
@@ -378,15 +359,16 @@ class Evaluator:
             return ()
         if view.definitions[value.number].kind in CLASS_LIKE:
             return (Value("instance", value.path, value.number),)
-        found = self._returns(view, value.number)
+        found = self.returns(view, value.number)
         # What returns itself is what it was called on, not the class that wrote the method.
         itself = Value("instance", view.path, view.owner(value.number))
         instances = [one for one in receivers if one.kind == "instance"]
         if itself in found and instances:
-            return _union([tuple(instances), tuple(one for one in found if one != itself)])
+            return union([tuple(instances), tuple(one for one in found if one != itself)])
         return found
 
-    def _returns(self, view: View, number: int) -> Values:
+    def returns(self, view: View, number: int) -> Values:
+        """Return what calling a function yields."""
         key = (view.path, number, "returns")
         return self._once(key, lambda: self._returned(view, number)) or ()
 
@@ -395,18 +377,18 @@ class Evaluator:
         returned = bindings.get("return", [])
         parent = view.definitions[number].parent
         types = [one for one in returned if one.kind == "type"]
-        found = _union(self._typed(view, parent, one.value) for one in types)
+        found = union(self._typed(view, parent, one.value) for one in types)
         if found:
             return found
         if "yield" in bindings:
-            inner = _union(self._value(view, one) for one in bindings["yield"])
+            inner = union(self._value(view, one) for one in bindings["yield"])
             return (Value("many", inner=inner),)
-        return _union(self._value(view, one) for one in returned if one.kind != "type")
+        return union(self._value(view, one) for one in returned if one.kind != "type")
 
     def _result(self, value: Value, method: str) -> Values:
         """Return what an instance's special method returns."""
         methods = self.attribute(value, method) or ()
-        return _union(self._call(one, (value,)) for one in methods)
+        return union(self._call(one, (value,)) for one in methods)
 
     def _item(self, value: Value) -> Values:
         if value.kind in ("many", "map"):
@@ -419,9 +401,7 @@ class Evaluator:
         if value.kind == "many":
             return value.inner
         if value.kind == "instance":
-            return _union(
-                one.inner for one in self._result(value, "__iter__") if one.kind == "many"
-            )
+            return union(one.inner for one in self._result(value, "__iter__") if one.kind == "many")
         return (EXTERNAL,) if value.kind == "external" else ()
 
     def _enter(self, value: Value) -> Values:
@@ -431,24 +411,6 @@ class Evaluator:
             entered = self._result(value, "__enter__") or self._result(value, "__aenter__")
             return entered or (value,)
         return (value,)
-
-
-def _union(groups: Iterable[Values]) -> Values:
-    return tuple(dict.fromkeys(value for group in groups for value in group))[:MAX_VALUES]
-
-
-def _place(found: str) -> Value | None:
-    if not found:
-        return None
-    return Value("folder" if found.endswith("/") else "module", found)
-
-
-def _related(one: str, other: str) -> bool:
-    return _FAMILIES.get(one, one) == _FAMILIES.get(other, other)
-
-
-_FAMILIES = {"tsx": "script", "typescript": "script", "javascript": "script", "cpp": "c",
-             "java": "jvm", "kotlin": "jvm", "scala": "jvm"}  # fmt: skip
 
 
 def _decorated(view: View, number: int, names: tuple[str, ...]) -> bool:
@@ -462,11 +424,3 @@ def _preferred(view: View, numbers: Iterable[int]) -> list[int]:
     """Leave out the heads of overloads, and setters beside their getter."""
     found = list(numbers)
     return [n for n in found if not _decorated(view, n, _REPEATED)] or found[:1]
-
-
-def _collection_method(value: Value, name: str) -> Values:
-    if name in _ONE_OF_MANY:
-        return (Value("function", inner=value.inner),)
-    if name in _MANY_OF_MANY:
-        return (Value("function", inner=(Value("many", inner=value.inner),)),)
-    return (EXTERNAL,)
