@@ -48,6 +48,8 @@ class CodeRepository(_Frozen):
     """What was checked out when it was indexed, if git says."""
     reader: str = Field(default="", exclude=True)
     """Which version of the parsers read it; another one reads it again."""
+    is_resolved: bool = Field(default=False, exclude=True)
+    """Whether references were resolved since files last changed."""
     indexed_at: datetime | None = None
     """When it was last read to its end."""
     files: int = 0
@@ -111,6 +113,8 @@ class FileData(NamedTuple):
     passages: tuple[PassagePlace, ...]
     facts: str
     """What the call graph needs to know of it, packed."""
+    mentions: tuple[str, ...]
+    """The names its references depend on."""
 
 
 class EdgeRow(NamedTuple):

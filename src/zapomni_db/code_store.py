@@ -45,16 +45,16 @@ class FactReader(Protocol):
         """Return the paths of all files."""
         ...
 
-    def unresolved(self) -> list[str]:
-        """Return the files whose references have to be looked at again."""
-        ...
-
     def facts(self, path: str) -> str | None:
         """Return what a file says, packed; None if there is no such file."""
         ...
 
     def named(self, name: str) -> list[tuple[str, str]]:
-        """Return path and qualified name of symbols of this bare name; two are enough."""
+        """Return path and qualified name of all symbols of this bare name."""
+        ...
+
+    def mentioning(self, name: str) -> list[str]:
+        """Return the files that mention a name."""
         ...
 
 
@@ -73,8 +73,12 @@ class CodeIndexStore(Protocol):
         """Return a repository by its root, new or known, under its current name."""
         ...
 
+    async def begin_changes(self, key: int) -> None:
+        """Say that files are about to change, so that references have to be resolved after."""
+        ...
+
     async def finish_repository(self, key: int, commit: str, reader: str) -> None:
-        """Say that a repository was read to its end just now."""
+        """Say that a repository was read to its end just now, and its references resolved."""
         ...
 
     async def forget_repository(self, key: int) -> None:
@@ -100,8 +104,8 @@ class CodeIndexStore(Protocol):
     async def store_files(self, files: Sequence[FileData]) -> None:
         """Store what stands in files, all of it or nothing.
 
-        Symbols that are still there, or there under another name, keep their ids. Whoever refers
-        to a name that came or went is unresolved from now on.
+        Symbols that are still there, or there under another name, keep their ids. Of those that
+        are not, whoever refers to them is left with their names.
         """
         ...
 
@@ -115,6 +119,10 @@ class CodeIndexStore(Protocol):
 
     def read_facts(self, repository: int) -> FactReader:
         """Open what files say about each other, to be read and closed in one thread."""
+        ...
+
+    async def get_facts(self, keys: Sequence[int]) -> dict[int, str]:
+        """Return what files say about others, packed."""
         ...
 
     async def store_edges(self, repository: int, edges: Mapping[str, Sequence[EdgeRow]]) -> None:

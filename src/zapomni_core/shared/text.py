@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 
 __all__ = [
     "as_spoken",
@@ -117,17 +118,19 @@ def context_words(text: str, occurred_at: datetime | None = None) -> str:
 
 def _parts(text: str) -> list[str]:
     """Return the words inside identifiers, and pairs of characters of unspaced scripts."""
-    parts = [
-        part
-        for word in dict.fromkeys(_IDENTIFIER.findall(text))
-        # Most words are plain, and asking for that is cheaper than searching them.
-        if not (word.isalpha() and (word.islower() or word.istitle() or word.isupper()))
-        if len(word) <= LONGEST_IDENTIFIER and _MIXED.search(word)
-        for part in _PARTS.findall(word)
-    ]
+    words = dict.fromkeys(_IDENTIFIER.findall(text))
+    parts = list(chain.from_iterable(map(_parts_of, words)))
     for run in [] if text.isascii() else _UNSPACED.findall(text):
         parts += [run[i : i + 2] for i in range(len(run) - 1)]
     return parts
+
+
+@lru_cache(maxsize=20_000)
+def _parts_of(word: str) -> tuple[str, ...]:
+    """Return the words inside an identifier; none if it is one word. In code they come again."""
+    if len(word) > LONGEST_IDENTIFIER or not _MIXED.search(word):
+        return ()
+    return tuple(_PARTS.findall(word))
 
 
 def as_spoken(text: str) -> str:

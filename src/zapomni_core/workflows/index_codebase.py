@@ -13,8 +13,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -24,34 +22,30 @@ from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import TextChunker
 from zapomni_core.modules.codebase import (
     FileEntry,
-    ParsedFile,
     SourceFile,
     SourceTree,
-    pack_facts,
     parse,
 )
 from zapomni_core.shared.projects import head_commit, project_of
-from zapomni_core.shared.text import context_words
+from zapomni_core.workflows.code_records import Read, file_data, memory_data
 from zapomni_core.workflows.fill_vectors import fill_pending
 from zapomni_core.workflows.resolve_code import resolve_references
-from zapomni_db.code_models import CodeFile, CodeRepository, FileData, PassagePlace, SymbolRow
+from zapomni_db.code_models import CodeFile, CodeRepository
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     CODE_KIND,
-    ChunkData,
     Embedding,
     EmbeddingSpace,
-    MemoryData,
     MemoryFilter,
 )
 
-__all__ = ["Indexer", "passage_digest"]
+__all__ = ["Indexer"]
 
 # Raised when files have to be read again although they did not change.
 READER = "1"
 # Transactions are kept short for whoever waits to write; a batch is about a tenth of a second.
-PASSAGES_AT_ONCE = 128
+PASSAGES_AT_ONCE = 256
 SECONDS_AT_ONCE = 0.5
 IDS_AT_ONCE = 500
 # A file that is being written while it is read is read again.
@@ -61,19 +55,6 @@ Report = Callable[[int, int | None, str], Awaitable[None]]
 """Called with how much is done, how much there is, and words without anybody's text."""
 
 logger = get_logger(__name__)
-
-
-def passage_digest(text: str) -> str:
-    """Identify a passage of a file by its exact text."""
-    return blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-@dataclass(frozen=True)
-class _Read:
-    """A file that was read and parsed."""
-
-    source: SourceFile
-    parsed: ParsedFile
 
 
 @dataclass
@@ -90,6 +71,10 @@ class _Plan:
     """The known files of which everything is stored."""
     touched: dict[int, str] = field(default_factory=dict)
     """New stamps of files whose contents are the same."""
+    moved: dict[int, str] = field(default_factory=dict)
+    """Where files were before, by their keys."""
+    changes: dict[str, tuple[str | None, str | None]] | None = None
+    """What files said before and say now about others; None: everything is resolved again."""
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -111,13 +96,15 @@ class Indexer:
                 raise ValidationError("The folder has become a link to another one", "VAL_004")
             plan = await self._plan(tree)
             total = len(plan.entries)
+            if plan.entries or plan.missing:
+                await self.code.begin_changes(plan.repository.key)
             while plan.entries:
                 batch = await asyncio.to_thread(self._read_batch, tree, plan)
                 await self._store(plan, batch)
                 await report(total - len(plan.entries), total, "Reading files")
             await self._remove(plan)
             await report(total, total, "Resolving references")
-            await resolve_references(self.code, plan.repository.key)
+            await resolve_references(self.code, plan.repository.key, plan.changes)
             commit = await asyncio.to_thread(head_commit, root)
             await self.code.finish_repository(plan.repository.key, commit, self._reader)
             result = _result(plan, tree)
@@ -145,6 +132,7 @@ class Indexer:
         plan = _Plan(repository, known)
         if repository.reader == self._reader:
             plan.whole = await self._whole(repository, known.values())
+            plan.changes = {} if repository.is_resolved else None
         listed = set()
         for entry in await asyncio.to_thread(lambda: list(tree.files())):
             if not _is_utf8(entry.path):
@@ -173,9 +161,9 @@ class Indexer:
             there |= (await self.storage.get_summaries(ids)).keys()
         return frozenset(f.key for f in stored if f.is_empty or f.memory_id in there)
 
-    def _read_batch(self, tree: SourceTree, plan: _Plan) -> list[_Read]:
+    def _read_batch(self, tree: SourceTree, plan: _Plan) -> list[Read]:
         """Read and parse until there is enough to be stored."""
-        batch: list[_Read] = []
+        batch: list[Read] = []
         passages, until = 0, time.monotonic() + SECONDS_AT_ONCE
         while plan.entries and passages < PASSAGES_AT_ONCE and time.monotonic() < until:
             path = plan.entries.popleft().path
@@ -189,12 +177,12 @@ class Indexer:
             else:
                 parsed = parse(source, self.chunker, self.chunk_size)
                 passages += len(parsed.chunks)
-                batch.append(_Read(source, parsed))
+                batch.append(Read(source, parsed))
         return batch
 
     # --- storing ------------------------------------------------------------------------
 
-    async def _store(self, plan: _Plan, batch: Sequence[_Read]) -> None:
+    async def _store(self, plan: _Plan, batch: Sequence[Read]) -> None:
         if plan.touched:
             await self.code.set_stamps(plan.touched)
             plan.counts["unchanged"] += len(plan.touched)
@@ -208,9 +196,19 @@ class Indexer:
         )
         pairs = list(zip(files, batch, strict=True))
         await self._store_memories(plan, pairs)
-        await self.code.store_files([_file_data(file, read) for file, read in pairs])
+        data = [file_data(file, read) for file, read in pairs]
+        if plan.changes is not None:
+            before = await self.code.get_facts([file.key for file in files])
+            for file, new in zip(files, data, strict=True):
+                was = plan.moved.get(file.key, file.path)
+                plan.changes[was] = (before.get(file.key), None)
+                plan.changes[file.path] = (
+                    before.get(file.key) if was == file.path else None,
+                    new.facts,
+                )
+        await self.code.store_files(data)
 
-    async def _count(self, plan: _Plan, read: _Read) -> None:
+    async def _count(self, plan: _Plan, read: Read) -> None:
         """Find out whether a file is new, changed, or one that moved here."""
         plan.counts["lines"] += read.parsed.lines
         if read.source.path in plan.known:
@@ -221,11 +219,12 @@ class Indexer:
             plan.counts["added"] += 1
             return
         plan.counts["moved"] += 1
+        plan.moved[origin.key] = origin.path
         del plan.missing[origin.path]
         await self.code.move_file(origin.key, read.source.path)
         plan.known[read.source.path] = origin
 
-    async def _origin(self, plan: _Plan, read: _Read) -> CodeFile | None:
+    async def _origin(self, plan: _Plan, read: Read) -> CodeFile | None:
         """Return which of the missing files this one was."""
         for file in plan.missing.values():
             if file.content_hash == read.source.content_hash:
@@ -237,7 +236,7 @@ class Indexer:
         key = await self.code.find_origin(list(among), hashes)
         return None if key is None else among[key]
 
-    async def _store_memories(self, plan: _Plan, pairs: Sequence[tuple[CodeFile, _Read]]) -> None:
+    async def _store_memories(self, plan: _Plan, pairs: Sequence[tuple[CodeFile, Read]]) -> None:
         """Write the files' texts; passages that stay as they are keep their vectors."""
         before = [(file, read) for file, read in pairs if read.source.path in plan.known]
         made, space = await self._known_vectors([read for _, read in before])
@@ -246,7 +245,7 @@ class Indexer:
         for memory_id in there:
             await self.storage.delete_memory(memory_id)
         memories = [
-            _memory(plan.repository, file, read, made, space, pinned=file.memory_id in pinned)
+            memory_data(plan.repository, file, read, made, space, pinned=file.memory_id in pinned)
             for file, read in pairs
             if read.parsed.chunks
         ]
@@ -254,7 +253,7 @@ class Indexer:
             await self.storage.store_memories(memories)
 
     async def _known_vectors(
-        self, reads: Sequence[_Read]
+        self, reads: Sequence[Read]
     ) -> tuple[Mapping[str, Embedding], EmbeddingSpace | None]:
         space = await self.storage.get_space()
         texts = list(dict.fromkeys(chunk.text for read in reads for chunk in read.parsed.chunks))
@@ -268,6 +267,9 @@ class Indexer:
             batch = gone[start : start + IDS_AT_ONCE]
             for file in batch:
                 await self.storage.delete_memory(file.memory_id)
+            if plan.changes is not None:
+                before = await self.code.get_facts([file.key for file in batch])
+                plan.changes |= {file.path: (before.get(file.key), None) for file in batch}
             await self.code.remove_files([file.key for file in batch])
         plan.counts["removed"] = len(gone)
 
@@ -302,80 +304,6 @@ def _read(tree: SourceTree, path: str) -> tuple[SourceFile | None, bool]:
         if source is not None or tree.skipped_counts["changing"] == before:
             return source, False
     return None, True
-
-
-def _memory(
-    repository: CodeRepository,
-    file: CodeFile,
-    read: _Read,
-    made: Mapping[str, Embedding],
-    space: EmbeddingSpace | None,
-    *,
-    pinned: bool,
-) -> MemoryData:
-    parsed = read.parsed
-    chunks = _chunks(read, made)
-    # Not validated: thousands of them are made from what was just checked.
-    return MemoryData.model_construct(
-        memory_id=file.memory_id,
-        text=read.source.data.decode("utf-8", "replace"),
-        chunks=chunks,
-        metadata={
-            "repository": repository.root,
-            "language": parsed.language,
-            "content_hash": parsed.content_hash,
-        },
-        timestamp=datetime.now(UTC),
-        project=repository.project,
-        source=parsed.path,
-        kind=CODE_KIND,
-        tags=[repository.tag, f"lang:{parsed.language}"],
-        pinned=pinned,
-        parent=f"code:{file.memory_id}",
-        space=space if any(chunk.embedding is not None for chunk in chunks) else None,
-    )
-
-
-def _chunks(read: _Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
-    data = read.source.data
-    chunks: list[ChunkData] = []
-    byte = char = 0
-    for index, chunk in enumerate(read.parsed.chunks):
-        # Passages come in order, so characters are counted from the last one on.
-        char += len(data[byte : chunk.start_byte].decode("utf-8", "replace"))
-        byte = chunk.start_byte
-        vector = made.get(chunk.text)
-        chunks.append(
-            ChunkData.model_construct(
-                text=chunk.text,
-                index=index,
-                start_char=char,
-                end_char=char + len(chunk.text),
-                metadata={},
-                embedding=vector.vector if vector else None,
-                tokens=vector.tokens if vector else None,
-                context=f"{chunk.context} {context_words(f'{chunk.context} {chunk.text}')}",
-            )
-        )
-    return chunks
-
-
-def _file_data(file: CodeFile, read: _Read) -> FileData:
-    parsed = read.parsed
-    return FileData(
-        key=file.key,
-        stamp=read.source.stamp,
-        content_hash=parsed.content_hash,
-        language=parsed.language,
-        lines=parsed.lines,
-        has_errors=parsed.has_errors,
-        symbols=tuple(map(SymbolRow._make, parsed.symbols)),
-        passages=tuple(
-            PassagePlace(passage_digest(c.text), c.symbol, c.start_line, c.end_line)
-            for c in parsed.chunks
-        ),
-        facts=pack_facts(parsed.facts),
-    )
 
 
 def _result(plan: _Plan, tree: SourceTree) -> dict[str, Any]:

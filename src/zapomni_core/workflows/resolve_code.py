@@ -1,31 +1,52 @@
-"""Finding out whom the symbols of a repository refer to, file by file."""
+"""Finding out whom the symbols of a repository refer to, where something changed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from zapomni_core.modules.codebase import Edge, Facts, Resolver, SymbolId, unpack_facts
+from zapomni_core.modules.codebase import (
+    Edge,
+    Facts,
+    Resolver,
+    SymbolId,
+    affected_paths,
+    unpack_facts,
+)
 from zapomni_db.code_models import EdgeRow
 from zapomni_db.code_store import CodeStore, FactReader
 
-__all__ = ["resolve_references"]
+__all__ = ["Changes", "resolve_references"]
 
 # A transaction is kept short for whoever waits to write.
 EDGES_AT_ONCE = 2000
 
+Changes = Mapping[str, tuple[str | None, str | None]]
+"""What files said before and say now, packed; None where there was or is no such file."""
 
-async def resolve_references(code: CodeStore, repository: int) -> int:
-    """Resolve what is not, after files changed; return how many files were looked at."""
+
+async def resolve_references(code: CodeStore, repository: int, changes: Changes | None) -> None:
+    """Resolve the references that the changes concern; None: all of the repository."""
+    if changes is not None and not changes:
+        return
     reader = code.read_facts(repository)
     with await asyncio.to_thread(reader.__enter__):
-        waiting = await asyncio.to_thread(reader.unresolved)
-        resolver = await asyncio.to_thread(Resolver, _Stored(reader)) if waiting else None
-        for_all = len(waiting)
-        while waiting and resolver is not None:
+        stored = _Stored(reader)
+        waiting = await asyncio.to_thread(_concerned, stored, changes)
+        resolver = await asyncio.to_thread(Resolver, stored)
+        while waiting:
             edges = await asyncio.to_thread(_resolve_some, resolver, waiting)
             await code.store_edges(repository, edges)
-    return for_all
+
+
+def _concerned(stored: _Stored, changes: Changes | None) -> list[str]:
+    if changes is None:
+        return sorted(stored.paths())
+    unpacked = {
+        path: ((before and unpack_facts(before)) or None, (after and unpack_facts(after)) or None)
+        for path, (before, after) in changes.items()
+    }
+    return sorted(affected_paths(stored, unpacked))
 
 
 def _resolve_some(resolver: Resolver, waiting: list[str]) -> dict[str, list[EdgeRow]]:
@@ -68,7 +89,11 @@ class _Stored:
         return self._facts[path]
 
     def named(self, name: str) -> Sequence[SymbolId]:
-        """Return the symbols of this bare name, two at most."""
+        """Return the symbols of this bare name."""
         if name not in self._named:
             self._named[name] = [SymbolId(*one) for one in self._reader.named(name)]
         return self._named[name]
+
+    def mentioning(self, name: str) -> Collection[str]:
+        """Return the files that mention this name."""
+        return self._reader.mentioning(name)

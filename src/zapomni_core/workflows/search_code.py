@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from zapomni_core.code_interfaces import CodeHit, CodeSearchRequest, CodeSearchResponse
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
+from zapomni_core.workflows.code_records import passage_digest
 from zapomni_core.workflows.find_code import repositories_for
-from zapomni_core.workflows.index_codebase import passage_digest
 from zapomni_db.code_store import CodeStore, Place
 from zapomni_db.models import CODE_KIND
 

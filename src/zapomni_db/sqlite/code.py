@@ -43,6 +43,10 @@ class SqliteCode(SqliteFile):
         """Return a repository by its root, new or known."""
         return await self._write("indexing code", code_writes.open_repository, root, name, project)
 
+    async def begin_changes(self, key: int) -> None:
+        """Say that files are about to change."""
+        await self._write("indexing code", code_writes.begin_changes, key)
+
     async def finish_repository(self, key: int, commit: str, reader: str) -> None:
         """Say that a repository was read to its end just now."""
         await self._write("indexing code", code_writes.finish, key, commit, reader)
@@ -82,6 +86,10 @@ class SqliteCode(SqliteFile):
     def read_facts(self, repository: int) -> SqliteFacts:
         """Open what files say about each other."""
         return SqliteFacts(self.path, repository)
+
+    async def get_facts(self, keys: Sequence[int]) -> dict[int, str]:
+        """Return what files say about others."""
+        return await self._read("reading code", code_writes.facts, keys)
 
     async def store_edges(self, repository: int, edges: Mapping[str, Sequence[EdgeRow]]) -> None:
         """Store whom the symbols of these files refer to."""

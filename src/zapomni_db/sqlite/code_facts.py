@@ -11,6 +11,19 @@ from zapomni_db.sqlite.connection import connect, translated
 __all__ = ["SqliteFacts"]
 
 
+# Looking through all files for a name costs a few milliseconds; for many, one look at everything.
+ONE_BY_ONE = 20
+
+_MENTIONS = (
+    "SELECT f.path, d.mentions FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
+    " WHERE f.repository_key = ?"
+)
+_MENTIONING = (
+    "SELECT f.path FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
+    " WHERE f.repository_key = ? AND instr(d.mentions, ?)"
+)
+
+
 class SqliteFacts:
     """The FactReader on one connection of its own, opened by the thread that enters it."""
 
@@ -18,6 +31,8 @@ class SqliteFacts:
         self._path = path
         self._repository = repository
         self._opened: sqlite3.Connection | None = None
+        self._asked = 0
+        self._mentioning: dict[str, list[str]] | None = None
 
     def __enter__(self) -> Self:
         with translated("reading code"):
@@ -31,15 +46,9 @@ class SqliteFacts:
         """Return the paths of all files."""
         return self._column("SELECT path FROM code_files WHERE repository_key = ?")
 
-    def unresolved(self) -> list[str]:
-        """Return the files whose references have to be looked at again."""
-        return self._column(
-            "SELECT path FROM code_files WHERE repository_key = ? AND resolved = 0 ORDER BY path"
-        )
-
-    def _column(self, statement: str) -> list[str]:
+    def _column(self, statement: str, *values: str) -> list[str]:
         with translated("reading code"):
-            rows = self._connection.execute(statement, (self._repository,))
+            rows = self._connection.execute(statement, (self._repository, *values))
             return [value for (value,) in rows]
 
     def facts(self, path: str) -> str | None:
@@ -53,16 +62,34 @@ class SqliteFacts:
         return None if row is None else str(row[0])
 
     def named(self, name: str) -> list[tuple[str, str]]:
-        """Return path and qualified name of symbols of this bare name; two are enough."""
+        """Return path and qualified name of all symbols of this bare name."""
         with translated("reading code"):
             rows = self._connection.execute(
                 "SELECT f.path, s.qualified_name FROM code_symbols s"
                 " JOIN code_files f ON f.key = s.file_key"
                 " WHERE s.name = ?1 COLLATE NOCASE AND s.name = ?1 AND f.repository_key = ?2"
-                " AND s.kind NOT IN ('module', 'section', 'key') LIMIT 2",
+                " AND s.kind <> 'module'",
                 (name, self._repository),
             )
             return [(path, qualified) for path, qualified in rows]
+
+    def mentioning(self, name: str) -> list[str]:
+        """Return the files that mention a name."""
+        if self._asked < ONE_BY_ONE:
+            self._asked += 1
+            return self._column(_MENTIONING, f"\n{name}\n")
+        if self._mentioning is None:
+            self._mentioning = self._all_mentions()
+        return self._mentioning.get(name, [])
+
+    def _all_mentions(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        with translated("reading code"):
+            rows = self._connection.execute(_MENTIONS, (self._repository,))
+            for path, names in rows:
+                for name in names.split():
+                    found.setdefault(name, []).append(path)
+        return found
 
     @property
     def _connection(self) -> sqlite3.Connection:

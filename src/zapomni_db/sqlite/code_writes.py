@@ -13,7 +13,9 @@ from zapomni_db.code_models import CodeFile, CodeRepository, EdgeRow, FileData, 
 from zapomni_db.sqlite.rows import from_time, to_json
 
 __all__ = [
+    "begin_changes",
     "begin_files",
+    "facts",
     "files",
     "find_origin",
     "finish",
@@ -31,7 +33,8 @@ __all__ = [
 NAME_ALONE = 0.1
 
 _REPOSITORY = (
-    "SELECT key, root, name, project, tag, head, reader, indexed_at, files, lines, symbols"
+    "SELECT key, root, name, project, tag, head, reader, NOT unresolved, indexed_at, files, lines,"
+    " symbols"
     " FROM code_repositories"
 )
 _FILE = "SELECT key, path, memory_id, stamp, content_hash, is_empty FROM code_files"
@@ -58,7 +61,8 @@ def open_repository(
 
 
 def _repository(row: tuple[Any, ...]) -> CodeRepository:
-    key, root, name, project, tag, head, reader, indexed_at, files, lines, symbols = row
+    key, root, name, project, tag, head, reader, is_resolved, indexed_at, *counts = row
+    files, lines, symbols = counts
     return CodeRepository(
         key=key,
         root=root,
@@ -67,6 +71,7 @@ def _repository(row: tuple[Any, ...]) -> CodeRepository:
         tag=tag,
         commit=head,
         reader=reader,
+        is_resolved=bool(is_resolved),
         indexed_at=None if indexed_at is None else from_time(indexed_at),
         files=files,
         lines=lines,
@@ -74,9 +79,13 @@ def _repository(row: tuple[Any, ...]) -> CodeRepository:
     )
 
 
+def begin_changes(connection: sqlite3.Connection, key: int) -> None:
+    connection.execute("UPDATE code_repositories SET unresolved = 1 WHERE key = ?", (key,))
+
+
 def finish(connection: sqlite3.Connection, key: int, commit: str, reader: str) -> None:
     connection.execute(
-        "UPDATE code_repositories SET head = ?1, reader = ?2, indexed_at = ?3,"
+        "UPDATE code_repositories SET unresolved = 0, head = ?1, reader = ?2, indexed_at = ?3,"
         " (files, lines) = (SELECT count(*), coalesce(sum(lines), 0) FROM code_files"
         " WHERE repository_key = ?4), symbols = (SELECT count(*) FROM code_files f"
         " JOIN code_symbols s ON s.file_key = f.key WHERE f.repository_key = ?4"
@@ -138,6 +147,15 @@ def find_origin(
     return best
 
 
+def facts(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    rows = connection.execute(
+        "SELECT file_key, facts FROM code_file_data WHERE file_key IN"
+        " (SELECT value FROM json_each(?))",
+        (to_json(list(keys)),),
+    )
+    return dict(rows.fetchall())
+
+
 def set_stamps(connection: sqlite3.Connection, stamps: Mapping[int, str]) -> None:
     connection.executemany(
         "UPDATE code_files SET stamp = ? WHERE key = ?",
@@ -147,10 +165,8 @@ def set_stamps(connection: sqlite3.Connection, stamps: Mapping[int, str]) -> Non
 
 def remove_files(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
     for key in keys:
-        rows = connection.execute("SELECT key, name FROM code_symbols WHERE file_key = ?", (key,))
-        gone = dict(rows.fetchall())
-        _let_go(connection, gone)
-        _look_again(connection, key, gone.values())
+        rows = connection.execute("SELECT key FROM code_symbols WHERE file_key = ?", (key,))
+        _let_go(connection, [symbol for (symbol,) in rows])
         connection.execute("DELETE FROM code_files WHERE key = ?", (key,))
 
 
@@ -161,7 +177,7 @@ def store_files(connection: sqlite3.Connection, files: Sequence[FileData]) -> No
     for file in files:
         connection.execute(
             "UPDATE code_files SET stamp = ?, content_hash = ?, language = ?, lines = ?,"
-            " has_errors = ?, is_empty = ?, resolved = 0 WHERE key = ?",
+            " has_errors = ?, is_empty = ? WHERE key = ?",
             (
                 file.stamp,
                 file.content_hash,
@@ -173,8 +189,9 @@ def store_files(connection: sqlite3.Connection, files: Sequence[FileData]) -> No
             ),
         )
         connection.execute(
-            "INSERT OR REPLACE INTO code_file_data (file_key, passages, facts) VALUES (?, ?, ?)",
-            (file.key, to_json(file.passages), file.facts),
+            "INSERT OR REPLACE INTO code_file_data (file_key, passages, facts, mentions)"
+            " VALUES (?, ?, ?, ?)",
+            (file.key, to_json(file.passages), file.facts, "\n".join(("", *file.mentions, ""))),
         )
         _store_symbols(connection, file.key, file.symbols)
 
@@ -195,27 +212,18 @@ def _store_symbols(
     connection: sqlite3.Connection, file_key: int, symbols: Sequence[SymbolRow]
 ) -> None:
     rows = connection.execute(
-        "SELECT key, qualified_name, kind, body_hash, name FROM code_symbols WHERE file_key = ?",
+        "SELECT key, qualified_name, kind, body_hash FROM code_symbols WHERE file_key = ?",
         (file_key,),
     ).fetchall()
     keys = _same_symbols(rows, symbols)
-    kept = {key: symbols[place].name for place, key in keys.items()}
-    gone = {key: name for key, _, _, _, name in rows if key not in kept}
+    kept = set(keys.values())
+    gone = [row[0] for row in rows if row[0] not in kept]
     _let_go(connection, gone)
     connection.executemany("DELETE FROM code_symbols WHERE key = ?", [(key,) for key in gone])
     values = _symbol_values(symbols)
     connection.executemany(_UPDATE_SYMBOL, [(*values[place], key) for place, key in keys.items()])
     fresh = [(file_key, *row) for place, row in enumerate(values) if place not in keys]
     connection.executemany(_INSERT_SYMBOL, fresh)
-    came = {symbol.name for place, symbol in enumerate(symbols) if place not in keys}
-    renamed = {
-        name
-        for key, _, _, _, before in rows
-        if kept.get(key, before) != before
-        for name in (before, kept[key])
-    }
-    if changed := came | renamed | set(gone.values()):
-        _look_again(connection, file_key, changed)
 
 
 def _same_symbols(rows: Sequence[tuple[Any, ...]], symbols: Sequence[SymbolRow]) -> dict[int, int]:
@@ -228,7 +236,7 @@ def _same_symbols(rows: Sequence[tuple[Any, ...]], symbols: Sequence[SymbolRow])
     }
     left = set(by_name.values())
     by_body: dict[tuple[str, str], list[int]] = {}
-    for key, _, kind, body_hash, _ in rows:
+    for key, _, kind, body_hash in rows:
         if key in left:
             by_body.setdefault((kind, body_hash), []).append(key)
     for place, symbol in enumerate(symbols):
@@ -244,32 +252,16 @@ def _symbol_values(symbols: Sequence[SymbolRow]) -> list[tuple[Any, ...]]:
     for place, symbol in enumerate(symbols):
         depth = 0 if symbol.parent < 0 else depths[symbol.parent] + 1
         depths.append(depth)
-        values.append((place, *symbol[:5], to_json(symbol.decorators) if symbol.decorators else "[]", *symbol[6:12], depth))
+        decorators = to_json(symbol.decorators) if symbol.decorators else "[]"
+        values.append((place, *symbol[:5], decorators, *symbol[6:12], depth))
     return values
 
 
-def _let_go(connection: sqlite3.Connection, symbols: Mapping[int, str]) -> None:
+def _let_go(connection: sqlite3.Connection, symbols: Iterable[int]) -> None:
     """Leave those who refer to these symbols with the name alone."""
-    for key in symbols:
-        connection.execute(
-            "UPDATE code_files SET resolved = 0 WHERE key IN"
-            " (SELECT file_key FROM code_edges WHERE callee_key = ?)",
-            (key,),
-        )
-        connection.execute(
-            "UPDATE code_edges SET callee_key = NULL, strength = ? WHERE callee_key = ?",
-            (NAME_ALONE, key),
-        )
-
-
-def _look_again(connection: sqlite3.Connection, file_key: int, names: Iterable[str]) -> None:
-    """Have the references to these names resolved again, in the file's repository."""
-    connection.execute(
-        "UPDATE code_files SET resolved = 0 WHERE resolved = 1"
-        " AND repository_key = (SELECT repository_key FROM code_files WHERE key = ?)"
-        " AND key IN (SELECT file_key FROM code_edges WHERE name IN"
-        " (SELECT value FROM json_each(?)))",
-        (file_key, to_json(list(names))),
+    connection.executemany(
+        "UPDATE code_edges SET callee_key = NULL, strength = ? WHERE callee_key = ?",
+        [(NAME_ALONE, key) for key in symbols],
     )
 
 
@@ -294,7 +286,6 @@ def store_edges(
                 if (caller := keys.symbol(path, row.caller)) is not None
             ],
         )
-        connection.execute("UPDATE code_files SET resolved = 1 WHERE key = ?", (file_key,))
 
 
 def _meant(keys: _Keys, row: EdgeRow) -> tuple[int | None, str, str, float]:

@@ -9,6 +9,8 @@ CREATE TABLE code_repositories (
     tag        TEXT NOT NULL,
     head       TEXT NOT NULL DEFAULT '',
     reader     TEXT NOT NULL DEFAULT '',
+    -- 1 from before files change until all references are resolved: after a crash all are again.
+    unresolved INTEGER NOT NULL DEFAULT 1,
     indexed_at INTEGER,                -- NULL until it was read to its end
     files      INTEGER NOT NULL DEFAULT 0,
     lines      INTEGER NOT NULL DEFAULT 0,
@@ -27,18 +29,16 @@ CREATE TABLE code_files (
     lines          INTEGER NOT NULL DEFAULT 0,
     has_errors     INTEGER NOT NULL DEFAULT 0,
     is_empty       INTEGER NOT NULL DEFAULT 0,
-    -- 0: who its symbols refer to has to be found out again.
-    resolved       INTEGER NOT NULL DEFAULT 0,
     UNIQUE (repository_key, path)
 );
-CREATE INDEX code_files_unresolved ON code_files (repository_key) WHERE resolved = 0;
 CREATE INDEX code_files_by_content ON code_files (content_hash);
 
 -- Apart from code_files, which every run reads whole.
 CREATE TABLE code_file_data (
     file_key INTEGER PRIMARY KEY REFERENCES code_files (key) ON DELETE CASCADE,
     passages TEXT NOT NULL,            -- JSON: hash of the text, symbol, first and last line
-    facts    TEXT NOT NULL
+    facts    TEXT NOT NULL,
+    mentions TEXT NOT NULL             -- names it depends on, each between two line ends
 );
 
 -- A symbol keeps its key while its file has its qualified name, or its body under a new one.

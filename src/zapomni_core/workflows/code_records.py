@@ -1,0 +1,105 @@
+"""What is stored for a file of code: the memory it is, and what stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+from zapomni_core.modules.codebase import ParsedFile, SourceFile, mentioned_names, pack_facts
+from zapomni_core.shared.text import context_words
+from zapomni_db.code_models import CodeFile, CodeRepository, FileData, PassagePlace, SymbolRow
+from zapomni_db.models import CODE_KIND, ChunkData, Embedding, EmbeddingSpace, MemoryData
+
+__all__ = ["Read", "file_data", "memory_data", "passage_digest"]
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file that was read and parsed."""
+
+    source: SourceFile
+    parsed: ParsedFile
+
+
+def passage_digest(text: str) -> str:
+    """Identify a passage of a file by its exact text."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def memory_data(
+    repository: CodeRepository,
+    file: CodeFile,
+    read: Read,
+    made: Mapping[str, Embedding],
+    space: EmbeddingSpace | None,
+    *,
+    pinned: bool,
+) -> MemoryData:
+    """Return the memory that a file is."""
+    parsed = read.parsed
+    chunks = _chunks(read, made)
+    # Not validated: thousands of them are made from what was just checked.
+    return MemoryData.model_construct(
+        memory_id=file.memory_id,
+        text=read.source.data.decode("utf-8", "replace"),
+        chunks=chunks,
+        metadata={
+            "repository": repository.root,
+            "language": parsed.language,
+            "content_hash": parsed.content_hash,
+        },
+        timestamp=datetime.now(UTC),
+        project=repository.project,
+        source=parsed.path,
+        kind=CODE_KIND,
+        tags=[repository.tag, f"lang:{parsed.language}"],
+        pinned=pinned,
+        parent=f"code:{file.memory_id}",
+        space=space if any(chunk.embedding is not None for chunk in chunks) else None,
+    )
+
+
+def _chunks(read: Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
+    data = read.source.data
+    chunks: list[ChunkData] = []
+    byte = char = 0
+    for index, chunk in enumerate(read.parsed.chunks):
+        # Passages come in order, so characters are counted from the last one on.
+        char += len(data[byte : chunk.start_byte].decode("utf-8", "replace"))
+        byte = chunk.start_byte
+        vector = made.get(chunk.text)
+        chunks.append(
+            ChunkData.model_construct(
+                text=chunk.text,
+                index=index,
+                start_char=char,
+                end_char=char + len(chunk.text),
+                metadata={},
+                embedding=vector.vector if vector else None,
+                tokens=vector.tokens if vector else None,
+                context=f"{chunk.context} {context_words(f'{chunk.context} {chunk.text}')}",
+            )
+        )
+    return chunks
+
+
+def file_data(file: CodeFile, read: Read) -> FileData:
+    """Return what is kept beside the memory: symbols, places of passages, facts."""
+    parsed = read.parsed
+    return FileData(
+        key=file.key,
+        stamp=read.source.stamp,
+        content_hash=parsed.content_hash,
+        language=parsed.language,
+        lines=parsed.lines,
+        has_errors=parsed.has_errors,
+        symbols=tuple(map(SymbolRow._make, parsed.symbols)),
+        passages=tuple(
+            PassagePlace(passage_digest(c.text), c.symbol, c.start_line, c.end_line)
+            for c in parsed.chunks
+        ),
+        facts=pack_facts(parsed.facts),
+        mentions=tuple(mentioned_names(parsed.facts)),
+    )
