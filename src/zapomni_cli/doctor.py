@@ -19,10 +19,12 @@ from typing import Literal
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import print_json
-from zapomni_cli.runtime import read_settings
+from zapomni_cli.output import one_line, print_json, print_table
+from zapomni_cli.reading import citation_line
+from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.adapters.embedding_chain import build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
+from zapomni_core.code_interfaces import StaleMemory
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ConfigurationError, ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
@@ -33,6 +35,7 @@ __all__ = ["CheckResult", "check_everything", "doctor"]
 
 ENOUGH_SPACE = 200_000_000
 PROBE_PROJECT = "zapomni-doctor"
+PREVIEW_CHARS = 80
 PULL = "Run `zapomni models pull`. Until then search works by words only."
 
 
@@ -46,14 +49,25 @@ class CheckResult:
     fix: str = ""
 
 
-@click.command(epilog=examples("zapomni doctor", "zapomni doctor --json"))
+@click.command(
+    epilog=examples("zapomni doctor", "zapomni doctor --json", "zapomni doctor --memories")
+)
+@click.option(
+    "--memories", is_flag=True, help="List the memories whose code is not as it was, instead."
+)
 @json_option
-def doctor(*, as_json: bool) -> None:
+def doctor(*, memories: bool, as_json: bool) -> None:
     """Prove that Zapomni works, or say what to fix.
 
     Keeps a probe memory, finds it, reads it and deletes it again; checks the database, the
     model, the files and the versions. Exits with 1 if anything failed.
+
+    With --memories it lists the memories that cite code which has changed, moved or gone, instead;
+    in a pipe each line is: id, what is cited and what became of it, beginning of the text.
     """
+    if memories:
+        _print_stale(with_engine(lambda engine: engine.list_stale()), as_json=as_json)
+        return
     results = asyncio.run(_collect())
     failed = [result for result in results if result.status == "failed"]
     if as_json:
@@ -65,6 +79,22 @@ def doctor(*, as_json: bool) -> None:
         click.echo(f"{len(failed)} of {len(results)} checks failed." if failed else "All is well.")
     if failed:
         click.get_current_context().exit(1)
+
+
+def _print_stale(stale: list[StaleMemory], *, as_json: bool) -> None:
+    if as_json:
+        print_json([memory.model_dump(mode="json") for memory in stale])
+        return
+    if not stale:
+        click.echo("Every memory that cites code is fresh.", err=True)
+    print_table(
+        (
+            memory.memory_id,
+            "; ".join(citation_line(one) for one in memory.citations),
+            one_line(memory.preview, PREVIEW_CHARS),
+        )
+        for memory in stale
+    )
 
 
 def _print_result(result: CheckResult) -> None:

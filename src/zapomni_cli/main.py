@@ -29,6 +29,11 @@ COMMANDS = {
         "zapomni_cli.graph:graph",
         "Explore what memories speak of, and how it hangs together.",
     ),
+    "index": ("zapomni_cli.index:index", "Read a repository, so that its code is found."),
+    "code": (
+        "zapomni_cli.code:code",
+        "Look at code: search it, outline files, show symbols, callers and callees.",
+    ),
     "recent": ("zapomni_cli.observations:recent", "Show what agents did last."),
     "timeline": ("zapomni_cli.observations:timeline", "Show what happened around an action."),
     "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),

@@ -12,6 +12,7 @@ import click
 
 __all__ = [
     "chosen",
+    "cites_option",
     "examples",
     "filter_options",
     "json_option",
@@ -131,6 +132,12 @@ def _json_object(
     return parsed
 
 
+cites_option = click.option(
+    "--cites",
+    multiple=True,
+    metavar="PLACE",
+    help="Code it speaks of: path, path:symbol or path:L10-L20; repeatable.",
+)
 when_option = click.option(
     "--when", "occurred_at", callback=_when, help="When it happened, if not now: as --since."
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -19,10 +20,12 @@ from zapomni_cli.output import (
     print_table,
 )
 from zapomni_cli.runtime import with_engine
+from zapomni_core.code_interfaces import CheckedCitation
+from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import ListRequest, SearchRequest, SearchResult
 from zapomni_db.models import MemoryRecord, MemorySummary
 
-__all__ = ["get", "list_memories", "print_memory", "search"]
+__all__ = ["citation_line", "get", "list_memories", "print_memory", "search"]
 
 PASSAGE_CHARS = 300
 PREVIEW_CHARS = 80
@@ -78,8 +81,9 @@ def search(
     Ask in your own words: what is found need not contain them. Each hit is the best passage
     of one memory; `zapomni get ID` shows the rest. A hit numbered like #4711 is something an
     agent did; `zapomni timeline 4711` shows what happened around it. Scores compare within one
-    answer only. In a pipe each line is: score, id, time, kind, project, tags, passage, separated
-    by tabs.
+    answer only. A memory that cites code says whether that is still as it was: fresh, changed,
+    moved or gone. Files of indexed repositories are memories of kind code. In a pipe each line is:
+    score, id, time, kind, project, tags, passage, citations if there are any, separated by tabs.
 
     With --in observations words are asked for by AND, OR, NOT, "a phrase" and prefix*, in the
     current project unless --project or --all says else. In a pipe each line is: id, time, type,
@@ -118,7 +122,8 @@ def _hit_row(hit: SearchResult) -> tuple[str, str]:
     passages = (hit.before, hit.text, hit.after)
     lines = [one_line(text, PASSAGE_CHARS) for text in passages if text]
     why = [_why(hit.explanation)] if hit.explanation else []
-    return f"{hit.score:.2f}", "\n".join([*lines, _about(hit, _hit_id(hit)), *why])
+    cites = [f"cites {citation_line(one)}" for one in hit.citations]
+    return f"{hit.score:.2f}", "\n".join([*lines, _about(hit, _hit_id(hit)), *cites, *why])
 
 
 def _hit_id(hit: SearchResult) -> str:
@@ -144,9 +149,10 @@ def _about(item: SearchResult | MemorySummary, item_id: str) -> str:
 def _hit_fields(hit: SearchResult) -> tuple[str, ...]:
     labels = (hit.kind, hit.project, ",".join(hit.tags))
     why = (_why(hit.explanation),) if hit.explanation else ()
+    cites = ("; ".join(citation_line(one) for one in hit.citations),) if hit.citations else ()
     passage = "\n".join(text for text in (hit.before, hit.text, hit.after) if text)
     moment = hit.occurred_at.isoformat()
-    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *why)
+    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *cites, *why)
 
 
 @click.command(
@@ -163,23 +169,38 @@ def get(memory_id: str, *, as_json: bool) -> None:
 
     In a pipe the text comes alone, exactly as it was kept.
     """
-    record = with_engine(lambda engine: engine.get_memory(memory_id))
+
+    async def read(engine: ZapomniEngine) -> tuple[MemoryRecord, list[CheckedCitation]]:
+        return await engine.get_memory(memory_id), await engine.get_citations(memory_id)
+
+    record, citations = with_engine(read)
     if as_json or is_terminal():
-        print_memory(record, as_json=as_json)
+        print_memory(record, citations, as_json=as_json)
     else:
         # As bytes: a text keeps its own line ends.
         click.echo(record.text.encode(), nl=False)
 
 
-def print_memory(record: MemoryRecord, *, as_json: bool) -> None:
+def print_memory(
+    record: MemoryRecord, citations: Sequence[CheckedCitation] = (), *, as_json: bool
+) -> None:
     """Print a memory with all that is known about it."""
     if as_json:
-        print_json(record.model_dump(mode="json"))
+        cited = [one.model_dump(mode="json") for one in citations]
+        print_json({**record.model_dump(mode="json"), "citations": cited})
         return
     known = record.model_dump(exclude={"memory_id", "preview", "text"})
-    print_pairs([("id", record.memory_id), *((name, _shown(v)) for name, v in known.items() if v)])
+    cites = [("cites", citation_line(one)) for one in citations]
+    shown = [(name, _shown(value)) for name, value in known.items() if value]
+    print_pairs([("id", record.memory_id), *shown, *cites])
     click.echo()
     click.echo(clean(record.text))
+
+
+def citation_line(one: CheckedCitation) -> str:
+    """Say in one line what a memory cites and what became of it."""
+    now = f", now {one.now}" if one.now else ""
+    return one_line(f"{one.place}: {one.status}{now}")
 
 
 def _shown(value: Any) -> str:
@@ -201,6 +222,8 @@ def _shown(value: Any) -> str:
 @json_option
 def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> None:
     """List memories, pinned first, then newest.
+
+    Files of indexed repositories are left out; --kind code lists them.
 
     In a pipe each line is: id, time, kind, project, tags, pinned, beginning of the text,
     separated by tabs.

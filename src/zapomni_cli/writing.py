@@ -10,7 +10,14 @@ from typing import Any
 
 import click
 
-from zapomni_cli.options import chosen, examples, json_option, label_options, when_option
+from zapomni_cli.options import (
+    chosen,
+    cites_option,
+    examples,
+    json_option,
+    label_options,
+    when_option,
+)
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
 from zapomni_cli.reading import print_memory
 from zapomni_cli.runtime import read_settings, read_stdin, with_engine
@@ -34,6 +41,7 @@ __all__ = ["add", "forget", "pin", "update"]
         'zapomni add "Use uv, not pip." --project shop --tag tooling --kind preference',
         "git log -1 --format=%B | zapomni add - --source git",
         "zapomni add --file docs/setup.md --file paper.pdf --tag manual",
+        'zapomni add "Tokens expire after an hour." --cites src/auth.py:check_token',
     )
 )
 @click.argument("text", nargs=-1)
@@ -50,6 +58,7 @@ __all__ = ["add", "forget", "pin", "update"]
 @click.option("--supersedes", metavar="ID", help="The memory this one replaces.")
 @click.option("--parent", help="The conversation or document it is a part of.")
 @click.option("--position", type=int, help="Where in its parent it stands.")
+@cites_option
 @when_option
 @json_option
 def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labels: Any) -> None:
@@ -61,7 +70,7 @@ def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labe
     """
     if bool(text) == bool(files):
         raise click.UsageError("Give a TEXT (or - for standard input) or --file, not both.")
-    given = chosen(labels)
+    given = {**chosen(labels), "folder": str(Path.cwd())}
     if files:
         _add_files(files, given, as_json=as_json)
     else:
@@ -163,13 +172,15 @@ def _file_request(path: Path, labels: dict[str, Any]) -> AddMemoryRequest:
 @click.option("--file", type=click.Path(path_type=Path), help="Take the new text from a file.")
 @label_options
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@cites_option
 @json_option
 def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
     """Change a memory.
 
-    What is not given stays as it is. Tags and metadata given replace the old ones.
+    What is not given stays as it is. Tags, metadata and citations given replace the old ones.
     """
-    request = UpdateMemoryRequest(memory_id=memory_id, **_changes(chosen(options)))
+    changes = _changes(chosen(options))
+    request = UpdateMemoryRequest(memory_id=memory_id, folder=str(Path.cwd()), **changes)
     record = with_engine(lambda engine: engine.update_memory(request))
     _print_changed(record, "Changed", as_json=as_json)
 

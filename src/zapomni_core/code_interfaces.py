@@ -161,6 +161,14 @@ class CheckedCitation(_Frozen):
     commit: str = ""
     """What was checked out when the memory was kept."""
 
+    @property
+    def place(self) -> str:
+        """Return what is cited as people write it: `path:symbol` or `path:L10-L20`."""
+        if self.symbol or not self.start_line:
+            return f"{self.path}:{self.symbol}" if self.symbol else self.path
+        last = f"-L{self.end_line}" if self.end_line > self.start_line else ""
+        return f"{self.path}:L{self.start_line}{last}"
+
 
 class StaleMemory(_Frozen):
     """A memory that speaks of code which is not as it was."""

@@ -6,7 +6,6 @@ where it went: in the index first, then in the files that changed since it was m
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import Literal, NamedTuple, Self
 
 from zapomni_core.code_interfaces import CheckedCitation
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra.threads import run_to_end
 from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
-from zapomni_core.workflows.read_code import find_lines, lines_digest, outline
+from zapomni_core.workflows.read_code import Outlines, find_lines, lines_digest
 from zapomni_db.code_models import Citation, CodeRepository, SymbolQuery
 from zapomni_db.code_store import CodeStore
 
@@ -56,11 +56,11 @@ class CitationChecker:
         self, root: str, citations: Sequence[Citation], repository: CodeRepository | None
     ) -> list[_Verdict]:
         try:
-            checkout = await asyncio.to_thread(_Checkout, root)
+            checkout = await run_to_end(_Checkout, root)
         except ValidationError:
             return [GONE for _ in citations]
         with checkout:
-            verdicts = await asyncio.to_thread(checkout.compare, citations)
+            verdicts = await run_to_end(checkout.compare, citations)
             return [
                 verdict or await self._follow(checkout, one, repository)
                 for one, verdict in zip(citations, verdicts, strict=True)
@@ -74,13 +74,13 @@ class CitationChecker:
         known: dict[str, str] = {}
         if repository is not None:
             paths += await self._indexed(one, repository.key)
-            found = await asyncio.to_thread(checkout.search, one, paths)
+            found = await run_to_end(checkout.search, one, paths)
             if found is not None and found.status == "moved":
                 return found
             files = await self.code.get_files(repository.key)
             known = {file.path: file.stamp for file in files}
-        paths += await asyncio.to_thread(checkout.changed_since, known)
-        return await asyncio.to_thread(checkout.search, one, paths) or GONE
+        paths += await run_to_end(checkout.changed_since, known)
+        return await run_to_end(checkout.search, one, paths) or GONE
 
     async def _indexed(self, one: Citation, repository: int) -> list[str]:
         """Return the files that the index says may have it now."""
@@ -104,6 +104,7 @@ class _Checkout:
 
     def __post_init__(self) -> None:
         self._tree = SourceTree(Path(self.root))
+        self._outlines = Outlines()
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +115,7 @@ class _Checkout:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._outlines.__exit__(kind, error, trace)
         self._tree.__exit__(kind, error, trace)
 
     def compare(self, citations: Iterable[Citation]) -> list[_Verdict | None]:
@@ -194,7 +196,7 @@ class _Checkout:
     def _outline(self, path: str) -> tuple[Symbol, ...]:
         if path not in self._symbols:
             source = self._source(path)
-            self._symbols[path] = () if source is None else outline(source)
+            self._symbols[path] = () if source is None else self._outlines.of(source)
         return self._symbols[path]
 
 

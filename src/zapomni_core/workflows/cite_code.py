@@ -13,7 +13,7 @@ from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
 from zapomni_core.shared.citing import Named, find_named, parse_named
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.projects import head_commit, project_of
-from zapomni_core.workflows.read_code import lines_digest, match_symbols, outline
+from zapomni_core.workflows.read_code import Outlines, lines_digest, match_symbols
 from zapomni_db.code_models import Citation, CodeRepository, CodeSymbol, SymbolQuery
 from zapomni_db.code_store import CodeStore
 
@@ -206,7 +206,8 @@ def _look(root: str, named: Named) -> Citation | None:
 
 
 def _with_symbol(cited: Citation, source: SourceFile, name: str) -> Citation | None:
-    symbols = outline(source)
+    with Outlines() as outlines:
+        symbols = outlines.of(source)
     matching = match_symbols(symbols, name)
     if not matching:
         return None

@@ -56,7 +56,8 @@ def memory_data(
         kind=CODE_KIND,
         tags=[repository.tag, f"lang:{parsed.language}"],
         pinned=pinned,
-        parent=f"code:{file.memory_id}",
+        # Equal files stay apart, and passages stand beside those of their own file only.
+        parent=f"{repository.root.rstrip('/')}/{parsed.path}",
         space=space if any(chunk.embedding is not None for chunk in chunks) else None,
     )
 

@@ -20,7 +20,7 @@ from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
 from zapomni_core.shared.citing import parse_named
 from zapomni_core.shared.folders import lies_in, real_path
-from zapomni_core.workflows.read_code import outline
+from zapomni_core.workflows.read_code import Outlines
 from zapomni_db.code_models import CodeEdge, CodeRepository, CodeSymbol, FileEdit, SymbolQuery
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
@@ -119,7 +119,7 @@ def _as_now(known: CodeSymbol) -> tuple[CodeSymbol, str] | None:
     source = _read(known.repository, known.path)
     if source is None:
         return None
-    for symbol in outline(source):
+    for symbol in _outline(source):
         if symbol.qualified_name == known.qualified_name:
             text = source.data[symbol.start_byte : symbol.end_byte].decode("utf-8", "replace")
             return _merged(known, symbol), text
@@ -132,6 +132,11 @@ def _read(root: str, path: str) -> SourceFile | None:
             return tree.read(path)
     except ValidationError:
         return None  # The whole folder is gone.
+
+
+def _outline(source: SourceFile) -> tuple[Symbol, ...]:
+    with Outlines() as outlines:
+        return outlines.of(source)
 
 
 def _merged(known: CodeSymbol, symbol: Symbol) -> CodeSymbol:
@@ -205,7 +210,7 @@ async def get_outline(store: CodeStore, request: OutlineRequest) -> OutlineRespo
         return OutlineResponse(repository=root, path=file.path, state="gone", symbols=known)
     if source.content_hash == file.content_hash:
         return OutlineResponse(repository=root, path=file.path, symbols=known)
-    now = await asyncio.to_thread(outline, source)
+    now = await asyncio.to_thread(_outline, source)
     return OutlineResponse(
         repository=root, path=file.path, state="changed", symbols=_renewed(root, known, now)
     )

@@ -19,18 +19,19 @@ from typing import Any
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, ValidationError
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.infra.threads import run_to_end
 from zapomni_core.interfaces import TextChunker
 from zapomni_core.modules.codebase import (
+    CodeParser,
     FileEntry,
     SourceFile,
     SourceTree,
-    parse,
 )
 from zapomni_core.shared.projects import head_commit, project_of
 from zapomni_core.workflows.code_records import Read, file_data, memory_data
 from zapomni_core.workflows.fill_vectors import fill_pending
 from zapomni_core.workflows.resolve_code import resolve_references
-from zapomni_db.code_models import CodeFile, CodeRepository
+from zapomni_db.code_models import CodeFile, CodeRepository, FileData
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
@@ -69,13 +70,23 @@ class _Plan:
     """What was known and is not there any more."""
     whole: frozenset[int] = frozenset()
     """The known files of which everything is stored."""
-    touched: dict[int, str] = field(default_factory=dict)
-    """New stamps of files whose contents are the same."""
     moved: dict[int, str] = field(default_factory=dict)
     """Where files were before, by their keys."""
     changes: dict[str, tuple[str | None, str | None]] | None = None
     """What files said before and say now about others; None: everything is resolved again."""
     counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _Batch:
+    """Files that were looked at."""
+
+    count: int = 0
+    reads: list[Read] = field(default_factory=list)
+    touched: dict[int, str] = field(default_factory=dict)
+    """New stamps of files whose contents are the same."""
+    unreadable: dict[str, CodeFile] = field(default_factory=dict)
+    """Known files that are not to be had any more."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +109,9 @@ class Indexer:
             total = len(plan.entries)
             if plan.entries or plan.missing:
                 await self.code.begin_changes(plan.repository.key)
-            while plan.entries:
-                batch = await asyncio.to_thread(self._read_batch, tree, plan)
-                await self._store(plan, batch)
-                await report(total - len(plan.entries), total, "Reading files")
+            if plan.entries:
+                with CodeParser(self.chunker, self.chunk_size) as parser:
+                    await self._read_and_store(tree, parser, plan, report)
             await self._remove(plan)
             await report(total, total, "Resolving references")
             await resolve_references(self.code, plan.repository.key, plan.changes)
@@ -117,6 +127,30 @@ class Indexer:
         for file in await self.code.get_files(repository.key):
             await self.storage.delete_memory(file.memory_id)
         await self.code.forget_repository(repository.key)
+
+    async def _read_and_store(
+        self, tree: SourceTree, parser: CodeParser, plan: _Plan, report: Report
+    ) -> None:
+        """Store one batch while the next one is read."""
+        done, total = 0, len(plan.entries)
+        ahead = self._start_reading(tree, parser, plan)
+        try:
+            while ahead is not None:
+                batch = await ahead
+                ahead = self._start_reading(tree, parser, plan)
+                await self._store(plan, batch)
+                done += batch.count
+                await report(done, total, "Reading files")
+        finally:
+            if ahead is not None:
+                await asyncio.wait({ahead})
+
+    def _start_reading(
+        self, tree: SourceTree, parser: CodeParser, plan: _Plan
+    ) -> asyncio.Task[_Batch] | None:
+        if not plan.entries:
+            return None
+        return asyncio.create_task(run_to_end(_read_batch, tree, parser, plan))
 
     @property
     def _reader(self) -> str:
@@ -134,7 +168,7 @@ class Indexer:
             plan.whole = await self._whole(repository, known.values())
             plan.changes = {} if repository.is_resolved else None
         listed = set()
-        for entry in await asyncio.to_thread(lambda: list(tree.files())):
+        for entry in await run_to_end(lambda: list(tree.files())):
             if not _is_utf8(entry.path):
                 plan.counts["name"] += 1
                 continue
@@ -161,52 +195,37 @@ class Indexer:
             there |= (await self.storage.get_summaries(ids)).keys()
         return frozenset(f.key for f in stored if f.is_empty or f.memory_id in there)
 
-    def _read_batch(self, tree: SourceTree, plan: _Plan) -> list[Read]:
-        """Read and parse until there is enough to be stored."""
-        batch: list[Read] = []
-        passages, until = 0, time.monotonic() + SECONDS_AT_ONCE
-        while plan.entries and passages < PASSAGES_AT_ONCE and time.monotonic() < until:
-            path = plan.entries.popleft().path
-            file = plan.known.get(path)
-            source, is_changing = _read(tree, path)
-            if source is None:
-                if file is not None and not is_changing:
-                    plan.missing[path] = file
-            elif file is not None and file.key in plan.whole and _is_same(source, file):
-                plan.touched[file.key] = source.stamp
-            else:
-                parsed = parse(source, self.chunker, self.chunk_size)
-                passages += len(parsed.chunks)
-                batch.append(Read(source, parsed))
-        return batch
-
     # --- storing ------------------------------------------------------------------------
 
-    async def _store(self, plan: _Plan, batch: Sequence[Read]) -> None:
-        if plan.touched:
-            await self.code.set_stamps(plan.touched)
-            plan.counts["unchanged"] += len(plan.touched)
-            plan.touched = {}
-        if not batch:
+    async def _store(self, plan: _Plan, batch: _Batch) -> None:
+        plan.missing |= batch.unreadable
+        if batch.touched:
+            await self.code.set_stamps(batch.touched)
+            plan.counts["unchanged"] += len(batch.touched)
+        if not batch.reads:
             return
-        for read in batch:
+        for read in batch.reads:
             await self._count(plan, read)
-        files = await self.code.begin_files(
-            plan.repository.key, [read.source.path for read in batch]
-        )
-        pairs = list(zip(files, batch, strict=True))
+        paths = [read.source.path for read in batch.reads]
+        files = await self.code.begin_files(plan.repository.key, paths)
+        pairs = list(zip(files, batch.reads, strict=True))
         await self._store_memories(plan, pairs)
         data = [file_data(file, read) for file, read in pairs]
-        if plan.changes is not None:
-            before = await self.code.get_facts([file.key for file in files])
-            for file, new in zip(files, data, strict=True):
-                was = plan.moved.get(file.key, file.path)
-                plan.changes[was] = (before.get(file.key), None)
-                plan.changes[file.path] = (
-                    before.get(file.key) if was == file.path else None,
-                    new.facts,
-                )
+        await self._note_changes(plan, files, data)
         await self.code.store_files(data)
+
+    async def _note_changes(
+        self, plan: _Plan, files: Sequence[CodeFile], data: Sequence[FileData]
+    ) -> None:
+        """Keep what files said and say, to find out later whom that concerns."""
+        if plan.changes is None:
+            return
+        before = await self.code.get_facts([file.key for file in files])
+        for file, new in zip(files, data, strict=True):
+            was = plan.moved.get(file.key, file.path)
+            old = before.get(file.key)
+            plan.changes[was] = (old, None)
+            plan.changes[file.path] = (old if was == file.path else None, new.facts)
 
     async def _count(self, plan: _Plan, read: Read) -> None:
         """Find out whether a file is new, changed, or one that moved here."""
@@ -286,6 +305,27 @@ class Indexer:
             notice = f"Indexed, but found by words only for now: {error.message}"
             return {"vectors": 0, "notice": notice}
         return {"vectors": made, "notice": None}
+
+
+def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan) -> _Batch:
+    """Read and parse until there is enough to be stored."""
+    batch = _Batch()
+    passages, until = 0, time.monotonic() + SECONDS_AT_ONCE
+    while plan.entries and passages < PASSAGES_AT_ONCE and time.monotonic() < until:
+        batch.count += 1
+        path = plan.entries.popleft().path
+        file = plan.known.get(path)
+        source, is_changing = _read(tree, path)
+        if source is None:
+            if file is not None and not is_changing:
+                batch.unreadable[path] = file
+        elif file is not None and file.key in plan.whole and _is_same(source, file):
+            batch.touched[file.key] = source.stamp
+        else:
+            parsed = parser.parse(source)
+            passages += len(parsed.chunks)
+            batch.reads.append(Read(source, parsed))
+    return batch
 
 
 def _is_utf8(path: str) -> bool:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol, parse
+from zapomni_core.modules.codebase import CodeParser, SourceFile, SourceTree, Symbol
 from zapomni_db.models import Chunk
 
-__all__ = ["find_lines", "fingerprint", "lines_digest", "match_symbols", "outline"]
+__all__ = ["Outlines", "find_lines", "fingerprint", "lines_digest", "match_symbols"]
+
+OUTLINES_KEPT = 200
+
+Symbols = tuple[Symbol, ...]
+
+_kept: OrderedDict[tuple[str, str], Symbols] = OrderedDict()
+"""The last outlines, by path and contents: the same changed file is asked for again and again."""
 
 
 class _NoPassages:
@@ -17,6 +27,33 @@ class _NoPassages:
 
     def chunk(self, text: str) -> list[Chunk]:  # noqa: ARG002
         return []
+
+
+class Outlines:
+    """The symbols of files; a context manager, because a process that parses may run behind it."""
+
+    def __init__(self) -> None:
+        self._parser = CodeParser(_NoPassages())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._parser.__exit__(kind, error, trace)
+
+    def of(self, source: SourceFile) -> Symbols:
+        """Return a file's symbols, the file itself first."""
+        key = (source.path, source.content_hash)
+        found = _kept.pop(key, None)
+        _kept[key] = found = self._parser.parse(source).symbols if found is None else found
+        if len(_kept) > OUTLINES_KEPT:
+            _kept.popitem(last=False)
+        return found
 
 
 def fingerprint(root: str) -> str:
@@ -30,11 +67,6 @@ def fingerprint(root: str) -> str:
         for entry in tree.files():
             digest.update(f"{entry.path}\0{entry.stamp}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def outline(source: SourceFile) -> tuple[Symbol, ...]:
-    """Return a file's symbols, the file itself first."""
-    return parse(source, _NoPassages()).symbols
 
 
 def match_symbols(symbols: Sequence[Symbol], name: str) -> list[Symbol]:
@@ -54,10 +86,10 @@ def lines_digest(data: bytes, first: int, last: int) -> str:
 def find_lines(data: bytes, count: int, digest: str) -> int:
     """Return at which line a run of lines begins now; 0 if it is nowhere."""
     lines = data.splitlines()
-    starts = range(len(lines) - count + 1)
-    return next(
-        (start + 1 for start in starts if _digest(lines[start : start + count]) == digest), 0
-    )
+    for start in range(len(lines) - count + 1):
+        if _digest(lines[start : start + count]) == digest:
+            return start + 1
+    return 0
 
 
 def _digest(lines: Sequence[bytes]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
+from zapomni_core.infra.threads import run_to_end
 from zapomni_core.modules.codebase import (
     Edge,
     Facts,
@@ -30,12 +30,12 @@ async def resolve_references(code: CodeStore, repository: int, changes: Changes 
     if changes is not None and not changes:
         return
     reader = code.read_facts(repository)
-    with await asyncio.to_thread(reader.__enter__):
+    with await run_to_end(reader.__enter__):
         stored = _Stored(reader)
-        waiting = await asyncio.to_thread(_concerned, stored, changes)
-        resolver = await asyncio.to_thread(Resolver, stored)
+        waiting = await run_to_end(_concerned, stored, changes)
+        resolver = await run_to_end(Resolver, stored)
         while waiting:
-            edges = await asyncio.to_thread(_resolve_some, resolver, waiting)
+            edges = await run_to_end(_resolve_some, resolver, waiting)
             await code.store_edges(repository, edges)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -64,6 +65,11 @@ Metadata = Annotated[
 MaxTokens = Annotated[
     int, Field(ge=200, le=50_000, description="Longest answer, in tokens (estimated).")
 ]
+Place = Annotated[str, Field(min_length=1, max_length=1000)]
+Cites = Annotated[
+    list[Place],
+    Field(max_length=50, description="Code it speaks of: path, path:symbol or path:L10-L20."),
+]
 Moment = Annotated[datetime, Field(description="ISO 8601; without a time zone it means UTC.")]
 
 
@@ -94,6 +100,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
     supersedes: Annotated[
         str, Field(max_length=100, description="Id of the memory this one replaces.")
     ] = "",
+    cites: Cites | None = None,
     idempotency_key: Annotated[
         str, Field(max_length=200, description="Repeat the same key to make a retry harmless.")
     ] = "",
@@ -102,6 +109,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
 
     It goes to long-term memory and is there in later sessions. Storing the same text twice
     returns the id it already has. To correct an old memory use update_memory, or supersedes.
+    With cites, recalling it later says whether that code has changed since.
     """
     engine = await _engine(ctx)
     request = AddMemoryRequest(
@@ -117,6 +125,8 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         occurred_at=_with_zone(occurred_at),
         supersedes=supersedes or None,
         idempotency_key=idempotency_key or None,
+        cites=cites or [],
+        folder=str(Path.cwd()),
     )
     answer = await engine.add_memory(request)
     return Added.model_validate(answer, from_attributes=True)
@@ -203,8 +213,10 @@ async def get_memory(
     A long text comes in parts; next_offset says where to read on.
     """
     engine = await _engine(ctx)
-    answer = part(await engine.get_memory(memory_id), offset, max_tokens)
-    passage = fence(answer.text, **answer.model_dump(mode="json", include=_SHOWN))
+    record = await engine.get_memory(memory_id)
+    answer = part(record, await engine.get_citations(memory_id), offset, max_tokens)
+    shown = _SHOWN | ({"citations"} if answer.citations else set())
+    passage = fence(answer.text, **answer.model_dump(mode="json", include=shown))
     return _answer(answer, "\n\n".join([DATA_NOTICE, passage, answer.note or ""]).strip())
 
 
@@ -221,10 +233,11 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
     tags: Tags | None = None,
     metadata: Metadata | None = None,
     pinned: Annotated[bool, Field(description="Show it first, always.")] | None = None,
+    cites: Cites | None = None,
 ) -> MemoryInfo:
     """Change, correct or edit a stored memory in place: text, tags, project, source or pin.
 
-    What is not given stays as it is; tags and metadata are replaced whole.
+    What is not given stays as it is; tags, metadata and cites are replaced whole.
     """
     engine = await _engine(ctx)
     request = UpdateMemoryRequest(
@@ -236,6 +249,8 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         kind=kind,
         tags=tags,
         pinned=pinned,
+        cites=cites,
+        folder=str(Path.cwd()),
     )
     return MemoryInfo(**info(await engine.update_memory(request)))
 

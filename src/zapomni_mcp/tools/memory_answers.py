@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
 
+from zapomni_core.code_interfaces import CheckedCitation
 from zapomni_core.interfaces import SearchResponse, SearchResult
 from zapomni_db.models import MemoryRecord
 from zapomni_mcp.fencing import DATA_NOTICE
 
 __all__ = [
     "Added",
+    "Cited",
     "Deleted",
     "Found",
     "MemoryInfo",
@@ -57,11 +60,20 @@ class MemoryInfo(BaseModel):
     total_chars: int
 
 
+class Cited(BaseModel):
+    """Code that a memory speaks of."""
+
+    place: str = Field(description="path, path:symbol or path:L10-L20.")
+    status: str = Field(description="fresh, changed, moved or gone since it was remembered.")
+    now: str = Field(description="Where it stands now, if elsewhere.")
+
+
 class MemoryText(MemoryInfo):
     """A memory with its text, or the part of it that was asked for."""
 
     data_notice: str = DATA_NOTICE
     metadata: dict[str, Any]
+    citations: list[Cited] = Field(description="Code it speaks of, checked just now.")
     text: str
     offset: int
     next_offset: int | None = Field(description="Where to read on; null at the end.")
@@ -88,6 +100,9 @@ class Found(BaseModel):
     kind: str
     tags: list[str]
     pinned: bool
+    citations: list[Cited] | None = Field(
+        default=None, description="Code it speaks of, checked just now; distrust what is not fresh."
+    )
     explanation: dict[str, Any] | None = Field(
         default=None, description="Score and rank by arm, weights, boosts, if asked for."
     )
@@ -116,7 +131,14 @@ def info(record: MemoryRecord) -> dict[str, Any]:
     return {**record.model_dump(include=fields), "total_chars": len(record.text)}
 
 
-def part(record: MemoryRecord, offset: int, max_tokens: int) -> MemoryText:
+def cited(citations: Iterable[CheckedCitation]) -> list[Cited]:
+    """Say briefly what became of the code that memories speak of."""
+    return [Cited(place=one.place, status=one.status, now=one.now) for one in citations]
+
+
+def part(
+    record: MemoryRecord, citations: list[CheckedCitation], offset: int, max_tokens: int
+) -> MemoryText:
     budget = int(max_tokens * CHARS_PER_TOKEN)
     metadata_length = len(json.dumps(record.metadata, ensure_ascii=False))
     fits = metadata_length <= budget // 4
@@ -134,6 +156,7 @@ def part(record: MemoryRecord, offset: int, max_tokens: int) -> MemoryText:
     return MemoryText(
         **info(record),
         metadata=record.metadata if fits else {},
+        citations=cited(citations),
         text=text,
         offset=offset,
         next_offset=end if more else None,
@@ -193,9 +216,10 @@ def _grouped(results: list[SearchResult]) -> list[list[SearchResult]]:
 
 def _found(group: list[SearchResult]) -> Found:
     best = group[0]
-    fields = best.model_dump(include=set(Found.model_fields) - {"text"})
+    fields = best.model_dump(include=set(Found.model_fields) - {"text", "citations"})
     return Found(
         **fields,
+        citations=cited(one for hit in group for one in hit.citations) or None,
         title=_title(best),
         more_ids=[hit.memory_id for hit in group[1:]],
         text="",
