@@ -21,7 +21,7 @@ from zapomni_core.modules.codebase._models import (
     SymbolId,
     SymbolKind,
 )
-from zapomni_core.modules.codebase._parse import parse
+from zapomni_core.modules.codebase._process import CodeParser
 from zapomni_core.modules.codebase._resolve import Resolver
 from zapomni_core.modules.codebase._snapshot import Snapshot, mentioned_names
 from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
@@ -29,6 +29,7 @@ from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
 __all__ = [
     "Binding",
     "BindingKind",
+    "CodeParser",
     "Definition",
     "Edge",
     "Facts",
@@ -52,6 +53,5 @@ __all__ = [
     "content_hash",
     "mentioned_names",
     "pack_facts",
-    "parse",
     "unpack_facts",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from zapomni_core.modules.codebase._models import SourceChunk, Symbol
 from zapomni_core.modules.codebase._outline import Lines
@@ -16,7 +16,6 @@ __all__ = ["chunk_code", "context_line"]
 # code 99 in 100 had no more than 1.18 times as many tokens; the model reads 254.
 _TOKEN = re.compile(rb"[A-Za-z0-9\x80-\xff]{1,5}|[^\w\s\x80-\xff]|_")
 _WORD = re.compile(rb"[\w\x80-\xff]+")
-BYTES_PER_TOKEN = 3
 # However long a path or a signature is, this much of a passage is text.
 LEAST_TEXT = 80
 LONGEST_CONTEXT = 400
@@ -112,6 +111,8 @@ class _Cutter:
         """Leave out blank lines around; the first line keeps its indentation."""
         text = self.data[begin:end]
         stripped = text.lstrip()
+        if not stripped:
+            return end, end
         first = begin + len(text) - len(stripped)
         line = self.lines.starts[self.lines.of(first) - 1]
         indented = not self.data[line:first].strip()
@@ -154,11 +155,17 @@ class _Cutter:
             begin = stop
 
     def _parts(self, begin: int, end: int, room: int) -> Iterator[tuple[int, int, int]]:
+        """Cut a line by tokens; they end where characters do."""
+        half = max(1, room // 2)
         while begin < end:
-            stop = min(end, begin + BYTES_PER_TOKEN * room // 2)
-            while stop < end and self.data[stop] & 0xC0 == 0x80:  # Inside a character.
+            found = islice(_TOKEN.finditer(self.data, begin, end), half)
+            stop, weight = end, 0
+            for weight, match in enumerate(found, 1):  # noqa: B007 - the last one is meant
+                stop = match.end()
+            while stop < end and self.data[stop] & 0xC0 == 0x80:
                 stop += 1
-            yield begin, stop, _count(self.data[begin:stop])
+            stop = stop if weight == half else end
+            yield begin, stop, weight
             begin = stop
 
     def _indentation(self, rows: list[tuple[int, int, int]], place: int) -> float:

@@ -8,20 +8,19 @@ and what a function returns are followed too, as far as they are written down.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from zapomni_core.modules.codebase._catalog import Catalog
 from zapomni_core.modules.codebase._models import Binding, Import, Repository
 from zapomni_core.modules.codebase._modules import Modules
 from zapomni_core.modules.codebase._outline import CLASS_LIKE
 from zapomni_core.modules.codebase._types import Type, parse_type
 from zapomni_core.modules.codebase._values import (
     EXTERNAL,
-    MAX_VALUES,
     Value,
     Values,
     collection_method,
     place,
-    related,
     steps_of,
     union,
 )
@@ -33,9 +32,7 @@ __all__ = ["Evaluator"]
 MAX_DEPTH = 24
 
 _GETTERS = ("property", "cached_property", "lazy", "lazyproperty")
-_REPEATED = ("overload", "setter", "deleter")
 _CLASS_NAMES = frozenset({"cls", "Self", "static"})
-_SUPER = frozenset({"super", "base", "parent"})
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
 
 
@@ -43,19 +40,15 @@ class Evaluator:
     """Answers for one state of a repository."""
 
     def __init__(self, repository: Repository) -> None:
-        self.repository = repository
+        self.catalog = Catalog(repository)
         self.modules = Modules(repository.paths())
-        self._views: dict[str, View | None] = {}
         self._known: dict[tuple[object, ...], Values | None] = {}
         self._lines: dict[tuple[str, int], list[tuple[View, int]]] = {}
         self._depth = 0
 
     def view(self, path: str) -> View | None:
         """Return a file, None if there is none of this path."""
-        if path not in self._views:
-            facts = self.repository.facts(path)
-            self._views[path] = View(path, facts) if facts else None
-        return self._views[path]
+        return self.catalog.view(path)
 
     def _once(self, key: tuple[object, ...], compute: Callable[[], Values | None]) -> Values | None:
         """Compute once; what asks for itself on the way is unknown."""
@@ -101,34 +94,42 @@ class Evaluator:
     def name(self, view: View, scope: int, name: str) -> Values | None:
         """Look a name up from a scope outwards; None if nothing binds it."""
         language = view.language
-        if name in language.selves or name in _SUPER:
-            owner = view.owner(scope)
+        if name in language.selves or name == language.parent:
+            owner = self._owner(view, scope)
             rebound = any(one.value for one in view.bindings[scope].get(name, ()))
-            if owner >= 0 and not rebound:
-                return (self._self(view, owner, name),)
+            if owner and not rebound:
+                return (_self(*owner, name),)
         current = scope
         while current >= 0:
             one = view.definitions[current]
             found = None
-            if one.kind in CLASS_LIKE and (language.implicit_self or current == scope):
-                found = self.member(view, current, name)
-            elif one.kind not in CLASS_LIKE:
+            if one.kind not in CLASS_LIKE:
                 found = self.local(view, current, name)
-                outside = view.class_outside(one) if language.implicit_self else -1
-                if found is None and outside >= 0:
-                    found = self.member(view, outside, name)
+                if found is None and language.implicit_self and one.kind == "method":
+                    owner = self._owner(view, current)
+                    found = self.member(*owner, name) if owner else None
+            elif language.implicit_self or current == scope:
+                found = self.member(view, current, name)
             if found is not None:
                 return found
             current = one.parent
         if language.name == "python":
             return (EXTERNAL,) if name in _BUILTINS else None
-        return self._shared(view, name)
+        return self.catalog.shared(view, name)
 
-    def _self(self, view: View, owner: int, name: str) -> Value:
-        if name in _SUPER:
-            return Value("super", view.path, owner)
-        is_class = name in _CLASS_NAMES or (name == "self" and view.language.name == "php")
-        return Value("symbol" if is_class else "instance", view.path, owner)
+    def _owner(self, view: View, scope: int) -> tuple[View, int] | None:
+        """Return the class around a scope; a method may be written in another file than its."""
+        owner = view.owner(scope)
+        if owner >= 0:
+            return view, owner
+        while scope > 0 and view.definitions[scope].kind != "method":
+            scope = view.definitions[scope].parent
+        prefix = view.definitions[scope].qualified_name.rpartition(".")[0]
+        for value in self.chain(view, 0, prefix) if prefix else ():
+            other = self.view(value.path) if value.kind == "symbol" else None
+            if other and other.definitions[value.number].kind in CLASS_LIKE:
+                return other, value.number
+        return None
 
     def local(self, view: View, scope: int, name: str) -> Values | None:
         """Return what one scope binds a name to; None if it does not, () if it is not known."""
@@ -139,7 +140,7 @@ class Evaluator:
         numbers = view.members[scope].get(name, ())
         imports = view.imports[scope].get(name, ())
         if numbers or imports:
-            own = tuple(Value("symbol", view.path, n) for n in _preferred(view, numbers))
+            own = tuple(Value("symbol", view.path, n) for n in view.without_repeats(numbers))
             others = (self._imported(view, one) for one in imports)
             found = union([own, *others])
             return tuple(v for v in found if v != EXTERNAL) or found
@@ -151,28 +152,6 @@ class Evaluator:
             if found_in:
                 return found_in
         return None
-
-    def _shared(self, view: View, name: str) -> Values | None:
-        """Look among names that need no import: those of the folder, or of the whole repository."""
-        if not view.language.shared:
-            return None
-        folder = view.path.rpartition("/")[0]
-        found = self._top_level(name, view.language.name)
-        near = [value for value in found if value.path.rpartition("/")[0] == folder]
-        if near or view.language.shared == "folder":
-            return tuple(near[:MAX_VALUES]) or None
-        return (found[0],) if len(found) == 1 else None
-
-    def _top_level(self, name: str, language: str) -> list[Value]:
-        found = []
-        for symbol in self.repository.named(name):
-            view = self.view(symbol.path)
-            number = view.numbers.get(symbol.qualified_name, 0) if view else 0
-            if view is None or not number or not related(view.language.name, language):
-                continue
-            if view.definitions[view.definitions[number].parent].kind in ("module", "namespace"):
-                found.append(Value("symbol", symbol.path, number))
-        return found
 
     # --- What bindings say
 
@@ -220,7 +199,7 @@ class Evaluator:
         if value.kind in ("many", "map"):
             return collection_method(value, name)
         if value.kind == "folder":
-            return self._in_folder(value.path, name)
+            return self._in_folder(value.path.strip("/"), name)
         view = self.view(value.path)
         if view is None:
             return None
@@ -259,21 +238,8 @@ class Evaluator:
         if attributes is not None:
             return self._bound(view, attributes) or ()
         if found is None and view.language.name != "python":
-            return self._written_elsewhere(view, number, name)
+            return self.catalog.methods(view, number, name)
         return found
-
-    def _written_elsewhere(self, view: View, number: int, name: str) -> Values | None:
-        """Find a method in another file than its class: Go, Rust, C++, extensions."""
-        owner = view.definitions[number].name
-        found = []
-        for symbol in self.repository.named(name):
-            other = self.view(symbol.path)
-            if other is None or not related(other.language.name, view.language.name):
-                continue
-            path = symbol.qualified_name.partition("#")[0]
-            if f".{path}".endswith(f".{owner}.{name}"):
-                found.append(Value("symbol", symbol.path, other.numbers[symbol.qualified_name]))
-        return tuple(found[:MAX_VALUES]) or None
 
     def line(self, view: View, number: int) -> list[tuple[View, int]]:
         """Return a class and its bases, in the order in which members are looked for."""
@@ -298,7 +264,7 @@ class Evaluator:
     def _got(self, value: Value) -> Values:
         """Return what reading a member yields: a property is called by it."""
         view = self.view(value.path) if value.kind == "symbol" else None
-        if view and _decorated(view, value.number, _GETTERS):
+        if view and view.is_decorated(value.number, _GETTERS):
             return self.returns(view, value.number)
         return (value,)
 
@@ -326,24 +292,14 @@ class Evaluator:
 
     def _in_module(self, view: View, name: str) -> Values | None:
         found = self.local(view, 0, name)
-        if found is None and view.path.endswith(("/__init__.py", "/__init__.pyi")):
+        if not found and view.path.endswith(("/__init__.py", "/__init__.pyi")):
             inside = place(self.modules.inside(view.path.rpartition("/")[0], name))
-            return (inside,) if inside else None
+            return (inside,) if inside else found
         return found
 
     def _in_folder(self, folder: str, name: str) -> Values | None:
-        inside = place(self.modules.inside(folder.strip("/"), name))
-        if inside:
-            return (inside,)
-        found = tuple(
-            Value("symbol", symbol.path, number)
-            for symbol in self.repository.named(name)
-            if symbol.path.rpartition("/")[0] == folder.strip("/")
-            and (view := self.view(symbol.path))
-            and (number := view.numbers.get(symbol.qualified_name, 0))
-            and view.definitions[number].parent == 0
-        )
-        return found[:MAX_VALUES] or None
+        inside = place(self.modules.inside(folder, name))
+        return (inside,) if inside else self.catalog.in_folder(folder, name)
 
     # --- What comes of a value
 
@@ -377,9 +333,11 @@ class Evaluator:
         returned = bindings.get("return", [])
         parent = view.definitions[number].parent
         types = [one for one in returned if one.kind == "type"]
-        found = union(self._typed(view, parent, one.value) for one in types)
-        if found:
-            return found
+        # A type is looked up where the function stands; `Self` is said inside it.
+        for scope in (parent, number):
+            found = union(self._typed(view, scope, one.value) for one in types)
+            if found:
+                return found
         if "yield" in bindings:
             inner = union(self._value(view, one) for one in bindings["yield"])
             return (Value("many", inner=inner),)
@@ -413,14 +371,8 @@ class Evaluator:
         return (value,)
 
 
-def _decorated(view: View, number: int, names: tuple[str, ...]) -> bool:
-    return any(
-        decorator.rpartition(".")[2].endswith(names)
-        for decorator in view.definitions[number].decorators
-    )
-
-
-def _preferred(view: View, numbers: Iterable[int]) -> list[int]:
-    """Leave out the heads of overloads, and setters beside their getter."""
-    found = list(numbers)
-    return [n for n in found if not _decorated(view, n, _REPEATED)] or found[:1]
+def _self(view: View, owner: int, name: str) -> Value:
+    if name == view.language.parent:
+        return Value("super", view.path, owner)
+    is_class = name in _CLASS_NAMES or (name == "self" and view.language.name == "php")
+    return Value("symbol" if is_class else "instance", view.path, owner)

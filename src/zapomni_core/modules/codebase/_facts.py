@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._chains import UNKNOWN, chain_of
@@ -88,27 +88,6 @@ class _Reader:
         self.imports: list[Import] = []
         self.bindings: list[Binding] = []
         self.references: list[Reference] = []
-        # The most frequent first.
-        self.handlers: dict[str, Callable[[Captures, Node], None]] = {
-            "call": self._call,
-            "invocation": self._call,
-            "bind": self._bind,
-            "parameter": self._parameter,
-            "property": self._property,
-            "import": self._import,
-            "return": self._hand_out,
-            "yield": self._hand_out,
-            "doc": self._document,
-            "inherit": self._inherit,
-            "decorate": self._decorate,
-            "returns": self._returns,
-        }
-
-    def read(self, captures: Captures) -> None:
-        for key, handle in self.handlers.items():
-            if key in captures:
-                handle(captures, captures[key][0])
-                return
 
     def facts(self) -> Facts:
         for draft in self.outline.drafts:
@@ -222,6 +201,27 @@ class _Reader:
 
     def _joined(self, nodes: list[Node]) -> str:
         return ".".join(dotted_path(self.outline.text(node)) for node in nodes)
+
+    _HANDLERS = {  # noqa: RUF012 - the most frequent first, and nobody changes it
+        "call": _call,
+        "invocation": _call,
+        "bind": _bind,
+        "parameter": _parameter,
+        "property": _property,
+        "import": _import,
+        "return": _hand_out,
+        "yield": _hand_out,
+        "doc": _document,
+        "inherit": _inherit,
+        "decorate": _decorate,
+        "returns": _returns,
+    }
+
+    def read(self, captures: Captures) -> None:
+        for key, handle in self._HANDLERS.items():
+            if key in captures:
+                handle(self, captures, captures[key][0])
+                return
 
 
 def _import_tree(text: str, above: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:

@@ -22,14 +22,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from zapomni_core.exceptions import ProcessingError
 
 if TYPE_CHECKING:
     import tree_sitter
 
-__all__ = ["LANGUAGES", "Language", "language_of", "load_grammar"]
+__all__ = ["LANGUAGES", "Language", "language_of", "load_grammar", "require_grammar"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Language:
     dots, and what is done to them; `!` for a value of the language itself."""
     selves: frozenset[str] = frozenset({"this"})
     """How a method calls its own instance or class."""
+    parent: str = "super"
+    """How it calls what its class inherits from."""
     implicit_self: bool = False
     """Whether a bare name may be a member of the class around it."""
     shared: str = ""
@@ -98,6 +101,7 @@ _TABLE = (
             "parenthesized_expression": "#0",
             "conditional_expression": "#0|#2",
             "boolean_operator": "left|right",
+            "named_expression": "value",
             "list": "*#0",
             "list_comprehension": "*body",
             "generator_expression": "*body",
@@ -170,6 +174,7 @@ _TABLE = (
             "struct_expression": "name()",
         },
         selves=frozenset({"self", "Self"}),
+        parent="",
     ),
     Language(
         "java",
@@ -214,7 +219,7 @@ _TABLE = (
             "generic_name": "#0",
             "conditional_expression": "consequence|alternative",
         },
-        selves=frozenset({"this"}),
+        parent="base",
         implicit_self=True,
         shared="everywhere",
     ),
@@ -253,6 +258,7 @@ _TABLE = (
             "subscript_expression": "#0[]",
         },
         selves=frozenset({"this", "self", "static"}),
+        parent="parent",
         shared="everywhere",
     ),
     Language(
@@ -344,8 +350,8 @@ LANGUAGES = {language.name: language for language in _TABLE}
 _BY_SUFFIX = {suffix: lang.name for lang in _TABLE for suffix in lang.suffixes.split()}
 _BY_NAME = {name: lang.name for lang in _TABLE for name in lang.names.split()}
 _BY_INTERPRETER = {name: lang.name for lang in _TABLE for name in lang.interpreters.split()}
-_SHEBANG = re.compile(rb"#![^\n]*?([a-z]++)[\d.]*(?:\s[^\n]*)?\n")
-_CPP_HEADER = re.compile(rb"^\s*(?:class|namespace|template|using)\b|::", re.MULTILINE)
+_SHEBANG = re.compile(rb"#![ \t]*\S*?(?:\benv(?:[ \t]+-\S+)*[ \t]+)?([a-z]++)[\d.]*+(?:\s|\Z)")
+_CPP_HEADER = re.compile(rb"^[ \t]*+(?:class|namespace|template|using)\b|::", re.MULTILINE)
 
 
 def language_of(path: str, data: bytes) -> str:
@@ -354,31 +360,42 @@ def language_of(path: str, data: bytes) -> str:
     found = _BY_NAME.get(name) or _BY_SUFFIX.get(f".{name.rpartition('.')[2]}")
     if found == "c" and name.endswith(".h") and _CPP_HEADER.search(data):
         return "cpp"
-    if not found and "." not in name and (shebang := _SHEBANG.match(data)):
+    if not found and "." not in name and (shebang := _SHEBANG.match(data[:200])):
         found = _BY_INTERPRETER.get(shebang[1].decode())
     return found or "text"
 
 
-@cache
-def load_grammar(name: str) -> tuple[tree_sitter.Language, tree_sitter.Query]:
-    """Return a language's grammar and query.
+def require_grammar(name: str) -> None:
+    """Make sure that a language can be parsed.
 
     Raises:
         ProcessingError: The extra `code` is not installed (PROC_003).
     """
-    language = LANGUAGES[name]
-    module, _, function = language.grammar.partition(":")
-    try:
-        import tree_sitter
-
-        grammar: Any = import_module(module)
-    except ImportError as error:
+    if not _is_installed("tree_sitter") or not _is_installed(_module(name)[0]):
         raise ProcessingError(
             "Reading code needs an extra library; install it with: pip install 'zapomni[code]'",
             "PROC_003",
-        ) from error
-    tongue = tree_sitter.Language(getattr(grammar, function or "language")())
+        )
+
+
+@cache
+def load_grammar(name: str) -> tuple[tree_sitter.Language, tree_sitter.Query]:
+    """Return a language's grammar and query."""
+    import tree_sitter
+
+    module, function = _module(name)
+    tongue = tree_sitter.Language(getattr(import_module(module), function)())
     folder = files(__package__) / "queries"
-    queries = language.queries or (name,)
+    queries = LANGUAGES[name].queries or (name,)
     source = "\n".join((folder / f"{query}.scm").read_text(encoding="utf-8") for query in queries)
     return tongue, tree_sitter.Query(tongue, source)
+
+
+def _module(name: str) -> tuple[str, str]:
+    module, _, function = LANGUAGES[name].grammar.partition(":")
+    return module, function or "language"
+
+
+@cache
+def _is_installed(module: str) -> bool:
+    return find_spec(module) is not None

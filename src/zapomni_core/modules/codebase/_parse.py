@@ -1,24 +1,26 @@
-"""Parses one file: its symbols, its passages, and what it says about others."""
+"""Parses one file of code: its symbols, its passages, and what it says about others.
+
+A grammar is native code and its input anybody's: this runs in a process of its own (`_child`).
+"""
 
 from __future__ import annotations
 
 import time
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from zapomni_core.interfaces import TextChunker
-from zapomni_core.modules.codebase._chunks import chunk_code, context_line
+from zapomni_core.modules.codebase._chunks import chunk_code
 from zapomni_core.modules.codebase._facts import read_facts
-from zapomni_core.modules.codebase._languages import language_of, load_grammar
-from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile
+from zapomni_core.modules.codebase._languages import load_grammar
+from zapomni_core.modules.codebase._models import ParsedFile, SourceFile
 from zapomni_core.modules.codebase._outline import Captures, Lines, Outline
 
 if TYPE_CHECKING:
     from tree_sitter import Point, Tree
 
-__all__ = ["parse"]
+__all__ = ["PROSE", "parse_code"]
 
-CHUNK_SIZE = 200
+PROSE = frozenset({"markdown", "text"})
+"""Languages whose passages are cut as those of any other text."""
 
 # Recovering from errors may take a grammar time that grows with the square of the file.
 PARSE_SECONDS = 2.0
@@ -29,38 +31,26 @@ QUERY_DEPTH = 1000
 # is none. So many such looks take about a second.
 MAX_LOOKS = 100_000_000
 
-_PROSE = frozenset({"markdown", "text"})
 
-
-def parse(source: SourceFile, chunker: TextChunker, size: int = CHUNK_SIZE) -> ParsedFile:
-    """Read a file's symbols, passages and facts.
+def parse_code(source: SourceFile, language: str, size: int) -> ParsedFile:
+    """Read a file's symbols, passages and facts; prose gets no passages yet.
 
     What is not valid in its language is passed over; the rest is read all the same.
-
-    Args:
-        source: The file.
-        chunker: Cuts prose: Markdown, and text of which no grammar is known.
-        size: The most tokens in a passage of code, its context line included.
-
-    Raises:
-        ProcessingError: The extra `code` is not installed (PROC_003).
     """
     data = source.data
     lines = Lines(data)
-    language = language_of(source.path, data)
     outline = Outline(data, lines, source.path.rpartition("/")[2].partition(".")[0])
     matches, has_errors = ([], False) if language == "text" else _matches(data, language)
     facts = read_facts(outline, language, outline.read(matches))
-    if language in _PROSE:
-        chunks = _prose(source.path, outline, chunker)
-    else:
-        chunks = chunk_code(source.path, data, lines, outline.symbols, outline.leads(), size)
+    symbols = outline.symbols
+    prose = language in PROSE
+    chunks = [] if prose else chunk_code(source.path, data, lines, symbols, outline.leads(), size)
     return ParsedFile(
         source.path,
         language,
         len(lines.starts) if data else 0,
         source.content_hash,
-        tuple(outline.symbols),
+        tuple(symbols),
         tuple(chunks),
         facts,
         has_errors,
@@ -103,30 +93,3 @@ def _looks(tree: Tree) -> int:
             run = 0
             if not cursor.goto_parent():
                 return looks
-
-
-def _prose(path: str, outline: Outline, chunker: TextChunker) -> list[SourceChunk]:
-    """Cut a text as any other text is cut; a passage belongs to the section it begins in."""
-    text = outline.data.decode("utf-8", "replace")
-    # Where each character starts; most texts have a byte for each.
-    bytes_before = (
-        range(len(text) + 1)
-        if len(text) == len(outline.data)
-        else list(accumulate((len(char.encode()) for char in text), initial=0))
-    )
-    chunks = []
-    for chunk in chunker.chunk(text):
-        start, end = bytes_before[chunk.start_char], bytes_before[chunk.end_char]
-        place = outline.owner(start)
-        chunks.append(
-            SourceChunk(
-                chunk.text,
-                context_line(path, outline.symbols[place], with_signature=False),
-                place,
-                outline.lines.of(start),
-                outline.lines.of(end - 1),
-                start,
-                end,
-            )
-        )
-    return chunks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zapomni_core.modules.codebase._evaluate import Evaluator
-from zapomni_core.modules.codebase._models import Edge, Reference, Repository, SymbolId
+from zapomni_core.modules.codebase._models import Definition, Edge, Reference, Repository, SymbolId
 from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase._values import Values, steps_of
 from zapomni_core.modules.codebase._view import View
@@ -33,7 +33,6 @@ class Resolver:
     """Resolves references for one state of a repository; when files change, take a new one."""
 
     def __init__(self, repository: Repository) -> None:
-        self._repository = repository
         self._evaluator = Evaluator(repository)
 
     def resolve(self, path: str) -> list[Edge]:
@@ -86,7 +85,7 @@ class Resolver:
 
     def _strength(self, view: View, scope: int, target: str) -> float:
         head, *rest = steps_of(target)
-        if head in view.language.selves or head in ("super", "base", "parent"):
+        if head in view.language.selves or head == view.language.parent:
             return BY_SELF if len([step for step in rest if step != "()"]) == 1 else BY_TYPE
         if "()" in rest or "[]" in rest:
             return BY_TYPE
@@ -102,15 +101,15 @@ class Resolver:
         if not is_member and view.language.name == "python":
             return []  # What a file neither defines nor imports is not of this repository.
         found = [
-            symbol for symbol in self._repository.named(name) if self._fits(view, symbol, is_member)
+            SymbolId(other.path, other.definitions[number].qualified_name)
+            for other, number in self._evaluator.catalog.named(name)
+            if other.language.name == view.language.name
+            and _is_callable(other.definitions[number], is_member=is_member)
         ]
         return found if len(found) == 1 else []
 
-    def _fits(self, view: View, symbol: SymbolId, is_member: bool) -> bool:
-        other = self._evaluator.view(symbol.path)
-        if other is None or other.language.name != view.language.name:
-            return False
-        definition = other.definitions[other.numbers[symbol.qualified_name]]
-        if definition.kind in LEAVES or definition.kind in ("key", "section", "module"):
-            return False
-        return (definition.kind == "method") == is_member
+
+def _is_callable(definition: Definition, *, is_member: bool) -> bool:
+    if definition.kind in LEAVES or definition.kind in ("key", "section"):
+        return False
+    return (definition.kind == "method") == is_member

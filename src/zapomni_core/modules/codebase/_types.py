@@ -66,6 +66,10 @@ class _Parser:
             return ()
         if self._take("[]"):  # Go: a slice of what follows.
             return (Type("many", inner=self._term(depth + 1)),)
+        if self._take("["):  # An array's length, or the parameters of a Callable.
+            self._skip_to("]")
+            inner = self._term(depth + 1)
+            return (Type("many", inner=inner),) if inner else ()
         if self._take("("):  # Of several results the first is the one a caller goes on with.
             first = self.union(depth + 1)
             self._skip_to(")")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from zapomni_core.modules.codebase._languages import LANGUAGES, Language
 from zapomni_core.modules.codebase._models import Binding, Definition, Facts, Import
@@ -11,6 +12,7 @@ from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
 __all__ = ["View"]
 
 _PLAIN = Language("text", "", "")
+_REPEATED = ("overload", "setter", "deleter")
 
 
 class View:
@@ -51,6 +53,17 @@ class View:
                 return outside
             scope = one.parent
         return -1
+
+    def is_decorated(self, number: int, names: tuple[str, ...]) -> bool:
+        """Say whether a symbol has a decorator whose name ends like one of these."""
+        decorators = self.definitions[number].decorators
+        return any(one.rpartition(".")[2].endswith(names) for one in decorators)
+
+    def without_repeats(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Leave out the heads of overloads, and setters beside their getter."""
+        if len(numbers) < 2:
+            return numbers
+        return [one for one in numbers if not self.is_decorated(one, _REPEATED)] or numbers[:1]
 
     def _define(self, definitions: tuple[Definition, ...]) -> None:
         for number, one in enumerate(definitions[1:], 1):

@@ -15,7 +15,7 @@
 
 (call_expression function: (_) @call)
 (instance_expression . (_) @call)
-(extends_clause type: (_) @inherit)
+(extends_clause [(type_identifier) (generic_type) (stable_type_identifier)] @inherit)
 (annotation name: (_) @decorate)
 
 (import_declaration) @import @tree

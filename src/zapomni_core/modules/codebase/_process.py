@@ -1,0 +1,152 @@
+"""Has files parsed by a process of its own, which a bad file may take down and nothing else."""
+
+from __future__ import annotations
+
+import pickle
+import select
+import subprocess
+import sys
+from itertools import accumulate
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from zapomni_core.modules.codebase._child import read_message, write_message
+from zapomni_core.modules.codebase._chunks import context_line
+from zapomni_core.modules.codebase._languages import language_of, require_grammar
+from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile
+from zapomni_core.modules.codebase._outline import Lines
+from zapomni_core.modules.codebase._parse import PROSE, parse_code
+
+if TYPE_CHECKING:
+    from zapomni_core.interfaces import TextChunker
+
+__all__ = ["CodeParser"]
+
+CHUNK_SIZE = 200
+# A file takes milliseconds, the worst one some seconds.
+PATIENCE = 60.0
+
+
+class CodeParser:
+    """Parses files, one at a time; a context manager, because a process runs behind it.
+
+    Args:
+        chunker: Cuts prose: Markdown, and text of which no grammar is known.
+        size: The most tokens in a passage of code, its context line included.
+    """
+
+    def __init__(self, chunker: TextChunker, size: int = CHUNK_SIZE) -> None:
+        self._chunker = chunker
+        self._size = size
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def parse(self, source: SourceFile) -> ParsedFile:
+        """Read a file's symbols, passages and facts.
+
+        A file on which the parser breaks or takes too long is read as plain text.
+
+        Raises:
+            ProcessingError: The extra `code` is not installed (PROC_003).
+        """
+        language = language_of(source.path, source.data)
+        file = None
+        if language != "text":
+            require_grammar(language)
+            file = self._ask(source, language)
+        if file is None:
+            file = parse_code(source, "text", self._size)
+            file = file._replace(has_errors=language != "text")
+        if file.language in PROSE:
+            file = file._replace(chunks=_prose(file, source.data, self._chunker))
+        return file._replace(content_hash=source.content_hash)
+
+    def _ask(self, source: SourceFile, language: str) -> ParsedFile | None:
+        request = pickle.dumps((source.path, language, source.data), protocol=5)
+        answer = b""
+        if self._send(request) or self._send(request):  # It may have died since it last answered.
+            answer = self._receive()
+        if not answer:
+            self._stop()
+            return None
+        # Who can make it write what it should not can do no more here than there.
+        file: ParsedFile = pickle.loads(answer)  # noqa: S301
+        return file
+
+    def _send(self, request: bytes) -> bool:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        try:
+            write_message(process.stdin, request)
+        except OSError:
+            self._stop()
+            return False
+        return True
+
+    def _receive(self) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
+        return read_message(self._process.stdout) if ready else b""
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "zapomni_core.modules.codebase._child", str(self._size)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us to handle.
+        )
+        return self._process
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            assert stream is not None
+            try:
+                stream.close()
+            except OSError:
+                continue  # What it was not sent any more.
+        process.wait()
+
+
+def _prose(file: ParsedFile, data: bytes, chunker: TextChunker) -> tuple[SourceChunk, ...]:
+    """Cut a text as any other text is cut; a passage belongs to the section it begins in."""
+    text = data.decode("utf-8", "replace")
+    lines = Lines(data)
+    # Where each character starts; most texts have a byte for each.
+    places = (
+        range(len(text) + 1)
+        if len(text) == len(data)
+        else list(accumulate((len(char.encode()) for char in text), initial=0))
+    )
+    chunks = []
+    for chunk in chunker.chunk(text):
+        start, end = places[chunk.start_char], places[chunk.end_char]
+        owner = _innermost(file, start)
+        context = context_line(file.path, file.symbols[owner], with_signature=False)
+        chunks.append(
+            SourceChunk(chunk.text, context, owner, lines.of(start), lines.of(end - 1), start, end)
+        )
+    return tuple(chunks)
+
+
+def _innermost(file: ParsedFile, byte: int) -> int:
+    owner = 0
+    for number, symbol in enumerate(file.symbols):
+        if symbol.start_byte <= byte < symbol.end_byte:
+            owner = number
+    return owner
