@@ -75,14 +75,14 @@ class CodeMemory:
         if importlib.util.find_spec("tree_sitter") is None:
             raise ProcessingError("The extra code is not installed", "CODE_003")
         path = real_path(request.path, request.folder)
-        root = await asyncio.to_thread(_checked_root, path)
-        self._check_allowed(root, request.roots)
-        if not request.confirmed and await asyncio.to_thread(is_home, root):
+        self._check_allowed(path, request.roots)
+        if not request.confirmed and is_home(path):
             raise ValidationError(
                 "This is the home folder or holds it, with everything in it; name a repository,"
                 " or confirm that all of it is meant",
                 "VAL_003",
             )
+        root = await asyncio.to_thread(_checked_root, path)
         return await self.submit("index_codebase", {"root": root})
 
     def _check_allowed(self, root: str, roots: list[str] | None) -> None:

@@ -169,9 +169,6 @@ class Indexer:
             plan.changes = {} if repository.is_resolved else None
         listed = set()
         for entry in await run_to_end(lambda: list(tree.files())):
-            if not _is_utf8(entry.path):
-                plan.counts["name"] += 1
-                continue
             listed.add(entry.path)
             file = known.get(entry.path)
             if file is None or file.stamp != entry.stamp or file.key not in plan.whole:
@@ -328,10 +325,6 @@ def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan) -> _Batch:
     return batch
 
 
-def _is_utf8(path: str) -> bool:
-    return path.isascii() or path.encode("utf-8", "ignore").decode() == path
-
-
 def _is_same(source: SourceFile, file: CodeFile) -> bool:
     return source.content_hash == file.content_hash
 
@@ -348,12 +341,10 @@ def _read(tree: SourceTree, path: str) -> tuple[SourceFile | None, bool]:
 
 def _result(plan: _Plan, tree: SourceTree) -> dict[str, Any]:
     counted = ("added", "changed", "moved", "removed", "unchanged")
-    skipped = Counter(tree.skipped_counts)
-    skipped["name is not UTF-8"] += plan.counts["name"]
     return {
         "root": plan.repository.root,
         **{name: plan.counts[name] for name in counted},
         "lines_read": plan.counts["lines"],
-        "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
+        "skipped": dict(sorted(tree.skipped_counts.items())),
         "complete": tree.is_complete,
     }

@@ -25,7 +25,7 @@ Search = Callable[[SearchRequest], Awaitable[SearchResponse]]
 async def search_code(
     store: CodeStore, search: Search, request: CodeSearchRequest
 ) -> CodeSearchResponse:
-    """Return passages of code, best first, each with the symbol it belongs to."""
+    """Return symbols, best first, each by its best passage."""
     if not 1 <= request.limit <= MAX_LIMIT:
         raise ValidationError(f"limit must be from 1 to {MAX_LIMIT}", "VAL_003")
     filters = await _filters(store, request)
@@ -63,13 +63,13 @@ async def _filters(store: CodeStore, request: CodeSearchRequest) -> dict[str, ob
 
 async def _hits(store: CodeStore, results: list[SearchResult], kind: str) -> list[CodeHit]:
     places = await store.get_places(list(dict.fromkeys(hit.memory_id for hit in results)))
-    hits = []
+    hits: dict[int, CodeHit] = {}
     for result in results:
         place = places.get(result.memory_id)
         hit = None if place is None else _hit(result, place)
         if hit is not None and (not kind or hit.kind == kind):
-            hits.append(hit)
-    return hits
+            hits.setdefault(hit.id, hit)
+    return list(hits.values())
 
 
 def _hit(result: SearchResult, place: Place) -> CodeHit | None:
