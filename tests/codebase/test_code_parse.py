@@ -22,7 +22,7 @@ from zapomni_core.modules.codebase import (
     pack_facts,
     unpack_facts,
 )
-from zapomni_core.modules.codebase import _languages as languages
+from zapomni_core.modules.codebase import _grammars as grammars
 from zapomni_core.modules.codebase._languages import LANGUAGES
 
 PYTHON = '''"""Module."""
@@ -176,7 +176,7 @@ def test_facts_survive_being_written_down():
 
 
 def test_without_the_extra_code_is_refused_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(languages, "_is_installed", lambda module: module != "tree_sitter_go")
+    monkeypatch.setattr(grammars, "_is_installed", lambda module: module != "tree_sitter_go")
 
     with pytest.raises(ProcessingError, match=r"zapomni\[code\]") as caught:
         read("a.go", "package main\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._chunks import chunk_code
 from zapomni_core.modules.codebase._facts import read_facts
-from zapomni_core.modules.codebase._languages import load_grammar
+from zapomni_core.modules.codebase._grammars import load_grammar
 from zapomni_core.modules.codebase._models import ParsedFile, SourceFile
 from zapomni_core.modules.codebase._outline import Captures, Lines, Outline
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from zapomni_core.modules.codebase._child import read_message, write_message
 from zapomni_core.modules.codebase._chunks import context_line
-from zapomni_core.modules.codebase._languages import language_of, require_grammar
+from zapomni_core.modules.codebase._grammars import require_grammar
+from zapomni_core.modules.codebase._languages import language_of
 from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile
 from zapomni_core.modules.codebase._outline import Lines
 from zapomni_core.modules.codebase._parse import PROSE, parse_code
