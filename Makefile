@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint check format soak bench bench-peers constraints clean
+.PHONY: run test lint check format soak bench bench-jedi bench-peers constraints clean
 
 run: .venv/run.stamp
 	$(BIN)/zapomni models pull
@@ -49,6 +49,14 @@ bench: .venv/dev.stamp
 
 # What people use instead, in an environment of its own: make bench-peers; make bench DATA=FILE
 bench-peers: benchmarks/.peers/stamp
+
+# An independent analysis of calls: make bench-jedi; python -m benchmarks.callgraph
+bench-jedi: benchmarks/.jedi/stamp
+
+benchmarks/.jedi/stamp: benchmarks/jedi.txt
+	$(PYTHON) -m venv benchmarks/.jedi
+	PIP_CONSTRAINT= benchmarks/.jedi/bin/pip install --quiet --requirement benchmarks/jedi.txt
+	touch $@
 
 benchmarks/.peers/stamp: benchmarks/peers.txt
 	$(PYTHON) -m venv benchmarks/.peers
