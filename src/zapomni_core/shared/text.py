@@ -12,6 +12,7 @@ __all__ = [
     "as_spoken",
     "context_words",
     "encodable",
+    "identifier_words",
     "is_stop_token",
     "query_phrases",
     "query_terms",
@@ -95,6 +96,11 @@ def rare_words(text: str, asked: Collection[str]) -> list[str]:
     ]
     telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
     return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+
+
+def identifier_words(name: str) -> list[str]:
+    """Return the words an identifier is made of: `parse_HTTPHeader` is parse, http, header."""
+    return [word.lower() for word in _PARTS.findall(name)]
 
 
 def share_of_words(terms: Collection[str], text: str) -> float:

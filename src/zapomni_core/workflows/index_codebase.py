@@ -64,6 +64,7 @@ class _Plan:
 
     repository: CodeRepository
     known: dict[str, CodeFile]
+    reader: str
     entries: deque[FileEntry] = field(default_factory=deque)
     """What is new or may have changed."""
     missing: dict[str, CodeFile] = field(default_factory=dict)
@@ -116,7 +117,7 @@ class Indexer:
             await report(total, total, "Resolving references")
             await resolve_references(self.code, plan.repository.key, plan.changes)
             commit = await asyncio.to_thread(head_commit, root)
-            await self.code.finish_repository(plan.repository.key, commit, self._reader)
+            await self.code.finish_repository(plan.repository.key, commit, plan.reader)
             result = _result(plan, tree)
         result |= await self._make_vectors(total, report)
         logger.info("code_indexed", **dict(plan.counts))
@@ -152,9 +153,9 @@ class Indexer:
             return None
         return asyncio.create_task(run_to_end(_read_batch, tree, parser, plan))
 
-    @property
-    def _reader(self) -> str:
-        return f"{READER}:{self.chunk_size}"
+    def _reader(self, project: str) -> str:
+        """Return what everything that is stored depends on, beside the files themselves."""
+        return f"{READER}:{self.chunk_size}:{project}"
 
     # --- what has to be done ------------------------------------------------------------
 
@@ -162,9 +163,10 @@ class Indexer:
         root = str(tree.path)
         project = await asyncio.to_thread(project_of, root)
         repository = await self.code.open_repository(root, tree.path.name or root, project.key)
+        reader = self._reader(project.key)
         known = {file.path: file for file in await self.code.get_files(repository.key)}
-        plan = _Plan(repository, known)
-        if repository.reader == self._reader:
+        plan = _Plan(repository, known, reader)
+        if repository.reader == reader:
             plan.whole = await self._whole(repository, known.values())
             plan.changes = {} if repository.is_resolved else None
         listed = set()
