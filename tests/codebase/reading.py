@@ -1,11 +1,11 @@
 """Short ways to parse a text and to resolve a handful of files.
 
 One parser serves the whole run: starting a process for each of a thousand tests takes minutes.
+The fixture in conftest.py ends it.
 """
 
 from __future__ import annotations
 
-import atexit
 from functools import cache
 
 from zapomni_core.modules.codebase import (
@@ -33,11 +33,13 @@ class Paragraphs:
         return chunks
 
 
+OPEN: list[CodeParser] = []
+
+
 @cache
 def _parser(size: int) -> CodeParser:
-    parser = CodeParser(Paragraphs(), size)
-    atexit.register(parser.__exit__, None, None, None)
-    return parser
+    OPEN.append(CodeParser(Paragraphs(), size))
+    return OPEN[-1]
 
 
 def read(path: str, text: str | bytes, size: int = 200) -> ParsedFile:

@@ -198,6 +198,40 @@ def test_by_what_a_name_was_assigned_or_is_said_to_be():
     ]
 
 
+def test_what_comes_of_a_value_and_of_what_comes_of_it():
+    files = python(
+        a="""
+        import os
+        class A:
+            def run(self): ...
+            def __call__(self) -> "B": ...
+            async def __aenter__(self) -> "B": ...
+        class B:
+            def stop(self): ...
+        def f(p: A, q: "list[A]", r: "Callable[[], B]"):
+            x = p if q else B()
+            x.run()
+            p().stop()
+            r().stop()
+            A[int]().run()
+            for one in q.copy(): one.run()
+            async with p as b: b.stop()
+            with B() as c: c.stop()
+            with os.popen("x") as d: d.stop()
+            for e in os.listdir(): e.stop()
+            os.environ["x"].stop()
+            for g in {}: g.stop()
+            q.sort().stop()
+            f.stop()
+            f[0].stop()
+        """
+    )
+    found = [line.removeprefix("f -> a.py:") for line in resolved(files) if line.startswith("f ")]
+    assert [one for one in found if one not in ("A", "B")] == [
+        *("A.run", "B.stop", "A.__call__", "B.stop", "A.run", "A.run", "B.stop", "B.stop"),
+    ]
+
+
 def test_by_attributes_of_the_instance():
     files = python(
         a="""

@@ -15,8 +15,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from zapomni_core.exceptions import ValidationError
 
@@ -68,17 +67,6 @@ class Beneath:
         self._device = os.fstat(self._fd).st_dev
         self._mounts = _mounts_below(real)
         self.path = Path(real)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from zapomni_core.modules.codebase._models import Repository
+from zapomni_core.modules.codebase._models import FactSource
 from zapomni_core.modules.codebase._values import MAX_VALUES, Value, Values, related
 from zapomni_core.modules.codebase._view import View
 
@@ -14,7 +14,7 @@ __all__ = ["Catalog"]
 class Catalog:
     """Views of files, each laid out once."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: FactSource) -> None:
         self._repository = repository
         self._views: dict[str, View | None] = {}
 

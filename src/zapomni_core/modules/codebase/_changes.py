@@ -48,7 +48,7 @@ class _Shown(NamedTuple):
 
 
 class _Earlier:
-    """A repository as it was before some files changed."""
+    """A repository as it was before some files changed; implements `FactSource`."""
 
     def __init__(self, now: Repository, changes: Mapping[str, Change]) -> None:
         self._now = now
@@ -66,9 +66,6 @@ class _Earlier:
     def named(self, name: str) -> Sequence[SymbolId]:
         unchanged = [one for one in self._now.named(name) if one.path not in self._changed]
         return [*unchanged, *self._before.named(name)]
-
-    def mentioning(self, name: str) -> Collection[str]:
-        raise NotImplementedError  # Nobody asks the past who mentions what.
 
 
 def affected_paths(repository: Repository, changes: Mapping[str, Change]) -> set[str]:

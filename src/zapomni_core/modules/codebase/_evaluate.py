@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Callable
 
 from zapomni_core.modules.codebase._catalog import Catalog
-from zapomni_core.modules.codebase._models import Binding, Import, Repository
+from zapomni_core.modules.codebase._models import Binding, FactSource, Import
 from zapomni_core.modules.codebase._modules import Modules
 from zapomni_core.modules.codebase._outline import CLASS_LIKE
 from zapomni_core.modules.codebase._types import Type, parse_type
@@ -39,7 +39,7 @@ _BUILTINS = frozenset(dir(builtins)) - {"super"}
 class Evaluator:
     """Answers for one state of a repository."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: FactSource) -> None:
         self.catalog = Catalog(repository)
         self.modules = Modules(repository.paths())
         self._known: dict[tuple[object, ...], Values | None] = {}

@@ -15,6 +15,7 @@ __all__ = [
     "BindingKind",
     "Definition",
     "Edge",
+    "FactSource",
     "Facts",
     "FileEntry",
     "Import",
@@ -229,8 +230,8 @@ class Edge(NamedTuple):
     line: int
 
 
-class Repository(Protocol):
-    """What is asked about the other files of a repository. `Snapshot` answers from memory."""
+class FactSource(Protocol):
+    """A state of a repository, as far as looking names up needs it."""
 
     def paths(self) -> Collection[str]:
         """Return the paths of all files; asked `in` often."""
@@ -243,6 +244,10 @@ class Repository(Protocol):
     def named(self, name: str) -> Sequence[SymbolId]:
         """Return the symbols of this bare name."""
         ...
+
+
+class Repository(FactSource, Protocol):
+    """What is asked about a repository. `Snapshot` answers from memory, a store from its tables."""
 
     def mentioning(self, name: str) -> Collection[str]:
         """Return the paths of the files whose `mentioned_names` hold this one."""

@@ -27,6 +27,7 @@ __all__ = ["CodeParser"]
 CHUNK_SIZE = 200
 # A file takes milliseconds, the worst one some seconds.
 PATIENCE = 60.0
+GOODBYE = 5.0
 
 
 class CodeParser:
@@ -51,7 +52,7 @@ class CodeParser:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop()
+        self._stop(GOODBYE)
 
     def parse(self, source: SourceFile) -> ParsedFile:
         """Read a file's symbols, passages and facts.
@@ -109,18 +110,23 @@ class CodeParser:
         )
         return self._process
 
-    def _stop(self) -> None:
+    def _stop(self, patience: float = 0.0) -> None:
+        """End the process; it ends by itself when there is nothing more to read."""
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
-            try:
-                stream.close()
-            except OSError:
-                continue  # What it was not sent any more.
-        process.wait()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.close()
+        except OSError:
+            patience = 0.0  # It is gone, and with it what it was not sent any more.
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
 
 
 def _unpickled(answer: bytes) -> ParsedFile:

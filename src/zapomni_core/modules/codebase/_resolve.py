@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zapomni_core.modules.codebase._evaluate import Evaluator
-from zapomni_core.modules.codebase._models import Definition, Edge, Reference, Repository, SymbolId
+from zapomni_core.modules.codebase._models import Definition, Edge, FactSource, Reference, SymbolId
 from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase._values import Values, steps_of
 from zapomni_core.modules.codebase._view import View
@@ -32,7 +32,7 @@ _COMMON = frozenset(
 class Resolver:
     """Resolves references for one state of a repository; when files change, take a new one."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: FactSource) -> None:
         self._evaluator = Evaluator(repository)
 
     def resolve(self, path: str) -> list[Edge]:
