@@ -65,6 +65,7 @@ class ProcessingError(CoreError):
         PROC_003: Unknown or unsupported document format.
         PROC_004: Storing failed; nothing was kept.
         CODE_003: The parsers of code are not installed.
+        CODE_004: The process that parses code could not be started.
     """
 
     default_code = "PROC_001"

@@ -180,7 +180,7 @@ def test_without_the_extra_code_is_refused_with_what_to_install(monkeypatch):
 
     with pytest.raises(ProcessingError, match=r"zapomni\[code\]") as caught:
         read("a.go", "package main\n")
-    assert caught.value.error_code == "PROC_003"
+    assert caught.value.error_code == "CODE_003"
     assert read("a.txt", "plain text needs nothing").chunks
 
 
@@ -285,6 +285,26 @@ def test_a_parser_that_does_not_answer_is_not_waited_for(monkeypatch):
         file = parser.parse(SourceFile("a.py", "", "", b"def f(): ...\n"))
     assert file.language == "text"
     assert file.has_errors
+
+
+def test_a_parser_that_cannot_be_started_is_said_so(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+
+    with CodeParser(Paragraphs()) as parser, pytest.raises(ProcessingError) as caught:
+        parser.parse(SourceFile("a.py", "", "", b"x = 1\n"))
+    assert caught.value.error_code == "CODE_004"
+
+
+def test_nothing_of_the_folder_we_are_started_in_is_run(tmp_path, monkeypatch):
+    for name in ("pickle", "tree_sitter", "zapomni_core", "sitecustomize", "gc"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+
+    with CodeParser(Paragraphs()) as parser:
+        assert outline(parser.parse(SourceFile("a.py", "", "", b"def f(): ...\n"))) == [
+            "function f"
+        ]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_parser_ends_with_whoever_started_it():

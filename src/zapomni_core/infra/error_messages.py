@@ -142,6 +142,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The parsers that read code are not installed.",
         "Install them: `pip install 'zapomni[code]'`.",
     ),
+    "CODE_004": (
+        "The process that parses code could not be started.",
+        "Close some programs and try again, then run `zapomni doctor`.",
+    ),
     "GRAPH_001": (
         "There is no entity with this name or id in the graph.",
         "Look for it: `zapomni graph entities`. If a memory names it, build the graph first.",

@@ -10,21 +10,24 @@ import gc
 import pickle
 import resource
 import sys
+from contextlib import suppress
 from typing import IO
 
 from zapomni_core.modules.codebase._models import SourceFile
 from zapomni_core.modules.codebase._parse import parse_code
 
-__all__ = ["read_message", "serve", "write_message"]
+__all__ = ["READY", "read_message", "serve", "write_message"]
 
 LENGTH = 8
+READY = b"ready"
 # Some grammars take gigabytes for a few kilobytes of nonsense. A file of code takes megabytes.
 MAX_MEMORY = 2 << 30
 COLLECT_EVERY = 200
 
 
 def serve(requests: IO[bytes], answers: IO[bytes], size: int) -> None:
-    """Answer until there is nothing more to read."""
+    """Say that we are here, then answer until there is nothing more to read."""
+    write_message(answers, READY)
     count = 0
     while request := read_message(requests):
         path, language, data = pickle.loads(request)  # noqa: S301 - our parent's own words
@@ -49,7 +52,8 @@ def write_message(stream: IO[bytes], message: bytes) -> None:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    with suppress(OSError, ValueError):  # Not every system lets a process limit itself.
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     # Little of what parsing makes refers to itself: looking for it takes a sixth of the time.
     gc.disable()
     serve(sys.stdin.buffer, sys.stdout.buffer, int(sys.argv[1]))

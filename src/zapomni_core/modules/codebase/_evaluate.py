@@ -11,9 +11,9 @@ import builtins
 from collections.abc import Callable
 
 from zapomni_core.modules.codebase._catalog import Catalog
+from zapomni_core.modules.codebase._languages import CLASS_LIKE
 from zapomni_core.modules.codebase._models import Binding, FactSource, Import
 from zapomni_core.modules.codebase._modules import Modules
-from zapomni_core.modules.codebase._outline import CLASS_LIKE
 from zapomni_core.modules.codebase._types import Type, parse_type
 from zapomni_core.modules.codebase._values import (
     EXTERNAL,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._chains import UNKNOWN, chain_of
+from zapomni_core.modules.codebase._languages import CLASS_LIKE
 from zapomni_core.modules.codebase._models import (
     Binding,
     BindingKind,
@@ -19,7 +20,6 @@ from zapomni_core.modules.codebase._models import (
     Symbol,
 )
 from zapomni_core.modules.codebase._outline import (
-    CLASS_LIKE,
     Captures,
     Outline,
     dotted,

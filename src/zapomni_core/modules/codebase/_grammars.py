@@ -21,12 +21,12 @@ def require_grammar(name: str) -> None:
     """Make sure that a language can be parsed.
 
     Raises:
-        ProcessingError: The extra `code` is not installed (PROC_003).
+        ProcessingError: The extra `code` is not installed (CODE_003).
     """
     if not _is_installed("tree_sitter") or not _is_installed(_module(name)[0]):
         raise ProcessingError(
             "Reading code needs an extra library; install it with: pip install 'zapomni[code]'",
-            "PROC_003",
+            "CODE_003",
         )
 
 

@@ -16,10 +16,8 @@ MAX_IGNORE_FILE = 256 * 1024
 GIT_TIMEOUT = 60
 
 # Listing must not run what a repository's own configuration names.
-_LIST = (
-    *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("ls-files", "-z", "--cached", "--others", "--exclude-standard"),
-)
+_QUIETLY = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
 
 
 def git_paths(root: Path) -> list[str] | None:
@@ -31,8 +29,7 @@ def git_paths(root: Path) -> list[str] | None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
         done = subprocess.run(  # noqa: S603 - fixed words, no shell
-            _LIST,
-            cwd=root,
+            [*_QUIETLY, "-C", str(root), *_LIST],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=GIT_TIMEOUT,

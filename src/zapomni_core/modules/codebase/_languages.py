@@ -20,7 +20,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["LANGUAGES", "Language", "language_of"]
+__all__ = ["CLASS_LIKE", "LANGUAGES", "LEAVES", "Language", "language_of"]
+
+CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
+"""Kinds of symbols that have members."""
+LEAVES = frozenset({"constant", "variable", "field"})
+"""Kinds of symbols in which no other stands."""
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from hashlib import blake2b
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
+from zapomni_core.modules.codebase._languages import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase._models import Symbol
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 __all__ = [
-    "CLASS_LIKE",
-    "LEAVES",
     "Captures",
     "Draft",
     "Lines",
@@ -33,8 +32,6 @@ MAX_SIGNATURE = 300
 MAX_DOCSTRING = 4000
 MAX_NAME = 200
 MAX_KEY_DEPTH = 3
-CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
-LEAVES = frozenset({"constant", "variable", "field"})
 _ONE_LINERS = frozenset({"section", "key"})
 
 # Rust's decorators stand between a symbol and its comment.

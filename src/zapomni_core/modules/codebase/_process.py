@@ -11,7 +11,8 @@ from itertools import accumulate
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from zapomni_core.modules.codebase._child import read_message, write_message
+from zapomni_core.exceptions import ProcessingError
+from zapomni_core.modules.codebase._child import READY, read_message, write_message
 from zapomni_core.modules.codebase._chunks import context_line
 from zapomni_core.modules.codebase._grammars import require_grammar
 from zapomni_core.modules.codebase._languages import language_of
@@ -60,7 +61,8 @@ class CodeParser:
         A file on which the parser breaks or takes too long is read as plain text.
 
         Raises:
-            ProcessingError: The extra `code` is not installed (PROC_003).
+            ProcessingError: The extra `code` is not installed (CODE_003), or no process could be
+                started (CODE_004).
         """
         language = language_of(source.path, source.data)
         file = None
@@ -101,13 +103,18 @@ class CodeParser:
         return read_message(self._process.stdout) if ready else b""
 
     def _start(self) -> subprocess.Popen[bytes]:
+        # Without -P a file named pickle.py in the folder we were started in would be run.
+        module = "zapomni_core.modules.codebase._child"
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "zapomni_core.modules.codebase._child", str(self._size)],
+            [sys.executable, "-P", "-m", module, str(self._size)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us to handle.
         )
+        if self._receive() != READY:
+            self._stop()
+            raise ProcessingError("The process that parses code could not be started", "CODE_004")
         return self._process
 
     def _stop(self, patience: float = 0.0) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from zapomni_core.modules.codebase._evaluate import Evaluator
+from zapomni_core.modules.codebase._languages import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase._models import Definition, Edge, FactSource, Reference, SymbolId
-from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase._values import Values, steps_of
 from zapomni_core.modules.codebase._view import View
 

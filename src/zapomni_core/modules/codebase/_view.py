@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from zapomni_core.modules.codebase._languages import LANGUAGES, Language
+from zapomni_core.modules.codebase._languages import CLASS_LIKE, LANGUAGES, LEAVES, Language
 from zapomni_core.modules.codebase._models import Binding, Definition, Facts, Import
-from zapomni_core.modules.codebase._outline import CLASS_LIKE, LEAVES
 
 __all__ = ["View"]
 
