@@ -371,6 +371,16 @@ def test_the_only_method_of_its_name_is_a_guess():
     ]
 
 
+def test_of_two_that_everybody_knows_the_near_one_is_meant():
+    files = {
+        "a/help.c": "int help(void) { return 1; }\n",
+        "b/help.c": "int help(void) { return 2; }\n",
+        "a/main.c": "int main(void) { return help(); }\n",
+        "c/main.c": "int main(void) { return help(); }\n",
+    }
+    assert resolved(files) == ["main -> a/help.c:help"]
+
+
 def test_strengths_say_how_sure_it_is():
     files = python(
         a="""

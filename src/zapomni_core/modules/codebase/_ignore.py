@@ -72,6 +72,10 @@ class IgnoreFiles:
             self._folders[inner] = ignored
         return ignored
 
+    def has_none(self, folder: str) -> None:
+        """Learn that a folder has no such file, which saves looking for it."""
+        self._rules[folder] = self._nearest(folder.rpartition("/")[0]) if folder else ()
+
     def _decide(self, path: str, *, is_folder: bool) -> bool:
         """Ask the nearest file of rules that says anything about it."""
         for start, rules in self._nearest(path.rpartition("/")[0]):

@@ -8,7 +8,6 @@ import select
 import subprocess
 import sys
 from itertools import accumulate
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from zapomni_core.exceptions import ProcessingError
@@ -47,12 +46,7 @@ class CodeParser:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop(GOODBYE)
 
     def parse(self, source: SourceFile) -> ParsedFile:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from zapomni_core.exceptions import ValidationError
@@ -72,12 +71,7 @@ class SourceTree:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._beneath.close()
 
     @property
@@ -149,6 +143,10 @@ class SourceTree:
             except RefusedError as refused:
                 self._skip(folder, refused.reason)
                 continue
+            present = {name.name for name in names}
+            for rule in rules:
+                if rule.name not in present:
+                    rule.has_none(folder)
             inner: list[str] = []
             for name in names:
                 path = f"{folder}/{name.name}" if folder else name.name
