@@ -9,9 +9,11 @@ a file that is not whole, and reads it again.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,7 +105,7 @@ class Indexer:
     async def index(self, root: str, report: Report) -> dict[str, Any]:
         """Bring a folder's index up to date; return what was done, in numbers."""
         tree = await asyncio.to_thread(SourceTree, Path(root))
-        with tree:
+        with tree, _rare_collections():
             if str(tree.path) != root:
                 raise ValidationError("The folder has become a link to another one", "VAL_004")
             plan = await self._plan(tree)
@@ -304,6 +306,17 @@ class Indexer:
             notice = f"Indexed, but found by words only for now: {error.message}"
             return {"vectors": 0, "notice": notice}
         return {"vectors": made, "notice": None}
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage less often: nothing that parsers make refers to itself."""
+    usual = gc.get_threshold()
+    gc.set_threshold(50_000, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan) -> _Batch:
