@@ -1,0 +1,1 @@
+"""FalkorDB: the server engine."""
