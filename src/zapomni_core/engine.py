@@ -8,12 +8,18 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
+from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, build_embedders
 from zapomni_core.adapters.tokenizer import LazyTokenizer
-from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError, ZapomniError
+from zapomni_core.exceptions import (
+    ConfigurationError,
+    EmbeddingError,
+    NotFoundError,
+    ValidationError,
+    ZapomniError,
+)
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import (
@@ -28,6 +34,7 @@ from zapomni_core.interfaces import (
 )
 from zapomni_core.modules.memories import parse_filters, validate_page
 from zapomni_core.settings import Settings
+from zapomni_core.shared.addresses import ServerAddress
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.search_memory import Searcher
@@ -35,7 +42,10 @@ from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats
 from zapomni_db.sqlite.storage import SqliteStorage
 
-__all__ = ["ZapomniEngine", "create_engine"]
+if TYPE_CHECKING:
+    from zapomni_db.cache.redis_cache import RedisCache
+
+__all__ = ["ZapomniEngine", "create_engine", "open_storage"]
 
 LATENCIES_KEPT = 100
 ANSWERS_KEPT = 128
@@ -49,9 +59,47 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokenizer = LazyTokenizer(settings.models_path)
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
-    storage = SqliteStorage(settings.database_path)
+    embedders, cache = build_embedders(settings), build_cache(settings)
+    storage = await open_storage(settings)
+    return ZapomniEngine(storage, chunker, *embedders, cache=cache)
+
+
+async def open_storage(settings: Settings) -> StorageProvider:
+    """Connect to where the settings say memories live. Close it when done.
+
+    Raises:
+        ConfigurationError: The address is wrong, or a FalkorDB server is named without the extra.
+        DatabaseError: It cannot be opened or reached.
+    """
+    storage: StorageProvider
+    if (server := settings.server) is None:
+        storage = SqliteStorage(settings.database_path)
+    else:
+        storage = _falkordb(server, allow_volatile=settings.allow_volatile)
     await storage.connect()
-    return ZapomniEngine(storage, chunker, *build_embedders(settings))
+    return storage
+
+
+def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider:
+    try:
+        from zapomni_db.falkordb.client import FalkorDBClient
+    except ImportError as error:
+        raise ConfigurationError(
+            "The setting storage names a FalkorDB server: pip install 'zapomni[falkordb]'",
+            "CONF_002",
+            original_exception=error,
+        ) from error
+    return FalkorDBClient(
+        host=server.host,
+        port=server.port,
+        unix_socket=server.socket or None,
+        ssl=server.tls,
+        ssl_ca_certs=server.ca or None,
+        username=server.username or None,
+        password=server.password or None,
+        graph_name=server.graph,
+        allow_volatile=allow_volatile,
+    )
 
 
 class ZapomniEngine:
@@ -62,6 +110,7 @@ class ZapomniEngine:
         chunker: What splits texts.
         embedder: What makes vectors; None means word search only.
         fallbacks: What stands in for it, in this order.
+        cache: Embeddings shared with other machines.
     """
 
     def __init__(
@@ -70,10 +119,11 @@ class ZapomniEngine:
         chunker: TextChunker,
         embedder: Embedder | None = None,
         *fallbacks: Embedder,
+        cache: RedisCache | None = None,
     ) -> None:
         self.storage = storage
         embedders = [] if embedder is None else [embedder, *fallbacks]
-        self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
+        self._embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
         self._writer = Writer(storage, chunker, self._embeddings)
         self._searcher = Searcher(storage, self._embeddings)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, fi
 from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import ConfigurationError
+from zapomni_core.shared.addresses import SERVER_SCHEMES, ServerAddress, parse_server
 
 __all__ = ["Settings", "load_settings"]
 
@@ -30,8 +31,19 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     home: Path = Field(description="Folder for the database, the models and config.toml.")
-    storage: str = Field(
-        default="", description="Where memories live: a file path or sqlite:///path."
+    storage: SecretStr = Field(
+        default=SecretStr(""),
+        description="Where memories live: sqlite, a file path, sqlite:///path, "
+        "falkordb://user:password@host:port/graph, falkordbs:// with TLS, "
+        "unix:///socket?graph=name, or falkordb://local for the server of `zapomni db up`.",
+    )
+    allow_volatile: bool = Field(
+        default=False,
+        description="Use a FalkorDB server although it may forget what it acknowledged.",
+    )
+    cache: SecretStr = Field(
+        default=SecretStr(""),
+        description="A Redis that keeps embeddings for many machines: redis://host:6379/0.",
     )
     embedder: Literal["local", "ollama", "openai", "sentence-transformers", "none"] = Field(
         default="local", description="What turns text into vectors; none means word search only."
@@ -90,18 +102,48 @@ class Settings(BaseModel):
         return days
 
     @property
+    def server(self) -> ServerAddress | None:
+        """The FalkorDB server memories live on; None if they live in a file."""
+        storage = self.storage.get_secret_value()
+        scheme, separator, rest = storage.partition("://")
+        if not separator or scheme.lower() not in SERVER_SCHEMES:
+            return None
+        if scheme.lower() == "falkordb" and rest.partition("/")[0] == "local":
+            return self._local_server(storage)
+        try:
+            return parse_server(storage)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"The setting storage is no address of a server: {error}", "CONF_002"
+            ) from error
+
+    def _local_server(self, storage: str) -> ServerAddress:
+        from zapomni_db.falkordb.server import socket_path  # only when it is used
+
+        where = socket_path(self.local_server_folder)
+        return ServerAddress(socket=str(where), graph=parse_server(storage).graph)
+
+    @property
+    def local_server_folder(self) -> Path:
+        """What the server of `zapomni db up` keeps."""
+        return self.home / "falkordb"
+
+    @property
     def database_path(self) -> Path:
-        """The SQLite file."""
-        if not self.storage:
+        """The SQLite file memories live in."""
+        storage = self.storage.get_secret_value()
+        if storage in ("", "sqlite"):
             return self.home / "zapomni.db"
-        scheme, separator, rest = self.storage.partition("://")
+        scheme, separator, rest = storage.partition("://")
         if not separator:
-            return Path(self.storage).expanduser().absolute()
+            return Path(storage).expanduser().absolute()
         if scheme == "sqlite" and rest.startswith("/"):
             # Three slashes, then the path; a fourth one is the path's own.
             return Path("/" + rest.lstrip("/"))
         raise ConfigurationError(
-            "The setting storage must be a file path or sqlite:///absolute/path", "CONF_002"
+            "The setting storage must be a file path, sqlite:///absolute/path "
+            "or falkordb://host:port/graph",
+            "CONF_002",
         )
 
     @property
