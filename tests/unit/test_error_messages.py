@@ -11,6 +11,7 @@ import zapomni_mcp.exceptions
 from zapomni_core.exceptions import (
     CircuitBreakerOpenError,
     ConfigurationError,
+    DatabaseConnectionError,
     DatabaseError,
     DatabaseTimeoutError,
     EmbeddingError,
@@ -90,7 +91,10 @@ def test_braces_in_the_errors_own_words_do_no_harm():
         (EmbeddingError("x", "EMB_005"), "zapomni models reembed"),
         (SchemaError("x", "SCHEMA_003"), "pip install --upgrade zapomni"),
         (SchemaError("x", "SCHEMA_004"), "zapomni doctor"),
+        (SchemaError("x", "SCHEMA_005"), "zapomni db up"),
         (DatabaseError("x", "DB_002"), "Free some space"),
+        (DatabaseConnectionError("x", "CONN_003"), "ZAPOMNI_STORAGE"),
+        (DatabaseConnectionError("x", "CONN_005"), "appendonly yes"),
         (NotFoundError("x"), "Search"),
         (TransactionError("x"), "Try again"),
         (CircuitBreakerOpenError("x"), "Wait"),
