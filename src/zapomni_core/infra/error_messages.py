@@ -95,8 +95,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     "DB_003": ("The disk reported an error.", "Check the disk, then run `zapomni doctor`."),
     "CONN_003": (
         "Access to the database was denied.",
-        "Check that you may read and write Zapomni's home folder, or that user and password in "
-        "ZAPOMNI_STORAGE are right.",
+        (
+            "Check that you may read and write Zapomni's home folder, or that user and password in "
+            "ZAPOMNI_STORAGE are right."
+        ),
     ),
     "CONN_004": (
         "Too many operations use the database at once.",
@@ -104,8 +106,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     ),
     "CONN_005": (
         "The FalkorDB server keeps no append-only file: what it acknowledges is lost when it dies.",
-        "Send it `CONFIG SET appendonly yes` and put `appendonly yes` into its configuration. "
-        "Or accept the loss with ZAPOMNI_ALLOW_VOLATILE=true.",
+        (
+            "Send it `CONFIG SET appendonly yes` and put `appendonly yes` into its configuration. "
+            "Or accept the loss with ZAPOMNI_ALLOW_VOLATILE=true."
+        ),
     ),
     "SCHEMA_003": (
         "The database was written by another version of Zapomni, or could not be upgraded.",
