@@ -19,6 +19,7 @@ __all__ = [
     "EmbeddingSpace",
     "EntityData",
     "HybridSearchResult",
+    "Memory",
     "MemoryCopy",
     "MemoryData",
     "MemoryExport",
@@ -67,6 +68,15 @@ class ChunkData(Chunk):
     """Compact vectors of its tokens, if the embedder makes them."""
     context: str = ""
     """More words to find it by: its date, parts of its identifiers."""
+
+
+class Memory(_Frozen):
+    """A text, its chunks and their vectors side by side: what `FalkorDBClient.add_memory` takes."""
+
+    text: str
+    chunks: list[Chunk]
+    embeddings: list[list[float]]
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class Embedding(_Frozen):
