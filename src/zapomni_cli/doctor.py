@@ -11,7 +11,7 @@ import stat
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -24,12 +24,11 @@ from zapomni_cli.runtime import read_settings
 from zapomni_core.adapters.embedding_chain import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.engine import ZapomniEngine, create_engine
-from zapomni_core.exceptions import ConfigurationError, DatabaseError, ZapomniError
+from zapomni_core.exceptions import ConfigurationError, ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
 from zapomni_core.settings import Settings
-from zapomni_db.falkordb.server import socket_path
 from zapomni_db.models import EmbeddingSpace
 
 __all__ = ["CheckResult", "check_everything", "doctor"]
@@ -115,13 +114,11 @@ def _failure(name: str, error: ZapomniError) -> CheckResult:
 
 
 def _closed_database(settings: Settings, error: ZapomniError) -> CheckResult:
-    if not isinstance(error, DatabaseError) or settings.server is None:
-        return _failure("database", error)
-    # Its own words are about the server: they say more than those meant for a file.
+    result = _failure("database", error)
+    if error.error_code not in ("CONN_001", "CONN_002") or settings.server is None:
+        return result
     fix = "Check that the server runs and that ZAPOMNI_STORAGE names it."
-    if settings.server.socket == str(socket_path(settings.local_server_folder)):
-        fix = "Run `zapomni db up`."
-    return CheckResult("database", "failed", f"{error.message} ({error.error_code})", fix)
+    return replace(result, detail=f"{settings.server} does not answer", fix=fix)
 
 
 def _check_versions() -> CheckResult:

@@ -15,6 +15,7 @@ from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, b
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.exceptions import (
     ConfigurationError,
+    DatabaseConnectionError,
     EmbeddingError,
     NotFoundError,
     ValidationError,
@@ -75,9 +76,21 @@ async def open_storage(settings: Settings) -> StorageProvider:
     if (server := settings.server) is None:
         storage = SqliteStorage(settings.database_path)
     else:
+        if settings.uses_local_server:
+            _check_local_server(settings)
         storage = _falkordb(server, allow_volatile=settings.allow_volatile)
     await storage.connect()
     return storage
+
+
+def _check_local_server(settings: Settings) -> None:
+    from zapomni_db.falkordb.server import find_server
+
+    if find_server(settings.local_server_folder) is None:
+        raise DatabaseConnectionError(
+            "The FalkorDB server of this machine is not running; start it with `zapomni db up`.",
+            "CONN_006",
+        )
 
 
 def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider:

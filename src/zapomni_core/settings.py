@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,23 +106,25 @@ class Settings(BaseModel):
     def server(self) -> ServerAddress | None:
         """The FalkorDB server memories live on; None if they live in a file."""
         storage = self.storage.get_secret_value()
-        scheme, separator, rest = storage.partition("://")
+        scheme, separator, _ = storage.partition("://")
         if not separator or scheme.lower() not in SERVER_SCHEMES:
             return None
-        if scheme.lower() == "falkordb" and rest.partition("/")[0] == "local":
-            return self._local_server(storage)
         try:
-            return parse_server(storage)
+            server = parse_server(storage)
         except ValueError as error:
             raise ConfigurationError(
                 f"The setting storage is no address of a server: {error}", "CONF_002"
             ) from error
-
-    def _local_server(self, storage: str) -> ServerAddress:
+        if not self.uses_local_server:
+            return server
         from zapomni_db.falkordb.server import socket_path  # only when it is used
 
-        where = socket_path(self.local_server_folder)
-        return ServerAddress(socket=str(where), graph=parse_server(storage).graph)
+        return ServerAddress(socket=str(socket_path(self.local_server_folder)), graph=server.graph)
+
+    @property
+    def uses_local_server(self) -> bool:
+        """Whether memories live on the server of `zapomni db up`."""
+        return re.match("falkordb://local(/|$)", self.storage.get_secret_value()) is not None
 
     @property
     def local_server_folder(self) -> Path:

@@ -4,7 +4,7 @@
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
     ├── NotFoundError                 MEM_001        no memory has this id
     ├── DatabaseError                 DB_001..003
-    │   ├── DatabaseConnectionError   CONN_001..005  transient
+    │   ├── DatabaseConnectionError   CONN_001..006  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
     │   │   └── DatabaseTimeoutError  QUERY_002      transient
     │   ├── TransactionError          TXN_001..003   transient
@@ -133,6 +133,7 @@ class DatabaseConnectionError(DatabaseError):
         CONN_003: Authentication or permission failed.
         CONN_004: Connection pool exhausted.
         CONN_005: The server would forget what it acknowledges (not transient).
+        CONN_006: The server of this machine is not running.
     """
 
     default_code = "CONN_001"

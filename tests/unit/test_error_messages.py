@@ -95,6 +95,7 @@ def test_braces_in_the_errors_own_words_do_no_harm():
         (DatabaseError("x", "DB_002"), "Free some space"),
         (DatabaseConnectionError("x", "CONN_003"), "ZAPOMNI_STORAGE"),
         (DatabaseConnectionError("x", "CONN_005"), "appendonly yes"),
+        (DatabaseConnectionError("x", "CONN_006"), "zapomni db up"),
         (NotFoundError("x"), "Search"),
         (TransactionError("x"), "Try again"),
         (CircuitBreakerOpenError("x"), "Wait"),

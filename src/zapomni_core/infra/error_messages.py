@@ -111,6 +111,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
             "Or accept the loss with ZAPOMNI_ALLOW_VOLATILE=true."
         ),
     ),
+    "CONN_006": (
+        "The FalkorDB server of this machine is not running.",
+        "Start it with `zapomni db up`.",
+    ),
     "SCHEMA_003": (
         "The database was written by another version of Zapomni, or could not be upgraded.",
         "Install the newest version: `pip install --upgrade zapomni`.",

@@ -22,7 +22,7 @@ from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.errors import is_absent_graph
 
 __all__ = [
-    "SCHEMA_VERSION",
+    "CURRENT_VERSION",
     "HnswOptions",
     "drop_vector_index",
     "ensure_vector_index",
@@ -30,7 +30,7 @@ __all__ = [
     "prepare",
 ]
 
-SCHEMA_VERSION = 1
+CURRENT_VERSION = 1
 PAUSE_SECONDS = 0.02
 
 # Label, property, and whether no two nodes may have the same.
@@ -78,10 +78,10 @@ async def prepare(session: Session) -> None:
     version = await _schema_version(session)
     if version is None:
         await _create(session)
-    elif version > SCHEMA_VERSION:
+    elif version > CURRENT_VERSION:
         raise SchemaError(
             f"The graph was made by a newer version of Zapomni (schema {version}, "
-            f"this one knows {SCHEMA_VERSION}). Upgrade Zapomni; nothing was changed.",
+            f"this one knows {CURRENT_VERSION}). Upgrade Zapomni; nothing was changed.",
             "SCHEMA_003",
         )
     await _wait_for_indexes(session)
@@ -114,7 +114,7 @@ async def _create(session: Session) -> None:
         "MERGE (s:Store {name: 'zapomni'})"
         " ON CREATE SET s.schema = $schema, s.version = 0, s.keys = 0, s.chunks = 0,"
         " s.words = 0",
-        schema=SCHEMA_VERSION,
+        schema=CURRENT_VERSION,
     )
 
 

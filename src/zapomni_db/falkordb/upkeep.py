@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import LiteralString
 
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.schema import SCHEMA_VERSION, find_missing
+from zapomni_db.falkordb.schema import CURRENT_VERSION, find_missing
 from zapomni_db.falkordb.spaces import active_slot, count_pending
 from zapomni_db.models import MemoryStats
 
@@ -35,7 +35,7 @@ async def stats(session: Session) -> MemoryStats:
         database_size_mb=usage[usage.index("total_graph_sz_mb") + 1] + 1.0,
         graph_name=session.graph,
         engine="falkordb",
-        schema_version=SCHEMA_VERSION,
+        schema_version=CURRENT_VERSION,
         pending_vectors=await count_pending(session, None),
         embedding_model=slot.space.model if slot.space else None,
         embedding_dimension=slot.space.dimension if slot.space else None,

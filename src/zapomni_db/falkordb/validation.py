@@ -1,4 +1,4 @@
-"""What a `Memory` must be before the database is asked anything.
+"""What is checked before the database is asked anything.
 
 Messages name the rule, never what broke it: no text, no metadata value.
 """
@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import math
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from zapomni_db.exceptions import ValidationError
-from zapomni_db.models import Chunk, ChunkData, EmbeddingSpace, Memory, MemoryData
+from pydantic import ValidationError as PydanticValidationError
 
-__all__ = ["to_memory_data"]
+from zapomni_db.exceptions import ValidationError
+from zapomni_db.models import Chunk, ChunkData, EmbeddingSpace, Memory, MemoryData, MemoryPatch
+
+__all__ = ["check_client", "to_memory_data", "to_patch"]
 
 MAX_TEXT_CHARS = 1_000_000
 MAX_CHUNKS = 100
@@ -112,3 +115,34 @@ def _is_deeper(value: Any, levels: int) -> bool:
     if isinstance(value, list | tuple):
         return any(_is_deeper(item, levels - 1) for item in value)
     return False
+
+
+def check_client(
+    graph_name: str, pool_size: int, max_retries: int, timeout: float, dimension: int
+) -> None:
+    """Refuse what no client can work with."""
+    # Any name will do, but for characters that would cut it short or hide in it.
+    if not graph_name.strip() or len(graph_name) > 200 or not graph_name.isprintable():
+        raise ValidationError("graph_name must be 1 to 200 visible characters", "VAL_004")
+    least = {"pool_size": (pool_size, 1), "max_retries": (max_retries, 0),
+             "dimension": (dimension, 1)}  # fmt: skip
+    for name, (value, minimum) in least.items():
+        if value < minimum:
+            raise ValidationError(f"{name} must be at least {minimum}, got {value}", "VAL_003")
+    if not 0 < timeout < math.inf:
+        raise ValidationError(f"timeout must be a positive number of seconds, got {timeout}")
+
+
+def to_patch(patch: MemoryPatch | Mapping[str, Any]) -> MemoryPatch:
+    if isinstance(patch, MemoryPatch):
+        return patch
+    unknown = patch.keys() - MemoryPatch.model_fields.keys()
+    if unknown:
+        raise ValidationError(
+            f"These fields can be changed: {', '.join(MemoryPatch.model_fields)}", "VAL_004"
+        )
+    try:
+        return MemoryPatch.model_validate(dict(patch))
+    except PydanticValidationError as error:
+        fields = ", ".join(sorted({str(e["loc"][0]) for e in error.errors()}))
+        raise ValidationError(f"These fields have the wrong type: {fields}", "VAL_002") from error
