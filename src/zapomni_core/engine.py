@@ -8,12 +8,19 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
+from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, build_embedders
 from zapomni_core.adapters.tokenizer import LazyTokenizer
-from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError, ZapomniError
+from zapomni_core.exceptions import (
+    ConfigurationError,
+    DatabaseConnectionError,
+    EmbeddingError,
+    NotFoundError,
+    ValidationError,
+    ZapomniError,
+)
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
@@ -30,6 +37,7 @@ from zapomni_core.interfaces import (
 )
 from zapomni_core.modules.memories import parse_filters, validate_page
 from zapomni_core.settings import Settings
+from zapomni_core.shared.addresses import ServerAddress
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.search_memory import Searcher
@@ -39,7 +47,10 @@ from zapomni_db.observation_store import ObservationStore
 from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.storage import SqliteStorage
 
-__all__ = ["ZapomniEngine", "create_engine"]
+if TYPE_CHECKING:
+    from zapomni_db.cache.redis_cache import RedisCache
+
+__all__ = ["ZapomniEngine", "create_engine", "open_storage"]
 
 LATENCIES_KEPT = 100
 ANSWERS_KEPT = 128
@@ -53,15 +64,65 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokenizer = LazyTokenizer(settings.models_path)
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
-    storage = SqliteStorage(settings.database_path)
-    await storage.connect()
-    observations = SqliteObservations(observations_path(settings))
+    embedders, cache = build_embedders(settings), build_cache(settings)
+    storage = await open_storage(settings)
     return ZapomniEngine(
         storage,
         chunker,
-        *build_embedders(settings),
-        observations=observations,
+        *embedders,
+        cache=cache,
+        observations=SqliteObservations(observations_path(settings)),
         reranker=_build_reranker(settings),
+    )
+
+
+async def open_storage(settings: Settings) -> StorageProvider:
+    """Connect to where the settings say memories live. Close it when done.
+
+    Raises:
+        ConfigurationError: The address is wrong, or a FalkorDB server is named without the extra.
+        DatabaseError: It cannot be opened or reached.
+    """
+    storage: StorageProvider
+    if (server := settings.server) is None:
+        storage = SqliteStorage(settings.database_path)
+    else:
+        if settings.uses_local_server:
+            _check_local_server(settings)
+        storage = _falkordb(server, allow_volatile=settings.allow_volatile)
+    await storage.connect()
+    return storage
+
+
+def _check_local_server(settings: Settings) -> None:
+    from zapomni_db.falkordb.server import find_server
+
+    if find_server(settings.local_server_folder) is None:
+        raise DatabaseConnectionError(
+            "The FalkorDB server of this machine is not running; start it with `zapomni db up`.",
+            "CONN_006",
+        )
+
+
+def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider:
+    try:
+        from zapomni_db.falkordb.client import FalkorDBClient
+    except ImportError as error:
+        raise ConfigurationError(
+            "The setting storage names a FalkorDB server: pip install 'zapomni[falkordb]'",
+            "CONF_002",
+            original_exception=error,
+        ) from error
+    return FalkorDBClient(
+        host=server.host,
+        port=server.port,
+        unix_socket=server.socket or None,
+        ssl=server.tls,
+        ssl_ca_certs=server.ca or None,
+        username=server.username or None,
+        password=server.password or None,
+        graph_name=server.graph,
+        allow_volatile=allow_volatile,
     )
 
 
@@ -83,6 +144,7 @@ class ZapomniEngine:
         fallbacks: What stands in for it, in this order.
         observations: What agents did, searched together with memories.
         reranker: What reads the best hits again.
+        cache: Embeddings shared with other machines.
     """
 
     def __init__(
@@ -93,12 +155,13 @@ class ZapomniEngine:
         *fallbacks: Embedder,
         observations: ObservationStore | None = None,
         reranker: Reranker | None = None,
+        cache: RedisCache | None = None,
     ) -> None:
         self.storage = storage
         self._observations = observations
         self._reranker = reranker
         embedders = [] if embedder is None else [embedder, *fallbacks]
-        self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
+        self._embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
         self._writer = Writer(storage, chunker, self._embeddings)
         self._searcher = Searcher(storage, self._embeddings, observations, reranker)
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)

@@ -4,11 +4,11 @@
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
     ├── NotFoundError                 MEM_001        no memory has this id
     ├── DatabaseError                 DB_001..003
-    │   ├── DatabaseConnectionError   CONN_001..004  transient
+    │   ├── DatabaseConnectionError   CONN_001..006  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
     │   │   └── DatabaseTimeoutError  QUERY_002      transient
     │   ├── TransactionError          TXN_001..003   transient
-    │   └── SchemaError               SCHEMA_001..004 structural; never retried
+    │   └── SchemaError               SCHEMA_001..005 structural; never retried
     ├── CoreError                     (zapomni_core.exceptions)
     └── MCPError                      (zapomni_mcp.exceptions)
 
@@ -117,7 +117,7 @@ class DatabaseError(ZapomniError):
 
     Error codes:
         DB_001: No more is known.
-        DB_002: The disk is full.
+        DB_002: The disk, or a server's memory, is full.
         DB_003: The disk reported an error.
     """
 
@@ -132,6 +132,8 @@ class DatabaseConnectionError(DatabaseError):
         CONN_002: Timed out while connecting.
         CONN_003: Authentication or permission failed.
         CONN_004: Connection pool exhausted.
+        CONN_005: The server would forget what it acknowledges (not transient).
+        CONN_006: The server of this machine is not running.
     """
 
     default_code = "CONN_001"
@@ -185,6 +187,7 @@ class SchemaError(DatabaseError):
         SCHEMA_002: Constraint creation failed.
         SCHEMA_003: Migration failed, or the database is from a newer version.
         SCHEMA_004: The file is damaged or not a Zapomni database.
+        SCHEMA_005: The server is no FalkorDB server, or too old a one.
     """
 
     default_code = "SCHEMA_001"

@@ -15,7 +15,9 @@ from zapomni_db.models import (
     Embedding,
     EmbeddingSpace,
     EntityData,
+    MemoryCopy,
     MemoryData,
+    MemoryExport,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
@@ -32,7 +34,14 @@ from zapomni_db.models import (
     VectorSearchResult,
 )
 
-__all__ = ["EmbeddingStore", "GraphStore", "MemoryStore", "SearchStore", "StorageProvider"]
+__all__ = [
+    "CopyStore",
+    "EmbeddingStore",
+    "GraphStore",
+    "MemoryStore",
+    "SearchStore",
+    "StorageProvider",
+]
 
 
 class MemoryStore(Protocol):
@@ -192,7 +201,43 @@ class GraphStore(Protocol):
         ...
 
 
-class StorageProvider(MemoryStore, SearchStore, EmbeddingStore, GraphStore, Protocol):
+class CopyStore(Protocol):
+    """Gives and takes everything as it is, for a move from one store to another.
+
+    What was exported and imported whole is exported again the same, in the same order.
+    """
+
+    async def export_memories(self, after: str | None, limit: int) -> MemoryExport:
+        """Return the next memories in the order they were stored, superseded ones too.
+
+        `after` is what the last export returned, None the first time. It stays good whatever
+        is deleted meanwhile.
+        """
+        ...
+
+    async def import_memories(self, memories: Sequence[MemoryCopy]) -> None:
+        """Keep these as they are, in this order: with their ids, dates, keys and vectors.
+
+        Equal texts are not joined. Each memory is kept whole or not at all, and none before
+        the one it comes after. What a memory supersedes comes before it.
+
+        Raises:
+            DatabaseError: An id is here already, or writing failed.
+        """
+        ...
+
+    async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
+        """Return the next entities by id; `after` is the last id seen, None the first time."""
+        ...
+
+    async def export_relationships(
+        self, after: tuple[str, str, str] | None, limit: int
+    ) -> list[RelationshipData]:
+        """Return the next relationships by source, target and type; `after` is the last seen."""
+        ...
+
+
+class StorageProvider(MemoryStore, SearchStore, EmbeddingStore, GraphStore, CopyStore, Protocol):
     """A storage engine, whole."""
 
     async def connect(self) -> None:

@@ -19,7 +19,10 @@ __all__ = [
     "EmbeddingSpace",
     "EntityData",
     "HybridSearchResult",
+    "Memory",
+    "MemoryCopy",
     "MemoryData",
+    "MemoryExport",
     "MemoryFilter",
     "MemoryPage",
     "MemoryPatch",
@@ -65,6 +68,15 @@ class ChunkData(Chunk):
     """Compact vectors of its tokens, if the embedder makes them."""
     context: str = ""
     """More words to find it by: its date, parts of its identifiers."""
+
+
+class Memory(_Frozen):
+    """A text, its chunks and their vectors side by side: what `FalkorDBClient.add_memory` takes."""
+
+    text: str
+    chunks: list[Chunk]
+    embeddings: list[list[float]]
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class Embedding(_Frozen):
@@ -115,6 +127,24 @@ class MemoryData(_Frozen):
     """When what it tells happened, if that is not when it was stored."""
     space: EmbeddingSpace | None = None
     """The space the chunks' embeddings belong to; None when every vector is pending."""
+
+
+class MemoryCopy(MemoryData):
+    """A stored memory with all that is kept of it, on its way to another store.
+
+    `timestamp` is when it was stored, `supersedes` the memory it replaced if that is still so.
+    Embeddings and token vectors are those of the active space.
+    """
+
+    updated_at: datetime
+
+
+class MemoryExport(_Frozen):
+    """Some memories on their way to another store, and where the next ones begin."""
+
+    items: list[MemoryCopy]
+    after: str | None
+    """Ask for what comes after this; None when these were the last."""
 
 
 class StoredMemory(_Frozen):

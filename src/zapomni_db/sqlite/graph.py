@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from zapomni_db.models import EntityData, RelationshipData
 
-__all__ = ["store"]
+__all__ = ["export_entities", "export_relationships", "store"]
 
 
 def store(
@@ -33,3 +33,28 @@ def store(
         ],
     )
     return len(entities)
+
+
+def export_entities(
+    connection: sqlite3.Connection, after: str | None, limit: int
+) -> list[EntityData]:
+    rows = connection.execute(
+        "SELECT id, name, type, description, confidence, source FROM entities"
+        " WHERE id > coalesce(?, '') ORDER BY id LIMIT ?",
+        (after, limit),
+    )
+    names = ("entity_id", "name", "type", "description", "confidence", "source")
+    return [EntityData(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def export_relationships(
+    connection: sqlite3.Connection, after: tuple[str, str, str] | None, limit: int
+) -> list[RelationshipData]:
+    rows = connection.execute(
+        "SELECT source_id, target_id, type, strength, evidence FROM relationships"
+        " WHERE (source_id, target_id, type) > (?, ?, ?)"
+        " ORDER BY source_id, target_id, type LIMIT ?",
+        (*(after or ("", "", "")), limit),
+    )
+    names = ("source_entity_id", "target_entity_id", "relationship_type", "strength", "evidence")
+    return [RelationshipData(**dict(zip(names, row, strict=True))) for row in rows]

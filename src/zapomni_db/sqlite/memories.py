@@ -31,7 +31,16 @@ from zapomni_db.sqlite.rows import (
 )
 from zapomni_db.sqlite.spaces import claim_space
 
-__all__ = ["delete", "find_existing", "get", "list_page", "store", "summaries", "update"]
+__all__ = [
+    "delete",
+    "find_existing",
+    "get",
+    "insert",
+    "list_page",
+    "store",
+    "summaries",
+    "update",
+]
 
 PREVIEW_CHARS = 100
 
@@ -60,6 +69,12 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
     )
     if existing is not None:
         return existing
+    insert(connection, memory, memory.timestamp)
+    return StoredMemory(memory_id=memory.memory_id)
+
+
+def insert(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> None:
+    """Store a memory whatever is there already."""
     key = connection.execute(
         "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
         " length, parent, position, occurred_at, created_at, updated_at, idempotency_key)"
@@ -78,7 +93,7 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
             memory.position,
             to_time(memory.occurred_at or memory.timestamp),
             to_time(memory.timestamp),
-            to_time(memory.timestamp),
+            to_time(updated_at),
             memory.idempotency_key,
         ),
     ).lastrowid
@@ -88,7 +103,6 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
     _insert_chunks(connection, key, memory.chunks, memory.space)
     if memory.supersedes is not None:
         _supersede(connection, memory.supersedes, key)
-    return StoredMemory(memory_id=memory.memory_id)
 
 
 def find_existing(

@@ -18,7 +18,9 @@ from zapomni_db.models import (
     Embedding,
     EmbeddingSpace,
     EntityData,
+    MemoryCopy,
     MemoryData,
+    MemoryExport,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
@@ -35,7 +37,7 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import graph, memories, search, spaces, upkeep
+from zapomni_db.sqlite import copying, graph, memories, search, spaces, upkeep
 from zapomni_db.sqlite.connection import (
     connect,
     prepare_file,
@@ -243,6 +245,26 @@ class SqliteStorage:
     ) -> int:
         """Create or update entities and relationships between them."""
         return await self._write("storing entities", graph.store, entities, relationships)
+
+    # --- copying ------------------------------------------------------------------------
+
+    async def export_memories(self, after: str | None, limit: int) -> MemoryExport:
+        """Return the next memories in the order they were stored."""
+        return await self._read("exporting", copying.export, after, limit)
+
+    async def import_memories(self, batch: Sequence[MemoryCopy]) -> None:
+        """Keep these as they are, in this order."""
+        await self._write("importing", copying.import_, batch)
+
+    async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
+        """Return the next entities by id."""
+        return await self._read("exporting", graph.export_entities, after, limit)
+
+    async def export_relationships(
+        self, after: tuple[str, str, str] | None, limit: int
+    ) -> list[RelationshipData]:
+        """Return the next relationships by source, target and type."""
+        return await self._read("exporting", graph.export_relationships, after, limit)
 
     # --- upkeep -------------------------------------------------------------------------
 
