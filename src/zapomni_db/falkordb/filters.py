@@ -26,8 +26,8 @@ _CLAUSES: dict[str, tuple[LiteralString, Callable[[Any], Any]]] = {
 }
 # A path counts whole or by its end: `auth.py` is `src/auth.py`, `src` is all below it.
 _IN_PATH: LiteralString = (
-    "(m.source IN [$path, $path_end] OR m.source ENDS WITH '/' + $path_end"
-    " OR m.source STARTS WITH $path_end + '/' OR m.source CONTAINS '/' + $path_end + '/')"
+    "(m.source IN [$path, $path_end] OR m.source ENDS WITH ('/' + $path_end)"
+    " OR m.source STARTS WITH ($path_end + '/') OR m.source CONTAINS ('/' + $path_end + '/'))"
 )
 _TAGGED: LiteralString = "$tag{} IN m.tags"
 
