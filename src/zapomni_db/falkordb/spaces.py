@@ -240,12 +240,13 @@ async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool
 
 
 async def activate(session: Session, space: EmbeddingSpace) -> int:
-    slot, is_active = await _slot_for(session, space)
-    while not is_active:
+    while True:
         missing = await count_pending(session, space)
-        if missing:
+        slot, _ = await _slot_for(session, space)
+        if missing or (slot, True) in await _slots(session):
             return missing
-        rows = await session.write(
+        # Counted once more by the statement that switches: a chunk may have come meanwhile.
+        switched = await session.write(
             f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot"
             f" OPTIONAL MATCH {_WAITING_FOR % slot.vectors}"
             " WITH e, count(c) AS missing WHERE missing = 0"
@@ -255,10 +256,8 @@ async def activate(session: Session, space: EmbeddingSpace) -> int:
             f" OPTIONAL MATCH {_WAITING} SET c.pending = null RETURN DISTINCT s.version",
             **claim_values(slot, is_active=False),
         )
-        if rows:
+        if switched:
             return 0
-        slot, is_active = await _slot_for(session, space)
-    return await count_pending(session, space)
 
 
 async def drop_inactive(session: Session) -> bool:
