@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.schema import HnswOptions, drop_vector_index, ensure_vector_index
+from zapomni_db.falkordb.schema import (
+    HnswOptions,
+    declare,
+    drop_vector_index,
+    ensure_vector_index,
+)
 from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
 from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk
 
@@ -209,6 +214,8 @@ async def add_vectors(
     ]
     while True:
         slot, is_active = await _slot_for(session, space)
+        if slot.number > 1:
+            await declare(session, slot.vectors, slot.tokens)
         await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
         # From chunks, so that one deleted or replaced meanwhile is passed over.
         rows = await session.write(
