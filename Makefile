@@ -33,9 +33,9 @@ format: .venv/dev.stamp
 
 # The long versions of tests that have a short one in `make test`.
 soak: .venv/dev.stamp
-	KILL_CYCLES=2000 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 \
+	KILL_CYCLES=2000 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 COPY_MEMORIES=5000 \
 		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
-			tests/security/test_search_fuzz.py -s
+		tests/security/test_search_fuzz.py tests/e2e/test_db_copy.py -s
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup

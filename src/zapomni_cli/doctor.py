@@ -118,7 +118,7 @@ def _closed_database(settings: Settings, error: ZapomniError) -> CheckResult:
     if error.error_code not in ("CONN_001", "CONN_002") or settings.server is None:
         return result
     fix = "Check that the server runs and that ZAPOMNI_STORAGE names it."
-    return replace(result, detail=f"{settings.server} does not answer", fix=fix)
+    return replace(result, detail=f"{settings.server}: {error.message}", fix=fix)
 
 
 def _check_versions() -> CheckResult:

@@ -24,6 +24,7 @@ from command import on_terminal
 from builders import memory
 from zapomni_cli.main import cli, run
 from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
+from zapomni_db.falkordb.server import start_server, stop_server
 from zapomni_db.models import (
     EmbeddingSpace,
     EntityData,
@@ -235,6 +236,26 @@ async def test_a_change_too_small_for_counts_is_found_by_the_hash(source, tmp_pa
         first, second = await compare_storages(origin, goal, lambda *_: None)
         assert first != second
         assert replace(second, sha256=first.sha256) == first
+
+
+def test_a_server_that_cuts_long_answers_loses_nothing(source, tmp_path):
+    """The official image cuts at 10,000 rows; here it is at 100."""
+    server = start_server(tmp_path / "s")
+    try:
+        with redis.Redis(unix_socket_path=str(server.socket)) as client:
+            client.execute_command("GRAPH.CONFIG", "SET", "RESULTSET_SIZE", 100)
+        asyncio.run(_add_long(source))
+        first = copy(source, f"unix://{server.socket}")
+        assert int(first["passages"]) == 2 * COUNT + 300
+        assert copy(f"unix://{server.socket}", tmp_path / "back" / "back.db") == first
+    finally:
+        stop_server(server.folder)
+
+
+async def _add_long(path: Path) -> None:
+    text = " | ".join(f"part {number}" for number in range(300))
+    async with SqliteStorage(path) as storage:
+        await storage.store_memory(memory(text, *[None] * 300))
 
 
 def test_source_and_destination_must_differ_and_exist(source, tmp_path, refused):

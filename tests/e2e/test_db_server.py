@@ -8,14 +8,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
 from click.testing import CliRunner
-from command import refused
+from command import refused, until
 
 from zapomni_cli.main import cli
 from zapomni_db.exceptions import DatabaseConnectionError
@@ -44,14 +42,6 @@ def answer(*args: str) -> str:
 
 def as_json(*args: str) -> dict:
     return json.loads(answer(*args, "--json"))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never happened")
 
 
 def processes_in(folder: Path) -> set[int]:

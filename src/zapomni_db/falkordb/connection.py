@@ -31,7 +31,7 @@ from zapomni_db.exceptions import (
     SchemaError,
     ZapomniError,
 )
-from zapomni_db.falkordb.errors import is_unreachable, translate, unreachable
+from zapomni_db.falkordb.errors import is_absent_graph, is_unreachable, translate, unreachable
 from zapomni_db.falkordb.values import from_cell, parameters
 
 __all__ = ["Address", "Pool", "Session"]
@@ -43,6 +43,7 @@ OLDEST_MODULE = 41400
 """FalkorDB 4.14 as the module numbers itself."""
 
 logger = logging.getLogger(__name__)
+pause = asyncio.sleep
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,13 @@ class Pool:
         """Close every connection."""
         await self.redis.connection_pool.disconnect()
 
-    async def run(self, operation: str, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def run(
+        self,
+        operation: str,
+        work: Callable[[Session], Awaitable[T]],
+        *,
+        max_retries: int | None = None,
+    ) -> T:
         """Do the work, again if the server was not reached.
 
         Raises:
@@ -183,42 +190,39 @@ class Pool:
             DatabaseConnectionError: The server was not reached in any attempt.
             ZapomniError: The server refused, or what the work raised.
         """
+        retries = self._max_retries if max_retries is None else max_retries
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._attempts(operation, work)
+                return await self._attempts(operation, work, retries)
         except TimeoutError as error:
             raise DatabaseTimeoutError(
                 f"{operation} operation exceeded timeout ({self._timeout:g}s)",
                 original_exception=error,
             ) from error
 
-    async def _attempts(self, operation: str, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def _attempts(
+        self, operation: str, work: Callable[[Session], Awaitable[T]], max_retries: int
+    ) -> T:
         attempt = 0
         while True:
             try:
-                return await self._attempt(operation, work, attempt)
+                await self._make_ready()
+                return await work(Session(self, attempt=attempt))
             except RedisError as error:
+                if is_absent_graph(error):
+                    # Whoever comes next begins a new one.
+                    self.forget()
                 if not is_unreachable(error):
                     raise translate(operation, error) from error
-                if attempt == self._max_retries:
+                if attempt == max_retries:
                     raise unreachable(operation, error, attempt) from error
                 logger.warning(
                     "database_retry",
                     extra={"operation": operation, "attempt": attempt + 1,
                            "error_type": type(error).__name__},
                 )  # fmt: skip
-            await asyncio.sleep(2**attempt)
+            await pause(2**attempt)
             attempt += 1
-
-    async def _attempt(
-        self, operation: str, work: Callable[[Session], Awaitable[T]], attempt: int
-    ) -> T:
-        await self._make_ready()
-        try:
-            return await work(Session(self, attempt=attempt))
-        finally:
-            if attempt:
-                logger.info("database_retried", extra={"operation": operation, "retries": attempt})
 
     async def _make_ready(self) -> None:
         if self._prepared == self.server != "":

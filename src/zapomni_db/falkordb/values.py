@@ -54,11 +54,15 @@ def parameters(values: Mapping[str, Any]) -> str:
         ValidationError: A name or a value is of a kind FalkorDB does not know.
     """
     header = "CYPHER " + "".join(f"{_checked(name)}={_quote(v)} " for name, v in values.items())
+    _to_utf8(header)
+    return header
+
+
+def _to_utf8(text: str) -> bytes:
     try:
-        header.encode()
+        return text.encode()
     except UnicodeEncodeError:
         raise ValidationError("text is not valid UTF-8 (a lone surrogate)", "VAL_004") from None
-    return header
 
 
 def _checked(name: str) -> str:
@@ -138,7 +142,7 @@ def digest(*parts: str) -> str:
     bytes. So what a user wrote is never looked up itself, always its digest.
     """
     lengths = b"".join(len(part).to_bytes(8, "big") for part in parts)
-    return hashlib.sha256(lengths + "".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256(lengths + _to_utf8("".join(parts))).hexdigest()[:32]
 
 
 def check_id(field: str, value: str) -> None:
@@ -156,7 +160,7 @@ def exact_number(number: float) -> str | None:
 
 def content_hash(text: str) -> str:
     """Identify a memory's exact text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_to_utf8(text)).hexdigest()
 
 
 def text_hash(text: str) -> str:

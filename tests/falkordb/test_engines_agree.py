@@ -1,0 +1,369 @@
+"""Both engines are told the same, step by step, and must answer the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from zapomni_db.exceptions import ZapomniError
+from zapomni_db.falkordb import FalkorDBClient
+from zapomni_db.models import (
+    ChunkData,
+    ChunkVector,
+    EmbeddingSpace,
+    EntityData,
+    MemoryData,
+    MemoryFilter,
+    MemoryPatch,
+    RelationshipData,
+    TextSearchRequest,
+    VectorSearchRequest,
+)
+from zapomni_db.sqlite.storage import SqliteStorage
+
+# `make soak` asks for more.
+EXAMPLES = int(os.environ.get("STATE_EXAMPLES", "20"))
+
+SPACES = [
+    EmbeddingSpace(model="one", dimension=3, sha256="a"),
+    EmbeddingSpace(model="two", dimension=2),
+    EmbeddingSpace(model="three", dimension=3),
+]
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+# What an index, a parser or a careless statement might stumble over.
+ODD = ["", " ", "a", " a", "a ", "A", "a,b", "\x01", "a\x01b", "nul\0nul", "\x1a0", "'", '"', "\\",
+       "`", "é", "日本", "🧠", "x" * 5000, "$project", "'}) DETACH DELETE m //", "null", "1"]  # fmt: skip
+WORDS = ["server", "servers", "port", "ports", "deploying", "deployed", "the", "C++", "foo-bar",
+         "getUserName", "straße", "Größe", "naïve", "日本語", "Привет", "42", "it's", "🧠",
+         "a\0b", "run_away", "OR", "NOT"]  # fmt: skip
+
+odd_names = st.sampled_from(ODD)
+ids = st.integers(0, 5).map(lambda number: str(uuid.UUID(int=number + 1)))
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+moments = st.integers(0, 4).map(lambda day: START + timedelta(days=day, microseconds=day))
+numbers = st.sampled_from([0.0, 0.5, 1.0, -1.0, 0.25, -0.3])
+
+
+def vectors(dimension: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(numbers, min_size=dimension, max_size=dimension)
+
+
+@st.composite
+def chunks(draw, memory_text: str, space: EmbeddingSpace | None) -> list[ChunkData]:
+    count = draw(st.integers(1, 3))
+    return [
+        ChunkData(
+            # Its number makes it unlike the others: ids differ between engines, texts do not.
+            text=f"{memory_text} {index}",
+            index=index,
+            start_char=index,
+            end_char=index + 1,
+            metadata={"index": index},
+            context=draw(st.sampled_from(["", "user name", "8 May 2023"])),
+            embedding=draw(st.none() | vectors(space.dimension)) if space else None,
+            tokens=draw(st.sampled_from([None, b"\0\xff packed"])),
+        )
+        for index in range(count)
+    ]
+
+
+@st.composite
+def memories(draw) -> MemoryData:
+    text = draw(texts)
+    space = draw(st.sampled_from([None, SPACES[0], SPACES[0], SPACES[1]]))
+    return MemoryData(
+        memory_id=draw(ids | st.uuids().map(str)),
+        text=text,
+        chunks=draw(chunks(text, space)),
+        metadata={"odd": draw(odd_names), "number": 1.5, "none": None},
+        timestamp=draw(moments),
+        occurred_at=draw(st.none() | moments),
+        project=draw(odd_names),
+        source=draw(odd_names),
+        kind=draw(st.sampled_from(["note", "decision"])),
+        tags=draw(st.lists(odd_names, max_size=3)),
+        pinned=draw(st.booleans()),
+        idempotency_key=draw(st.none() | odd_names),
+        supersedes=draw(st.none() | st.none() | ids),
+        parent=draw(st.sampled_from(["", "", "chat", " chat"])),
+        position=draw(st.integers(0, 3)),
+        space=space,
+    )
+
+
+filters = st.builds(
+    MemoryFilter,
+    project=st.none() | odd_names,
+    source=st.none() | st.none() | odd_names,
+    kind=st.none() | st.sampled_from(["note", "decision"]),
+    parent=st.none() | st.sampled_from(["", "chat"]),
+    tags=st.lists(odd_names, max_size=2),
+    pinned=st.none() | st.booleans(),
+    since=st.none() | moments,
+    until=st.none() | moments,
+    include_superseded=st.booleans(),
+)
+
+
+class TwoEngines(RuleBasedStateMachine):
+    """The same calls to both; chunk ids differ, so chunks are told by memory and text."""
+
+    def __init__(self, socket: str, folder) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.sqlite = SqliteStorage(folder / f"{uuid.uuid4()}.db")
+        self.falkordb = FalkorDBClient(unix_socket=socket, graph_name=f"agree {uuid.uuid4()}")
+        self.chunk_names: list[dict[str, tuple[str, str]]] = [{}, {}]
+
+    @initialize()
+    def connect(self) -> None:
+        self.runner.run(self.sqlite.connect())
+        self.runner.run(self.falkordb.connect())
+
+    def teardown(self) -> None:
+        self.runner.run(self.falkordb.drop_graph())
+        self.runner.run(self.falkordb.close())
+        self.runner.run(self.sqlite.close())
+        self.runner.close()
+
+    def ask(self, method: str, *args):
+        """Return both answers, or both errors."""
+        return [self.runner.run(_answer(engine, method, args)) for engine in self.engines]
+
+    @property
+    def engines(self):
+        return self.sqlite, self.falkordb
+
+    def check(self, method: str, *args):
+        """Ask both, and see that they say the same."""
+        first, second = self.ask(method, *args)
+        assert first == second, method
+        return first
+
+    # --- what is done --------------------------------------------------------------------
+
+    @rule(batch=st.lists(memories(), min_size=1, max_size=4))
+    def store(self, batch):
+        self.check("store_memories", batch)
+
+    @rule(memory=memories())
+    def find_existing(self, memory):
+        self.check(
+            "find_existing", memory.project, memory.text, memory.idempotency_key, memory.parent,
+            memory.position,
+        )  # fmt: skip
+
+    @rule(memory_id=ids, memory=memories(), data=st.data())
+    def update(self, memory_id, memory, data):
+        fields = ["metadata", "project", "source", "kind", "tags", "pinned"]
+        patch = {name: getattr(memory, name) for name in data.draw(st.sets(st.sampled_from(fields)))}
+        if data.draw(st.booleans()):
+            patch |= {"text": memory.text, "chunks": memory.chunks, "space": memory.space}
+        self.check("update_memory", memory_id, MemoryPatch(**patch))
+
+    @rule(memory_id=ids)
+    def delete(self, memory_id):
+        self.check("delete_memory", memory_id)
+
+    @rule(space=st.sampled_from(SPACES), data=st.data())
+    def give_vectors(self, space, data):
+        """Give some pending chunks their vectors, the same ones in both."""
+        waiting = [self.named(answer) for answer in self.ask("get_pending", space, 10)]
+        assert list(waiting[0]) == list(waiting[1])
+        if not waiting[0] or isinstance(waiting[0], tuple):
+            return
+        chosen = data.draw(st.lists(st.sampled_from(list(waiting[0])), unique=True))
+        given = [
+            (name, data.draw(vectors(space.dimension)), data.draw(st.sampled_from([None, b"late"])))
+            for name in chosen
+        ]
+        answers = [
+            self.runner.run(
+                _answer(
+                    engine,
+                    "store_vectors",
+                    (
+                        space,
+                        [
+                            ChunkVector(chunk_id=known[name], embedding=vector, tokens=tokens)
+                            for name, vector, tokens in given
+                        ],
+                    ),
+                )
+            )
+            for engine, known in zip(self.engines, waiting, strict=True)
+        ]
+        assert answers[0] == answers[1]
+
+    @rule(space=st.sampled_from(SPACES))
+    def activate(self, space):
+        self.check("activate_space", space)
+
+    @rule(entity=st.builds(EntityData, entity_id=st.sampled_from("abc"), name=odd_names,
+                           type=st.just("T"), description=odd_names,
+                           confidence=st.floats(0, 1)),
+          relation=st.none() | st.builds(RelationshipData, source_entity_id=st.sampled_from("abc"),
+                                         target_entity_id=st.sampled_from("abc"),
+                                         relationship_type=odd_names, strength=st.floats(0, 1),
+                                         evidence=odd_names))  # fmt: skip
+    def relate(self, entity, relation):
+        self.check("store_entities", [entity], [relation] if relation else [])
+        self.check("export_entities", None, 100)
+        self.check("export_relationships", None, 100)
+
+    # --- what is asked -------------------------------------------------------------------
+
+    @rule(wanted=filters, limit=st.integers(1, 4), offset=st.integers(0, 3))
+    def list_memories(self, wanted, limit, offset):
+        first, second = self.ask("list_memories", wanted, limit, offset)
+        assert first.total == second.total
+        assert [told(item) for item in first.items] == [told(item) for item in second.items]
+
+    @rule(terms=st.lists(st.sampled_from([*WORDS, "foo", "user name", "deploying servers", "a b",
+                                          "", '"', "*", "8 may"]), max_size=4),
+          wanted=filters)  # fmt: skip
+    def search_words(self, terms, wanted):
+        request = TextSearchRequest(terms=terms, limit=50, filters=wanted)
+        first, second = self.ask("rank_by_words", request)
+        self.same_ranking(first, second)
+        found = [
+            {term: None if ids is None else self.names(side, ids) for term, ids in answer.items()}
+            for side, answer in enumerate(self.ask("find_matches", terms, 3))
+        ]
+        assert found[0] == found[1]
+
+    @rule(query=vectors(3) | vectors(2), wanted=filters, least=st.sampled_from([-1.0, 0.2]))
+    def search_vectors(self, query, wanted, least):
+        request = VectorSearchRequest(
+            query_embedding=query, limit=50, min_similarity=least, filters=wanted
+        )
+        first, second = self.ask("rank_by_vector", request)
+        if isinstance(first, tuple) or not any(query):
+            assert any(query) is False or first == second
+            return
+        self.same_ranking(first.scores, second.scores)
+        assert (first.count, second.count) == (first.count, first.count)
+        assert second.mean == pytest.approx(first.mean, abs=1e-5)
+        assert second.deviation == pytest.approx(first.deviation, abs=1e-5)
+
+    @rule(wanted=filters, query=vectors(3))
+    def look_around(self, wanted, query):
+        """Places, members, passages, tokens and cosines of every chunk there is."""
+        known = [list(names) for names in self.chunk_names]
+        sides = []
+        for side, engine in enumerate(self.engines):
+            ask = lambda method, *args, engine=engine: self.runner.run(  # noqa: E731
+                _answer(engine, method, args)
+            )
+            name = self.chunk_names[side]
+            places = ask("get_places", known[side], wanted)
+            groups = ask("get_members", known[side])
+            cosines = ask("get_similarities", query, known[side])
+            tokens = ask("get_tokens", known[side])
+            sides.append(
+                (
+                    {
+                        name[c]: (p.memory_id, p.group_size, p.occurred_at, p.selected,
+                                  [name[n] for n in p.neighbours])
+                        for c, p in places.items()
+                    },
+                    sorted(sorted(name[c] for c in group) for group in groups.values()),
+                    {name[c]: value for c, value in tokens.items()},
+                    None if isinstance(cosines, tuple) or not any(query)
+                    else {name[c]: pytest.approx(v, abs=1e-5) for c, v in cosines.items()},
+                )
+            )  # fmt: skip
+        assert sides[0] == sides[1]
+
+    # --- what always holds ---------------------------------------------------------------
+
+    @invariant()
+    def engines_hold_the_same(self):
+        exports = [self.runner.run(engine.export_memories(None, 1000)) for engine in self.engines]
+        stored = [[self.comparable(copy) for copy in export.items] for export in exports]
+        assert stored[0] == stored[1]
+        self.check("get_space")
+        assert self.check("check_integrity") == {}
+        for space in (None, *SPACES):
+            self.check("count_pending", space)
+        for copy in exports[0].items[:2]:
+            first, second = self.ask("get_memory", copy.memory_id)
+            assert told(first) == told(second)
+        stats = [self.runner.run(engine.get_stats()) for engine in self.engines]
+        counted = ["total_memories", "total_chunks", "total_entities", "pending_vectors"]
+        assert [stats[0][n] for n in counted] == [stats[1][n] for n in counted]
+        self.learn_chunk_names([chunk.text for copy in exports[0].items for chunk in copy.chunks])
+
+    def learn_chunk_names(self, texts: Sequence[str]) -> None:
+        for side, engine in enumerate(self.engines):
+            request = TextSearchRequest(
+                terms=["0", "1", "2"], limit=10_000, filters=MemoryFilter(include_superseded=True)
+            )
+            hits = self.runner.run(engine.bm25_search(request))
+            self.chunk_names[side] = {hit.chunk_id: (hit.memory_id, hit.text) for hit in hits}
+            assert len(hits) == len(texts)
+
+    @staticmethod
+    def comparable(copy):
+        fields = copy.model_dump(exclude={"updated_at", "chunks"})
+        return fields, [chunk.model_dump() for chunk in copy.chunks]
+
+    def named(self, pending):
+        """Return pending chunks' ids by what they are called in both engines."""
+        side = 0 if not pending or pending[0].chunk_id in self.chunk_names[0] else 1
+        names = self.chunk_names[side]
+        return {names[chunk.chunk_id]: chunk.chunk_id for chunk in pending}
+
+    def names(self, side, chunk_ids):
+        return {self.chunk_names[side][chunk_id] for chunk_id in chunk_ids}
+
+    def same_ranking(self, first, second):
+        """Equal scores; and the same order, but for those that are as good as equal."""
+        one = {self.chunk_names[0][c]: score for c, score in first.items()}
+        two = {self.chunk_names[1][c]: score for c, score in second.items()}
+        assert two == {name: pytest.approx(score, abs=1e-5) for name, score in one.items()}
+        ranked = list(two)
+        for place, name in enumerate(one):
+            other = ranked[place]
+            assert one[other] == pytest.approx(one[name], abs=1e-5)
+
+
+def told(summary):
+    return None if summary is None else summary.model_dump(exclude={"updated_at"})
+
+
+async def _answer(engine, method, args):
+    try:
+        return await getattr(engine, method)(*args)
+    except ZapomniError as error:
+        return type(error).__name__, error.error_code
+
+
+def test_both_engines_answer_the_same_whatever_is_done(falkordb_server, tmp_path):
+    run_state_machine_as_test(
+        lambda: TwoEngines(str(falkordb_server.socket), tmp_path),
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=25,
+            deadline=None,
+            derandomize=EXAMPLES <= 20,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
