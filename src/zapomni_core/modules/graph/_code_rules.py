@@ -26,6 +26,7 @@ LONGEST_CODE = 120
 MOST_ARGUMENTS = 8
 
 _BACKTICKS = re.compile(r"`([^`\n]{1,300})`")
+_LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
 _FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 _PINNED = re.compile(
     r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
@@ -55,7 +56,7 @@ def quoted(walk: Walk) -> list[Quoted]:
 
 
 def _in_backticks(walk: Walk, start: int, end: int) -> Mention | None:
-    content = walk.text[start:end].strip()
+    content = _LINK.sub("", walk.text[start:end]).strip()
     if not content or len(content) > LONGEST_CODE:
         return None
     start = walk.text.index(content, start)

@@ -93,10 +93,15 @@ NUMBERED = _words(
 )
 NUMBERED_REFERENCES = frozenset({"pr", "mr", "issue", "ticket", "bug"})
 PACKAGE_NOUNS = ("package", "crate", "gem", "dependency", "leftovers")
+PACKAGE_CUES = _words(
+    "package packages crate crates gem gems dependency leftovers bump bumps bumped deps deps) gemspec installed required dependencies"
+)
 PREFIXES = _words(
     "feat fix chore docs doc refactor test tests build ci perf style revert deps TODO FIXME NOTE"
 )
-COMPOUND_TAILS = _words("based backed only like specific style side compatible powered native free ish related hosted level first")
+COMPOUND_TAILS = _words(
+    "based backed only like specific style side compatible powered native free ish related hosted level first"
+)
 NOT_CODE = _words("snake_case camelCase PascalCase and/or")
 CODE_NOUNS = _words(
     "method function class property attribute parameter argument field event annotation interface constructor "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-__all__ = ["FoundDate", "date_at", "may_begin_date", "window_of"]
+__all__ = ["DATE_WORDS", "FoundDate", "date_at", "may_begin_date", "window_of"]
 
 
 class FoundDate(NamedTuple):
@@ -98,38 +98,40 @@ _NOT_YEARS = re.compile(
 _PAST_CUES = frozenset({"since", "from", "after"})
 _COMING_CUES = frozenset({"until", "till", "by", "before"})
 
-_TRIGGERS = (
-    set(_MONTH_OF)
-    | set(_WEEKDAYS)
-    | set(_COUNTS)
-    | set(
-        "today tonight yesterday tomorrow the day this last past previous next coming in end beginning start couple".split()
-    )
-    | {"eod", "eow", "eom", "eoq", "eoy", "q1", "q2", "q3", "q4"}
+_RELATIVE = frozenset("this last past previous next coming".split())
+DATE_WORDS: frozenset[str] = frozenset(
+    {*_MONTH_OF, *_WEEKDAYS, *_COUNTS, *_RELATIVE, "eod", "eow", "eom", "eoq", "eoy"}
+    | {"q1", "q2", "q3", "q4", "today", "tonight", "yesterday", "tomorrow", "the", "day", "in"}
+    | {"end", "beginning", "start"}
 )
+"""The words a date may begin with, in lower case; it may also begin with a digit."""
+_STEM_STARTS = {stem[:3] for stem in _STEM_OF}
 
 
 def may_begin_date(word: str) -> bool:
     """Say whether a date may begin with this word, in lower case. Cheap: every word is asked."""
-    return word in _TRIGGERS or word[0].isdigit() or word[:3] in _STEM_STARTS
-
-
-_STEM_STARTS = {stem[:3] for stem in _STEM_OF}
+    return (
+        word in DATE_WORDS or word[0].isdigit() or (not word.isascii() and word[:3] in _STEM_STARTS)
+    )
 
 
 def date_at(text: str, start: int, before: str, reference: datetime | None) -> FoundDate | None:
     """Return the date that begins at `start`, if one does; `before` is the word before it."""
     if before in _RECURRING:
         return None
-    reader = _Reader(before, reference)
-    try:
-        for pattern, read in reader.kinds:
-            if match := pattern.match(text, start):
-                found = read(match)
-                if found is not None:
-                    return found
-    except (ValueError, OverflowError):  # the 31st of February, the year 0
-        return None
+    kinds = _DIGITS if text[start].isdigit() else _kinds_of(_FIRST_WORD.match(text, start))
+    reader = None
+    for pattern, read in kinds:
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        reader = reader or _Reader(before, reference)
+        try:
+            found = read(reader, match)
+        except (ValueError, OverflowError):  # the 31st of February, the year 0
+            continue
+        if found is not None:
+            return found
     return None
 
 
@@ -143,29 +145,8 @@ class _Reader:
             self._today = reference.replace(hour=0, minute=0, second=0, microsecond=0)
             if self._today.tzinfo is None:
                 self._today = self._today.replace(tzinfo=UTC)
-        self.kinds: tuple[
-            tuple[re.Pattern[str], Callable[[re.Match[str]], FoundDate | None]], ...
-        ] = (
-            (_ISO_DAY, self._written),
-            (_ISO_MONTH, self._written),
-            (_NUMERIC, self._numeric),
-            (_DAY_MONTH, self._written),
-            (_MONTH_DAY, self._written),
-            (_MONTH_YEAR, self._written),
-            (_QUARTER, self._quarter),
-            (_DAY_WORD, self._day_word),
-            (_NEXT_UNIT, self._unit),
-            (_NEXT_WEEKDAY, self._weekday),
-            (_NEXT_MONTH, self._named_month),
-            (_AGO, self._distance),
-            (_IN, self._distance),
-            (_END_OF, self._end_of),
-            (_WEEKDAY, self._weekday),
-            (_MONTH, self._named_month),
-            (_PLAIN_YEAR, self._plain_year),
-        )
 
-    def _written(self, match: re.Match[str]) -> FoundDate | None:
+    def written(self, match: re.Match[str]) -> FoundDate | None:
         parts = match.groupdict()
         month = _month_number(parts.get("month") or parts.get("stem") or "")
         day = int(parts["day"]) if parts.get("day") else None
@@ -175,13 +156,13 @@ class _Reader:
             return FoundDate(match.end(), match[0].lower(), None, None, 0.7)
         return _span(match.end(), self._nearest_year(month, day or 1), month, day)
 
-    def _numeric(self, match: re.Match[str]) -> FoundDate | None:
+    def numeric(self, match: re.Match[str]) -> FoundDate | None:
         first, second = int(match["first"]), int(match["second"])
         # With dots the day comes first; with slashes, in America, the month does.
         day, month = (first, second) if match["mark"] == "." or first > 12 else (second, first)
         return _span(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
 
-    def _quarter(self, match: re.Match[str]) -> FoundDate | None:
+    def quarter(self, match: re.Match[str]) -> FoundDate | None:
         quarter = int(match["quarter"])
         if not match["year"] and self._today is None:
             return FoundDate(match.end(), match[0].upper(), None, None, 0.6)
@@ -189,16 +170,16 @@ class _Reader:
         since = datetime(year, quarter * 3 - 2, 1, tzinfo=UTC)
         return FoundDate(match.end(), f"{year}-Q{quarter}", since, _later(since, 3), 0.9)
 
-    def _day_word(self, match: re.Match[str]) -> FoundDate | None:
+    def day_word(self, match: re.Match[str]) -> FoundDate | None:
         days = {"yesterday": -1, "tomorrow": 1, "after tomorrow": 2, "before yesterday": -2}
         word = (match["far"] or match["day"] or "").lower()
         return self._days_away(match, -1 if match["night"] else days.get(word, 0))
 
-    def _unit(self, match: re.Match[str]) -> FoundDate | None:
+    def unit(self, match: re.Match[str]) -> FoundDate | None:
         away = {"this": 0, "next": 1, "coming": 1}.get(match["which"].lower(), -1)
         return self._units_away(match, match["unit"].lower(), away)
 
-    def _distance(self, match: re.Match[str]) -> FoundDate | None:
+    def distance(self, match: re.Match[str]) -> FoundDate | None:
         count = match["count"].lower()
         number = (
             int(count)
@@ -213,12 +194,12 @@ class _Reader:
             return self._days_away(match, 7 * away)
         return self._units_away(match, unit, away)
 
-    def _end_of(self, match: re.Match[str]) -> FoundDate | None:
+    def end_of(self, match: re.Match[str]) -> FoundDate | None:
         letters = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
         unit = (match["unit"] or letters[match["letter"].lower()]).lower()
         return self._days_away(match, 0) if unit == "day" else self._units_away(match, unit, 0)
 
-    def _weekday(self, match: re.Match[str]) -> FoundDate | None:
+    def weekday(self, match: re.Match[str]) -> FoundDate | None:
         if match.string[match.end() : match.end() + 9].lower().startswith((" of the", "s ")):
             return None
         which = match.groupdict().get("which") or ""
@@ -234,7 +215,7 @@ class _Reader:
             ahead -= 7
         return self._days_away(match, ahead)
 
-    def _named_month(self, match: re.Match[str]) -> FoundDate | None:
+    def named_month(self, match: re.Match[str]) -> FoundDate | None:
         which = (match.groupdict().get("which") or "").lower()
         name = match["month"].lower()
         if not which and (
@@ -253,7 +234,7 @@ class _Reader:
             year = self._today.year + (month <= self._today.month)
         return _span(match.end(), year, month, None)
 
-    def _plain_year(self, match: re.Match[str]) -> FoundDate | None:
+    def plain_year(self, match: re.Match[str]) -> FoundDate | None:
         if _NOT_YEARS.match(match.string, match.end()) and self._before not in _BEFORE_YEAR:
             return None
         if self._before not in _BEFORE_YEAR and self._before:
@@ -301,6 +282,45 @@ class _Reader:
                 (datetime(year, month, min(day, 28), tzinfo=today.tzinfo) - today).days
             ),
         )
+
+
+_Kind = tuple[re.Pattern[str], Callable[[_Reader, re.Match[str]], FoundDate | None]]
+_FIRST_WORD = re.compile(r"\w+")
+_DIGITS: list[_Kind] = [
+    (_ISO_DAY, _Reader.written),
+    (_ISO_MONTH, _Reader.written),
+    (_NUMERIC, _Reader.numeric),
+    (_DAY_MONTH, _Reader.written),
+    (_AGO, _Reader.distance),
+    (_PLAIN_YEAR, _Reader.plain_year),
+]
+_MONTHS: list[_Kind] = [
+    (_MONTH_DAY, _Reader.written),
+    (_MONTH_YEAR, _Reader.written),
+    (_MONTH, _Reader.named_month),
+]
+_WORDS: list[_Kind] = [
+    (_QUARTER, _Reader.quarter),
+    (_DAY_WORD, _Reader.day_word),
+    (_NEXT_UNIT, _Reader.unit),
+    (_NEXT_WEEKDAY, _Reader.weekday),
+    (_NEXT_MONTH, _Reader.named_month),
+    (_AGO, _Reader.distance),
+    (_IN, _Reader.distance),
+    (_END_OF, _Reader.end_of),
+    (_WEEKDAY, _Reader.weekday),
+]
+
+
+def _kinds_of(first: re.Match[str] | None) -> list[_Kind]:
+    word = first[0].lower() if first else ""
+    if word == "the":
+        return [(_DAY_WORD, _Reader.day_word), (_END_OF, _Reader.end_of)]
+    if word == "in":
+        return [(_IN, _Reader.distance)]
+    if word in _COUNTS:
+        return [(_AGO, _Reader.distance)]
+    return _MONTHS if word in _MONTH_OF or word not in DATE_WORDS else _WORDS
 
 
 def _month_number(name: str) -> int:

@@ -76,6 +76,20 @@ def _entity(text: str, mentions: Sequence[Mention], index: int) -> EntityData:
 
 def _belongs(text: str, thing: Mention, version: Mention) -> bool:
     between = text[thing.end : version.start].strip()
-    return thing.type in ("TECHNOLOGY", "PACKAGE") and len(between) <= 8 and between.lower() in (
-        "", "==", "@", "version", "v", ">=", "^", "~=", "<", ">",
+    return (
+        thing.type in ("TECHNOLOGY", "PACKAGE")
+        and len(between) <= 8
+        and between.lower()
+        in (
+            "",
+            "==",
+            "@",
+            "version",
+            "v",
+            ">=",
+            "^",
+            "~=",
+            "<",
+            ">",
+        )
     )

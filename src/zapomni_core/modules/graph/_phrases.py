@@ -60,7 +60,10 @@ _ROWS: tuple[tuple[str, Phrase], ...] = (
         "|powered by|backed by|makes use of|make use of|wraps|a wrapper around|a thin wrapper around|relies heavily on",
         Phrase("USES", _THING | _WHO, _THING),
     ),
-    ("running|run|working with|working on|work with|develop in|program in|code in", Phrase("USES", _words("SELF PERSON"), _TECH)),
+    (
+        "running|run|working with|working on|work with|develop in|program in|code in",
+        Phrase("USES", _words("SELF PERSON"), _TECH),
+    ),
     (
         "depends on|depend on|depends upon|relies on|rely on|requires|require|needs",
         Phrase("DEPENDS_ON", _THING | {"REFERENCE"}, _THING | {"VERSION"}),
@@ -84,15 +87,25 @@ _ROWS: tuple[tuple[str, Phrase], ...] = (
     ),
     (
         "fixed in|fixed by|resolved in|resolved by|closed by|closed in|patched in",
-        Phrase("FIXES", _words("REFERENCE VERSION PERSON TECHNOLOGY"), _words("REFERENCE ERROR CODE FILE TECHNOLOGY"), reverse=True),
+        Phrase(
+            "FIXES",
+            _words("REFERENCE VERSION PERSON TECHNOLOGY"),
+            _words("REFERENCE ERROR CODE FILE TECHNOLOGY"),
+            reverse=True,
+        ),
     ),
     (
         "replaced by|replaced with|superseded by|gave way to|became|renamed to|renamed|deprecated in favor of"
         "|deprecated in favour of|moved to|rewritten as",
         Phrase("REPLACED_BY", _NAMED | {"VERSION"}, _NAMED | {"VERSION"}),
     ),
-    ("replaces|replaced|supersedes|superseded", Phrase("REPLACED_BY", _THING | {"VERSION"}, _THING | _words("REFERENCE VERSION"), reverse=True)),
-    ("instead of|rather than|in place of", Phrase("PREFERRED_OVER", _THING, _THING, strength=0.7)),
+    (
+        "replaces|replaced|supersedes|superseded",
+        Phrase(
+            "REPLACED_BY", _THING | {"VERSION"}, _THING | _words("REFERENCE VERSION"), reverse=True
+        ),
+    ),
+    ("instead of|rather than|in place of", Phrase("INSTEAD_OF", _THING, _THING, strength=0.8)),
     (
         "works at|works for|worked at|worked for|working at|working for|joined|employed by|an engineer at|a developer at"
         "|the ceo of|ceo of|a professor at|our contact at|interned at|teaches at|taught at|signed for|plays for|played for",
@@ -107,15 +120,30 @@ _ROWS: tuple[tuple[str, Phrase], ...] = (
         Phrase("LOCATED_IN", _words("PERSON ORG TECHNOLOGY PLACE SELF"), _PLACE),
     ),
     ("in", Phrase("LOCATED_IN", _words("ORG"), _PLACE, strength=0.6)),
-    ("born in|grew up in|comes from|came from|from", Phrase("COMES_FROM", _words("PERSON SELF"), _PLACE)),
-    ("visited|went to|travelled to|traveled to|flew to|been to|toured", Phrase("VISITED", _words("PERSON SELF"), _PLACE)),
+    (
+        "born in|grew up in|comes from|came from|from",
+        Phrase("COMES_FROM", _words("PERSON SELF"), _PLACE),
+    ),
+    (
+        "visited|went to|travelled to|traveled to|flew to|been to|toured",
+        Phrase("VISITED", _words("PERSON SELF"), _PLACE),
+    ),
     (
         "part of|a part of|belongs to|included in|a module of|a component of|a subsidiary of|bundled with|shipped with"
         "|a member of|a feature of|provided by|exported by",
         Phrase("PART_OF", _ANY - {"SELF"}, _MADE),
     ),
-    ("in|from|of", Phrase("PART_OF", _words("CODE"), _TECH, strength=0.6)),
-    ("'s", Phrase("PART_OF", _words("CODE FILE COMMAND"), _TECH | {"CODE", "FILE"}, reverse=True, strength=0.7)),
+    ("in|of", Phrase("PART_OF", _words("CODE"), _TECH, strength=0.6)),
+    (
+        "'s",
+        Phrase(
+            "PART_OF",
+            _words("CODE FILE COMMAND"),
+            _TECH | {"CODE", "FILE"},
+            reverse=True,
+            strength=0.7,
+        ),
+    ),
     ("'s", Phrase("OWNS", _words("ORG"), _TECH, strength=0.7)),
     (
         "contains|includes|consists of|ships with|comes with|bundles|made of|ships|composed of|provides|exposes|offers",
@@ -129,7 +157,10 @@ _ROWS: tuple[tuple[str, Phrase], ...] = (
         "maintained by|owned by|managed by|sponsored by|acquired by|bought by|led by",
         Phrase("OWNS", _WHO, _MADE, reverse=True),
     ),
-    ("prefers|prefer|likes|like|loves|love|favors|favours|preferred|recommends|recommend|recommended|enjoys", Phrase("PREFERS", _WHO, _THING)),
+    (
+        "prefers|prefer|likes|like|loves|love|favors|favours|preferred|recommends|recommend|recommended|enjoys",
+        Phrase("PREFERS", _WHO, _THING),
+    ),
     (
         "avoids|avoid|dislikes|dislike|hates|hate|decided against|decided not to use|stopped using|never use|never uses"
         "|do not use|don't use|does not use|doesn't use|no longer use|no longer uses|moved away from|got rid of|dropped"
@@ -147,12 +178,24 @@ _ROWS: tuple[tuple[str, Phrase], ...] = (
         "|exits with|dies with|died with|failing with|ends with|reports|raise|throw",
         Phrase("RAISES", _THING | {"REFERENCE"}, _words("ERROR")),
     ),
-    ("in|from|at|inside|raised by|thrown by|when opening|when calling", Phrase("RAISES", _words("CODE FILE TECHNOLOGY COMMAND"), _words("ERROR"), reverse=True, strength=0.7)),
+    (
+        "in|from|at|inside|raised by|thrown by|when opening|when calling",
+        Phrase(
+            "RAISES",
+            _words("CODE FILE TECHNOLOGY COMMAND"),
+            _words("ERROR"),
+            reverse=True,
+            strength=0.7,
+        ),
+    ),
     (
         "in|lives in|defined in|implemented in|moved to|declared in|sits in|documented in|to|inside|found in|stands in|from",
         Phrase("DEFINED_IN", _words("CODE"), _words("FILE")),
     ),
-    ("defines|contains|declares|exports|implements", Phrase("DEFINED_IN", _words("CODE"), _words("FILE"), reverse=True)),
+    (
+        "defines|contains|declares|exports|implements",
+        Phrase("DEFINED_IN", _words("CODE"), _words("FILE"), reverse=True),
+    ),
     (
         "supports|support|compatible with|works with|work with|integrates with|has support for|provides support for|adds support for"
         "|offers support for|tested on|tested with|tested against|works on|support for|requires at least",
@@ -163,20 +206,41 @@ _ROWS: tuple[tuple[str, Phrase], ...] = (
         "|installed using|installable with|installed from|published on|published to|hosted on|distributed via",
         Phrase("AVAILABLE_ON", _THING, _THING | _words("URL")),
     ),
-    ("runs on|deployed on|running on|deployed to|runs in|runs under|runs on top of|running in", Phrase("RUNS_ON", _THING | _words("ORG"), _words("TECHNOLOGY"))),
-    ("extends|inherits from|subclasses|a subclass of|derives from|derived from|a fork of|forked from|a superset of", Phrase("EXTENDS", _THING, _THING)),
+    (
+        "runs on|deployed on|running on|deployed to|runs in|runs under|runs on top of|running in",
+        Phrase("RUNS_ON", _THING | _words("ORG"), _words("TECHNOLOGY")),
+    ),
+    (
+        "extends|inherits from|subclasses|a subclass of|derives from|derived from|a fork of|forked from|a superset of",
+        Phrase("EXTENDS", _THING, _THING),
+    ),
     ("implements", Phrase("IMPLEMENTS", _THING, _THING)),
     ("returns|accepts|takes", Phrase("RETURNS", _words("CODE"), _words("CODE"), strength=0.7)),
-    ("calls|invokes|calls into|delegates to", Phrase("CALLS", _words("CODE COMMAND"), _words("CODE COMMAND"))),
-    ("connects to|talks to|connected to|writes to|reads from|queries", Phrase("CONNECTS_TO", _THING, _THING)),
+    (
+        "calls|invokes|calls into|delegates to",
+        Phrase("CALLS", _words("CODE COMMAND"), _words("CODE COMMAND")),
+    ),
+    (
+        "connects to|talks to|connected to|writes to|reads from|queries",
+        Phrase("CONNECTS_TO", _THING, _THING),
+    ),
     (
         "an alternative to|a replacement for|a drop-in replacement for|replacement for|alternative to|competes with"
         "|similar to|inspired by|modelled after|modeled after|equivalent to|an alternative for",
         Phrase("ALTERNATIVE_TO", _THING, _THING),
     ),
-    ("converted to|translated to|compiled to|compiles to|compiles down to|transpiles to|serialized to", Phrase("CONVERTED_TO", _THING, _THING)),
-    ("reported|found|discovered|noticed", Phrase("REPORTED_BY", _words("REFERENCE ERROR"), _words("PERSON ORG"), reverse=True)),
-    ("reported by|found by|discovered by|suggested by", Phrase("REPORTED_BY", _words("REFERENCE ERROR CODE"), _words("PERSON ORG"))),
+    (
+        "converted to|translated to|compiled to|compiles to|compiles down to|transpiles to|serialized to",
+        Phrase("CONVERTED_TO", _THING, _THING),
+    ),
+    (
+        "reported|found|discovered|noticed",
+        Phrase("REPORTED_BY", _words("REFERENCE ERROR"), _words("PERSON ORG"), reverse=True),
+    ),
+    (
+        "reported by|found by|discovered by|suggested by",
+        Phrase("REPORTED_BY", _words("REFERENCE ERROR CODE"), _words("PERSON ORG")),
+    ),
     ("introduced|introduces|caused|causes", Phrase("CAUSES", _CHANGE, _words("ERROR REFERENCE"))),
     ("caused by|due to", Phrase("CAUSES", _ANY, _words("ERROR REFERENCE"), reverse=True)),
 )
@@ -197,12 +261,37 @@ IN_FRONT = (
         _words("to на"),
         "REPLACED_BY",
     ),
-    (_words("replaced replace replaces replacing swap swapped substitute"), frozenset[str](), _words("with by"), "REPLACED_BY"),
-    (_words("prefers prefer preferred chose choose chosen picked favors recommend recommends"), frozenset[str](), _words("over"), "PREFERRED_OVER"),
+    (
+        _words("replaced replace replaces replacing swap swapped substitute"),
+        frozenset[str](),
+        _words("with by"),
+        "REPLACED_BY",
+    ),
+    (
+        _words("prefers prefer preferred chose choose chosen picked favors recommend recommends"),
+        frozenset[str](),
+        _words("over"),
+        "PREFERRED_OVER",
+    ),
     (_words("rename renamed renames renaming"), frozenset[str](), _words("to"), "REPLACED_BY"),
-    (_words("convert converts converting translate compile"), frozenset[str](), _words("to into"), "CONVERTED_TO"),
-    (_words("connect connects connected connecting"), frozenset[str](), _words("to with"), "CONNECTS_TO"),
-    (_words("run running runs install installed installing deploy deployed deploying"), frozenset[str](), _words("on under"), "RUNS_ON"),
+    (
+        _words("convert converts converting translate compile"),
+        frozenset[str](),
+        _words("to into"),
+        "CONVERTED_TO",
+    ),
+    (
+        _words("connect connects connected connecting"),
+        frozenset[str](),
+        _words("to with"),
+        "CONNECTS_TO",
+    ),
+    (
+        _words("run running runs install installed installing deploy deployed deploying"),
+        frozenset[str](),
+        _words("on under"),
+        "RUNS_ON",
+    ),
 )
 
 # With one thing for a subject these are commands or wishes: "let Django use Redis".

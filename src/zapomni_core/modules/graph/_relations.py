@@ -25,7 +25,8 @@ _WORD = re.compile(r"'s\b|[^\s,\"'`*_.]+(?:['._][^\s,\"'`*.]+)*")
 _PREPOSITIONS = frozenset(
     "of for in with from to by on via using like than as into about between without against per through".split()
 )
-_THINGS = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "FILE", "VERSION"})
+_REPLACEABLE = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "VERSION"})
+_THINGS = _REPLACEABLE | {"FILE"}
 _RELATIVE = re.compile(r"\s*,? (?:which|who|that) [^,]*$")
 _CLAUSE = re.compile(r"[,;:(]")
 _DEFINITE = frozenset({"the", "our", "this", "my", "your"})
@@ -124,7 +125,8 @@ def _statements(reading: _Reading) -> Iterator[_Statement]:
         if _is_uncertain(reading, first, front):
             continue
         words = [word for word in _words(between) if word not in phrases.ADVERBS]
-        yield from _in_front(first, second, front, words)
+        left = reading.groups[index - 1].end if index else reading.sentence.start
+        yield from _in_front(first, second, _words(reading.text[left : first.start]), words)
         if "," not in between or _RELATIVE.match(between):
             adjacent = index and reading.groups[index - 1].end + 1 >= first.start
             yield from _between(reading, first, second, [] if adjacent else front, words)
@@ -223,7 +225,7 @@ def _in_front(
 def _pairs(first: _Group, second: _Group, kind: str) -> Iterator[_Statement]:
     for subject in first.members:
         for target in second.members:
-            if subject.type in _THINGS and target.type in _THINGS:
+            if subject.type in _REPLACEABLE and target.type in _REPLACEABLE:
                 yield _Statement(subject, target, kind, 0.8)
 
 
@@ -231,7 +233,12 @@ def _made_for(
     reading: _Reading, first: _Group, second: _Group, words: Sequence[str]
 ) -> Iterator[_Statement]:
     """A is a plugin for B; A is a B plugin."""
-    if len(words) > 8 or len(words) < 2 or words[0] not in ("is", "are") or words[1] not in ("a", "an", "the"):
+    if (
+        len(words) > 8
+        or len(words) < 2
+        or words[0] not in ("is", "are")
+        or words[1] not in ("a", "an", "the")
+    ):
         return
     if any(word in phrases.BLOCKERS for word in words[1:-1]):
         return
@@ -268,7 +275,12 @@ def _groups(text: str, entities: Sequence[EntityData]) -> list[_Group]:
             continue
         last = groups[-1] if groups else None
         between = text[last.end : entity.start_char].strip() if last else ""
-        if last and entity.type == "VERSION" and last.members[-1].type in ("TECHNOLOGY", "PACKAGE") and not between:
+        if (
+            last
+            and entity.type == "VERSION"
+            and last.members[-1].type in ("TECHNOLOGY", "PACKAGE")
+            and not between
+        ):
             groups[-1] = last._replace(end=entity.end_char)
         elif last and between in _AND and entity.type == last.members[-1].type:
             groups[-1] = _Group([*last.members, entity], last.start, entity.end_char)
@@ -285,9 +297,7 @@ def _versions(text: str, entities: Sequence[EntityData]) -> Iterator[_Statement]
                 yield _Statement(thing, version, "HAS_VERSION", 0.9)
 
 
-def _together(
-    entities: Sequence[EntityData], stated: set[frozenset[str]]
-) -> Iterator[_Statement]:
+def _together(entities: Sequence[EntityData], stated: set[frozenset[str]]) -> Iterator[_Statement]:
     """Names that stand near each other; nothing more is said about them."""
     linked = [entity for entity in entities if entity.type not in _NOT_LINKED]
     seen = set(stated)
@@ -301,9 +311,7 @@ def _together(
                 yield _Statement(low, high, "RELATED_TO", (0.4, 0.3, 0.2)[gap], "cooccurrence")
 
 
-def _validity(
-    text: str, entities: Sequence[EntityData]
-) -> tuple[datetime | None, datetime | None]:
+def _validity(text: str, entities: Sequence[EntityData]) -> tuple[datetime | None, datetime | None]:
     """Since when and until when, if the sentence says so."""
     dates = [(entity, window_of(entity.name)) for entity in entities if entity.type == "DATE"]
     known = [(entity, window) for entity, window in dates if window is not None]

@@ -15,7 +15,7 @@ from zapomni_core.modules.graph._code_rules import (
     shaped,
     version,
 )
-from zapomni_core.modules.graph._dates import may_begin_date
+from zapomni_core.modules.graph._dates import DATE_WORDS, may_begin_date
 from zapomni_core.modules.graph._gazetteer import Gazetteer
 from zapomni_core.modules.graph._names_rules import handle, known_name, speaker, unknown_name
 from zapomni_core.modules.graph._walk import Mention, Walk
@@ -50,6 +50,25 @@ def _note(walk: Walk, mention: Mention | None) -> None:
 def _read(walk: Walk) -> bool:
     """Try the rules on the word we stand at; the first that finds something wins."""
     word, lower = walk.token.text, walk.lower[walk.at]
+    if word.isalpha() and word.islower():
+        # Most words: nothing begins with them.
+        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower):
+            return _by_first_word(walk, word, lower)
+        return walk.names_packages and package(walk)
+    if _by_first_word(walk, word, lower):
+        return True
+    if word.isalpha() and word.istitle():
+        return (word.endswith("file") and shaped(walk)) or unknown_name(walk)
+    if word[0].isdigit() and version(walk):
+        return True
+    return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk)
+
+
+_FIRST_WORDS = DATE_WORDS | cues.COMMANDS.keys() | cues.NUMBERED_REFERENCES | cues.SPEAKERS
+
+
+def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
+    """Rules for what is known by the word it begins with."""
     if may_begin_date(lower) and date(walk):
         return True
     if word in cues.COMMANDS and command(walk):
@@ -60,12 +79,6 @@ def _read(walk: Walk) -> bool:
         return True
     if word[0] == "@" and handle(walk):
         return True
-    if word.islower() and package(walk):
+    if walk.names_packages and word.islower() and package(walk):
         return True
-    if walk.gazetteer.starts(lower) and known_name(walk):
-        return True
-    if word.isalpha() and (word.islower() or word.istitle()):
-        return (word.endswith("file") and shaped(walk)) or unknown_name(walk)
-    if word[0].isdigit() and version(walk):
-        return True
-    return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk)
+    return walk.gazetteer.starts(lower) > 0 and known_name(walk)
