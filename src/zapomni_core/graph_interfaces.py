@@ -74,7 +74,7 @@ class RelatedEntity(_Frozen):
 
 
 class RelatedResponse(_Frozen):
-    """What is related to an entity, the nearest and strongest first."""
+    """What is related to an entity, the strongest way first."""
 
     entity: Entity | None
     """None if the name may mean several: then `candidates` are the choices."""

@@ -83,6 +83,8 @@ class EntityQuery(_Frozen):
 
     text: str = ""
     """A name, an alias, part of one or something like one; empty: every entity."""
+    exact: bool = False
+    """Only those whose name or alias is the text."""
     types: list[str] = Field(default_factory=list)
     as_of: datetime | None = None
     """Only what was spoken of at that time; None: now."""

@@ -147,6 +147,8 @@ async def test_a_name_is_found_in_any_case_by_its_alias_its_part_and_its_misspel
     assert await names(storage, " übermut ") == ["Übermut"]
     assert await names(storage, "анна") == ["Анна"]
     assert sorted(await names(storage, "kube")) == ["Kubeflow", "Kubernetes"]
+    assert await names(storage, "kube", exact=True) == []
+    assert await names(storage, "k8s", exact=True) == ["Kubernetes"]
     assert await names(storage, "flow") == ["Kubeflow"]
     assert await names(storage, "kuberntes") == ["Kubernetes"]
     assert await names(storage, "kube", types=["PERSON"]) == []

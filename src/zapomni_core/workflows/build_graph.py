@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from zapomni_core.modules.graph import fuzzy_key, same_entity
+from zapomni_core.modules.graph import SINGLE_VALUED, fuzzy_key, same_entity
 from zapomni_core.workflows.extract_graph import Extraction, GraphExtractor
 from zapomni_db.graph_models import (
     EntityName,
@@ -32,8 +32,6 @@ Report = Callable[[int, int | None, str], Awaitable[None]]
 STORE_AT_ONCE = 32
 STORE_AFTER_SECONDS = 2.0
 
-# A subject has one of these at a time: a newer statement ends the older one.
-EXCLUSIVE = frozenset({"WORKS_AT", "LIVES_IN", "LOCATED_IN", "HAS_VERSION", "LEADS_TO"})
 # Said of two things together, not of one about the other.
 MUTUAL = frozenset({"RELATED_TO"})
 # Types of which a misspelling may be merged with what it misspells.
@@ -114,7 +112,7 @@ def _extracted(chunk: UnreadChunk, found: Extraction) -> ExtractedChunk:
 
 def _directed(stated: RelationshipData) -> RelationshipData:
     """Give mutual relationships one direction, and say which end when a newer one begins."""
-    if stated.relationship_type in EXCLUSIVE:
+    if stated.relationship_type in SINGLE_VALUED:
         return stated.model_copy(update={"exclusive": True})
     if stated.relationship_type in MUTUAL and stated.source_entity_id > stated.target_entity_id:
         return stated.model_copy(

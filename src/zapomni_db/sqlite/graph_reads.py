@@ -48,10 +48,11 @@ def _matches(connection: sqlite3.Connection, query: EntityQuery, now: int) -> di
     asked = fold(query.text)
     bound = {"now": now, "types": to_json(query.types), "asked": asked, "most": MOST_MATCHES}
     found: dict[int, float] = {}
-    for sql, score in _SEARCHES if asked else _EVERYTHING:
+    searches = _EVERYTHING if not asked else _EXACT if query.exact else (*_EXACT, *_PARTIAL)
+    for sql, score in searches:
         for (key,) in connection.execute(sql, bound):
             found.setdefault(key, score)
-    if found or not asked:
+    if found or not asked or query.exact:
         return found
     alike = [(likeness(asked, folded), key) for key, folded in connection.execute(_NAMES, bound)]
     best = sorted((pair for pair in alike if pair[0] >= LEAST_LIKENESS), reverse=True)
@@ -64,7 +65,7 @@ _FROM: LiteralString = "SELECT coalesce(e.root, e.key) FROM graph_entities e WHE
 _AND_SHOWN: LiteralString = " AND " + _OF_TYPE + " AND " + _SPOKEN_OF
 _EVERYTHING: tuple[tuple[LiteralString, float], ...] = ((_FROM + "TRUE" + _AND_SHOWN, 1.0),)
 # From the best kind of match to the worst.
-_SEARCHES: tuple[tuple[LiteralString, float], ...] = (
+_EXACT: tuple[tuple[LiteralString, float], ...] = (
     (_FROM + "e.folded = :asked" + _AND_SHOWN, 1.0),
     (
         _FROM
@@ -74,6 +75,8 @@ _SEARCHES: tuple[tuple[LiteralString, float], ...] = (
         + _AND_SHOWN,
         1.0,
     ),
+)
+_PARTIAL: tuple[tuple[LiteralString, float], ...] = (
     (_FROM + "instr(e.folded, :asked) = 1" + _AND_SHOWN + " LIMIT :most", 0.8),
     (_FROM + "instr(e.folded, :asked) > 1" + _AND_SHOWN + " LIMIT :most", 0.6),
 )

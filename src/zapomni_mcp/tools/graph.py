@@ -58,7 +58,7 @@ class Begun(BaseModel):
 
 
 class Related(BaseModel):
-    """What is related to an entity, the nearest and strongest first."""
+    """What is related to an entity, the strongest way first."""
 
     data_notice: str = DATA_NOTICE
     entity: Entity | None = Field(description="null if the name may mean several.")
