@@ -3,7 +3,7 @@
     python -m benchmarks.entities [--half test] [--extractor rules]
     python -m benchmarks.entities --data stackoverflow.txt
 
-Without `--data`: our own labelled lines, `benchmarks/data/entities.txt`, one half of them. With it: a
+Without `--data`: our own labelled lines, one half of `benchmarks/data/entities.txt`. With it: a
 CoNLL file of Stack Overflow posts (token and tag in the first two columns, tab-separated), whose
 types are mapped to ours as `MAPPED` says. One JSON line: precision, recall and F1, over all and by
 type. A prediction is right if its first character, its last and its type are.
@@ -150,9 +150,9 @@ async def found(extractor: GraphExtractor, sample: Sample, types: set[str]) -> l
 def score(pairs: Sequence[tuple[Sample, list[Span]]], *, lenient: bool = False) -> dict[str, dict]:
     """Count what is right; `lenient` ignores what was found where nothing is mapped."""
     right, made, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for sample, spans in pairs:
-        if lenient:
-            spans = [span for span in spans if not _overlaps(span, sample.unmapped)]
+    for sample, found_spans in pairs:
+        ignored = sample.unmapped if lenient else []
+        spans = [span for span in found_spans if not _overlaps(span, ignored)]
         gold = set(sample.gold)
         right.update(span.type for span in spans if span in gold)
         made.update(span.type for span in spans)
@@ -217,8 +217,7 @@ def show(pairs: Sequence[tuple[Sample, list[Span]]]) -> None:
     for sample, spans in pairs:
         gold = set(sample.gold)
         for mark, span in sorted(
-            [("+", s) for s in spans if s not in gold]
-            + [("-", s) for s in gold - set(spans)],
+            [("+", s) for s in spans if s not in gold] + [("-", s) for s in gold - set(spans)],
             key=lambda pair: pair[1],
         ):
             around = sample.text[max(0, span.start - 40) : span.end + 30].replace("\n", " / ")

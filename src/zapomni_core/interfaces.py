@@ -307,6 +307,7 @@ class EntityExtractor(Protocol):
         ...
 
 
+@runtime_checkable
 class RelationshipExtractor(Protocol):
     """Finds how entities of a text relate.
 

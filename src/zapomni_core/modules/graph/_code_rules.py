@@ -172,7 +172,7 @@ def _is_installed(walk: Walk) -> bool:
         "installed",
     ):
         return True
-    return following == ("to", "the", "deps") or following == ("to", "the", "dependencies")
+    return following in (("to", "the", "deps"), ("to", "the", "dependencies"))
 
 
 def numbered_reference(walk: Walk) -> bool:

@@ -26,10 +26,10 @@ _ENGLISH = (
 ).split()
 # Stems are enough: languages inflect.
 _OTHER_MONTHS = (
-    "januar janvier enero январ|februar février febrero феврал|märz mars marzo март|avril abril апрел"
-    "|mai mayo мая мае|juni juin junio июн|juli juillet julio июл|août agosto август"
-    "|septembre septiembre сентябр|oktober octobre octubre октябр|novembre noviembre ноябр"
-    "|dezember décembre diciembre декабр"
+    "januar janvier enero январ|februar février febrero феврал|märz mars marzo март"
+    "|avril abril апрел|mai mayo мая мае|juni juin junio июн|juli juillet julio июл"
+    "|août agosto август|septembre septiembre сентябр|oktober octobre octubre октябр"
+    "|novembre noviembre ноябр|dezember décembre diciembre декабр"
 ).split("|")
 _MONTH_OF = {name: number for number, name in enumerate(_ENGLISH, 1)}
 _MONTH_OF |= {name[:3]: number for name, number in _MONTH_OF.items()} | {"sept": 9}
@@ -39,7 +39,7 @@ _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple of": 2}
 
 _M = r"(?P<month>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b(?:\.(?= \d))?"
-_F = r"(?P<month>(?:" + "|".join(_STEM_OF) + r")[а-яё]{0,3})\b"
+_F = r"(?P<month>(?:" + "|".join(_STEM_OF) + r")[\u0430-\u044f\u0451]{0,3})\b"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d)"
 _W = r"(?P<weekday>" + "|".join(_WEEKDAYS) + r")\b"
@@ -62,7 +62,8 @@ _MONTH = re.compile(_M, re.IGNORECASE)
 _QUARTER = re.compile(rf"[Qq](?P<quarter>[1-4])\b(?:[ /-]?{_YEAR})?")
 _PLAIN_YEAR = re.compile(rf"{_YEAR}\b(?![.:/%-]\d)")
 _DAY_WORD = re.compile(
-    r"(?:the )?day (?P<far>after tomorrow|before yesterday)\b|(?P<day>today|tonight|yesterday|tomorrow)\b"
+    r"(?:the )?day (?P<far>after tomorrow|before yesterday)\b"
+    r"|(?P<day>today|tonight|yesterday|tomorrow)\b"
     r"|this (?:morning|afternoon|evening)\b|(?P<night>last night)\b",
     re.IGNORECASE,
 )
@@ -78,7 +79,8 @@ _END_OF = re.compile(
 )
 
 _BEFORE_MONTH = frozenset(
-    "in since until till by before after during of from to through early late mid around for between".split()
+    "in since until till by before after during of from to through early late mid around for "
+    "between".split()
 )
 _BEFORE_YEAR = _BEFORE_MONTH | {
     "the",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -15,20 +16,25 @@ from zapomni_db.models import EntityData, RelationshipData
 __all__ = ["RuleExtractor"]
 
 
+# A longer text would keep everybody else waiting, so it is read in a thread of its own.
+READ_AT_ONCE = 20_000
+
+
 class RuleExtractor:
     """Finds entities and relationships without any model."""
 
     name = "rules"
 
     def __init__(self, gazetteer: Gazetteer) -> None:
-        self._gazetteer = gazetteer
+        self.gazetteer = gazetteer
 
     async def extract_entities(
         self, text: str, reference_date: datetime | None = None
     ) -> list[EntityData]:
         """Return one entity per mention, in the order of the text; no two overlap."""
-        mentions = _with_speakers(text, scan(text, self._gazetteer, reference_date))
-        return [_entity(text, mentions, index) for index in range(len(mentions))]
+        if len(text) > READ_AT_ONCE:
+            return await asyncio.to_thread(self._entities, text, reference_date)
+        return self._entities(text, reference_date)
 
     async def extract_relationships(
         self,
@@ -37,7 +43,24 @@ class RuleExtractor:
         reference_date: datetime | None = None,  # noqa: ARG002 - dates are resolved already
     ) -> list[RelationshipData]:
         """Return what the text states about these entities, sentence by sentence."""
+        if len(text) > READ_AT_ONCE:
+            return await asyncio.to_thread(relate, text, entities)
         return relate(text, entities)
+
+    def canonical(self, entity: EntityData) -> EntityData:
+        """Give what somebody else found its canonical name, its id and its aliases."""
+        known = next(
+            (e for e in self.gazetteer.find(entity.name) if e.kind in (entity.type, "SERVICE")),
+            None,
+        )
+        name = known.name if known else canonical_name(entity.name, entity.type)
+        aliases = [alias for alias in known.aliases if alias != name] if known else []
+        changed = {"name": name, "entity_id": entity_id(name, entity.type), "aliases": aliases}
+        return entity.model_copy(update=changed)
+
+    def _entities(self, text: str, reference_date: datetime | None) -> list[EntityData]:
+        mentions = _with_speakers(text, scan(text, self.gazetteer, reference_date))
+        return [_entity(text, mentions, index) for index in range(len(mentions))]
 
 
 def _with_speakers(text: str, mentions: list[Mention]) -> list[Mention]:

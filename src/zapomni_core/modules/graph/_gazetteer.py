@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -44,7 +45,9 @@ class Entry(NamedTuple):
 class Gazetteer:
     """Finds known names at the start of a run of words."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[Entry], digest: str = "") -> None:
+        self.digest = digest
+        """Tells the user's names apart from others'; empty if there are none."""
         self._written: dict[str, list[Entry]] = {}
         self._folded: dict[str, list[Entry]] = {}
         self._longest: dict[str, int] = {}
@@ -66,7 +69,7 @@ class Gazetteer:
 
     def find(self, name: str) -> Sequence[Entry]:
         """Return what is known by this name; several things may be."""
-        return self._written.get(name) or self._folded.get(name.lower(), ())
+        return self._written.get(name) or self._folded.get(name.lower()) or ()
 
 
 def load_gazetteer(own: Path | None = None) -> Gazetteer:
@@ -93,7 +96,7 @@ def load_gazetteer(own: Path | None = None) -> Gazetteer:
     known = {entry for entry in _shipped_entries() if entry.name.lower() not in removed}
     renewed = {(entry.name.lower(), entry.kind) for entry in added}
     kept = [entry for entry in known if (entry.name.lower(), entry.kind) not in renewed]
-    return Gazetteer([*added, *sorted(kept)])
+    return Gazetteer([*added, *sorted(kept)], hashlib.sha256(content).hexdigest()[:12])
 
 
 @lru_cache(maxsize=1)

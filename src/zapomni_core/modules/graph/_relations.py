@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 from zapomni_core.modules.graph import _phrases as phrases
@@ -12,7 +13,7 @@ from zapomni_core.modules.graph._dates import window_of
 from zapomni_core.modules.graph._tokens import Sentence, sentences
 from zapomni_db.models import EntityData, RelationshipData
 
-__all__ = ["relate"]
+__all__ = ["relate", "with_evidence"]
 
 LONGEST_PHRASE = 5
 MOST_FILLERS = 4
@@ -23,7 +24,8 @@ MOST_IN_SENTENCE = 30
 _BREAK = re.compile(r"[;:()\[\]{}|?!\u2014]")
 _WORD = re.compile(r"'s\b|[^\s,\"'`*_.]+(?:['._][^\s,\"'`*.]+)*")
 _PREPOSITIONS = frozenset(
-    "of for in with from to by on via using like than as into about between without against per through".split()
+    "of for in with from to by on via using like than as into about between without against per "
+    "through".split()
 )
 _REPLACEABLE = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "VERSION"})
 _THINGS = _REPLACEABLE | {"FILE"}
@@ -78,6 +80,26 @@ def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
     return found
 
 
+def with_evidence(
+    text: str, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
+) -> list[RelationshipData]:
+    """Add to what somebody else found the sentence that names both, else the one of the first."""
+    named: list[tuple[Sentence, set[str]]] = [
+        (s, {e.entity_id for e in entities if s.start <= e.start_char < s.end})
+        for s in sentences(text)
+    ]
+    found: list[RelationshipData] = []
+    for relationship in relationships:
+        source, target = relationship.source_entity_id, relationship.target_entity_id
+        both = (sentence for sentence, ids in named if source in ids and target in ids)
+        first = (sentence for sentence, ids in named if source in ids)
+        sentence = next(both, None) or next(first)
+        place = {"start_char": sentence.start, "end_char": sentence.end}
+        evidence = {"evidence": text[sentence.start : sentence.end], **place}
+        found.append(relationship.model_copy(update=evidence))
+    return found
+
+
 def _of_sentence(
     text: str, sentence: Sentence, entities: Sequence[EntityData]
 ) -> Iterator[RelationshipData]:
@@ -117,7 +139,7 @@ def _relationship(reading: _Reading, statement: _Statement) -> RelationshipData:
 
 
 def _statements(reading: _Reading) -> Iterator[_Statement]:
-    for index, (first, second) in enumerate(zip(reading.groups, reading.groups[1:], strict=False)):
+    for index, (first, second) in enumerate(pairwise(reading.groups)):
         between = reading.text[first.end : second.start]
         if _BREAK.search(between):
             continue
@@ -150,12 +172,13 @@ def _between(
     head, told = _after_head(words)
     if head and front and front[-1] not in _DEFINITE:
         return
+    known = phrases.table()
     for size in range(min(LONGEST_PHRASE, len(told)), 0, -1):
         text = " ".join(told[:size])
-        if text in phrases.PHRASES and _leads_to(reading, second, text, told[size:]):
+        if text in known and _leads_to(reading, second, text, told[size:]):
             if text in phrases.BARE and not _may_be_plural(first, words):
                 return
-            for phrase in phrases.PHRASES[text]:
+            for phrase in known[text]:
                 found = list(_stated(first, second, phrase, 0.8 if head else 1.0))
                 if found:
                     yield from found
@@ -200,11 +223,12 @@ def _may_be_plural(first: _Group, words: Sequence[str]) -> bool:
 def _stated(
     first: _Group, second: _Group, phrase: phrases.Phrase, factor: float
 ) -> Iterator[_Statement]:
-    subjects, objects = (second, first) if phrase.reverse else (first, second)
-    for subject in subjects.members:
-        for target in objects.members:
-            if subject.type in phrase.subjects and target.type in phrase.objects:
-                yield _Statement(subject, target, phrase.type, round(phrase.strength * factor, 2))
+    strength = round(phrase.strength * factor, 2)
+    for one in first.members:
+        for other in second.members:
+            if one.type in phrase.first and other.type in phrase.second:
+                subject, target = (other, one) if phrase.reverse else (one, other)
+                yield _Statement(subject, target, phrase.type, strength)
 
 
 def _in_front(
@@ -290,7 +314,7 @@ def _groups(text: str, entities: Sequence[EntityData]) -> list[_Group]:
 
 
 def _versions(text: str, entities: Sequence[EntityData]) -> Iterator[_Statement]:
-    for thing, version in zip(entities, entities[1:], strict=False):
+    for thing, version in pairwise(entities):
         if version.type == "VERSION" and thing.type in ("TECHNOLOGY", "PACKAGE"):
             between = text[thing.end_char : version.start_char].strip().lower()
             if between in ("", "==", "@", "version", "v", ">=", "^", "~="):

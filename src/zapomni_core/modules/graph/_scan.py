@@ -33,9 +33,7 @@ def scan(text: str, gazetteer: Gazetteer, reference: datetime | None = None) -> 
         while done < len(stretches) and stretches[done][1] <= start:
             _note(walk, stretches[done][2])
             done += 1
-        if done < len(stretches) and stretches[done][0] <= start:
-            walk.at += 1
-        elif not _read(walk):
+        if (done < len(stretches) and stretches[done][0] <= start) or not _read(walk):
             walk.at += 1
     for stretch in stretches[done:]:
         _note(walk, stretch[2])

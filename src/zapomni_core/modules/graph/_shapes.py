@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Shape", "is_version", "shape_of", "is_status"]
+__all__ = ["Shape", "is_status", "is_version", "shape_of"]
 
 
 class Shape(NamedTuple):
@@ -18,7 +18,7 @@ class Shape(NamedTuple):
 
 
 _URL = re.compile(
-    r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.I
+    r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.IGNORECASE
 )
 _REMOTE = re.compile(r"git@[\w.-]+:[\w./-]+")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
@@ -48,26 +48,28 @@ _ERROR_CODE = re.compile(
 )
 _ERROR_NAMES = frozenset(
     (
-        "EACCES EADDRINUSE EAGAIN EBADF EBUSY ECONNABORTED ECONNREFUSED ECONNRESET EEXIST EHOSTUNREACH "
-        "EINTR EINVAL EIO EISDIR EMFILE ENETUNREACH ENOENT ENOMEM ENOSPC ENOTDIR ENOTEMPTY ENOTFOUND "
-        "EPERM EPIPE ERESOLVE EROFS ESRCH ETIMEDOUT EXDEV SIGSEGV SIGABRT SIGBUS SIGFPE SIGILL NPE "
-        "OOMKilled CrashLoopBackOff ImagePullBackOff ErrImagePull StopIteration NoReverseMatch "
-        "KeyboardInterrupt segfault segfaults Segfault"
+        "EACCES EADDRINUSE EAGAIN EBADF EBUSY ECONNABORTED ECONNREFUSED ECONNRESET EEXIST "
+        "EHOSTUNREACH EINTR EINVAL EIO EISDIR EMFILE ENETUNREACH ENOENT ENOMEM ENOSPC ENOTDIR "
+        "ENOTEMPTY ENOTFOUND EPERM EPIPE ERESOLVE EROFS ESRCH ETIMEDOUT EXDEV SIGSEGV SIGABRT "
+        "SIGBUS SIGFPE SIGILL NPE OOMKilled CrashLoopBackOff ImagePullBackOff ErrImagePull "
+        "StopIteration NoReverseMatch KeyboardInterrupt segfault segfaults Segfault"
     ).split()
 )
 _STATUS = re.compile(r"[45]\d\d")
 
 _EXTENSIONS = (
-    "py pyi pyc ipynb js mjs cjs jsx ts tsx vue svelte rb erb rs go java kt kts scala clj ex exs erl hs ml fs "
-    "c cc cpp cxx h hh hpp cs vb php phtml pl pm lua swift mm sh bash zsh fish ps1 bat cmd sql db sqlite "
-    "sqlite3 dump html htm xhtml css scss sass less xml xsl xslt xsd wsdl xaml json jsonl json5 geojson yaml "
-    "yml toml ini cfg conf config properties env lock md mdx rst txt tex csv tsv xls xlsx doc docx ppt pptx "
-    "pdf log png jpg jpeg gif svg ico webp bmp tif tiff mp3 mp4 wav avi mov mkv zip tar gz tgz bz2 xz zst 7z "
-    "rar jar war ear class dll exe so dylib lib obj pdb deb rpm apk ipa dmg iso whl egg nupkg gem pem crt key "
-    "csr cer p12 jks graphql gql proto tf tfvars hcl gradle sln csproj vcxproj pbxproj plist xib nib storyboard "
-    "jsp jspx aspx ascx cshtml tpl twig blade ftl mustache hbs ejs pug haml slim vim el lisp r rmd rdata "
-    "mat fig asm s patch diff bak tmp swp map min test spec service socket timer mod sum parquet onnx gguf bin "
-    "dat pkl npy h5 gcda gcno cmake mk rake gemspec podspec htaccess gitignore"
+    "py pyi pyc ipynb js mjs cjs jsx ts tsx vue svelte rb erb rs go java kt kts scala clj ex "
+    "exs erl hs ml fs c cc cpp cxx h hh hpp cs vb php phtml pl pm lua swift mm sh bash zsh fish "
+    "ps1 bat cmd sql db sqlite sqlite3 dump html htm xhtml css scss sass less xml xsl xslt xsd "
+    "wsdl xaml json jsonl json5 geojson yaml yml toml ini cfg conf config properties env lock "
+    "md mdx rst txt tex csv tsv xls xlsx doc docx ppt pptx pdf log png jpg jpeg gif svg ico "
+    "webp bmp tif tiff mp3 mp4 wav avi mov mkv zip tar gz tgz bz2 xz zst 7z rar jar war ear "
+    "class dll exe so dylib lib obj pdb deb rpm apk ipa dmg iso whl egg nupkg gem pem crt key "
+    "csr cer p12 jks graphql gql proto tf tfvars hcl gradle sln csproj vcxproj pbxproj plist "
+    "xib nib storyboard jsp jspx aspx ascx cshtml tpl twig blade ftl mustache hbs ejs pug haml "
+    "slim vim el lisp r rmd rdata mat fig asm s patch diff bak tmp swp map min test spec "
+    "service socket timer mod sum parquet onnx gguf bin dat pkl npy h5 gcda gcno cmake mk rake "
+    "gemspec podspec htaccess gitignore"
 ).split()
 _EXTENSION = "|".join(sorted(_EXTENSIONS, key=len, reverse=True))
 _NAMED_FILE = re.compile(
@@ -93,10 +95,11 @@ _PATH = re.compile(
 )
 _FOLDERS = frozenset(
     (
-        "src lib libs test tests spec docs doc bin etc usr var app apps packages pkg crates infra scripts deploy "
-        "config configs conf migrations tools cmd internal node_modules static assets public templates views "
-        "models controllers components include build dist target vendor third_party benchmarks examples dags "
-        "charts k8s modules plugins resources res data core api server client backend frontend web www"
+        "src lib libs test tests spec docs doc bin etc usr var app apps packages pkg crates "
+        "infra scripts deploy config configs conf migrations tools cmd internal node_modules "
+        "static assets public templates views models controllers components include build dist "
+        "target vendor third_party benchmarks examples dags charts k8s modules plugins "
+        "resources res data core api server client backend frontend web www"
     ).split()
 )
 
@@ -123,9 +126,23 @@ _DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-[a-z][a-z-]*")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
 _DOMAIN = re.compile(
-    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?", re.I
+    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?",
+    re.IGNORECASE,
 )
 _FILE_TYPE = re.compile(rf"\.(?:{_EXTENSION})", re.IGNORECASE)
+
+
+# A character that gives code away, and what the whole word must look like then.
+_MARKED = (
+    ("<", _TAG),
+    ("(", _CALL),
+    ("$", _VARIABLE),
+    ("%", _VARIABLE),
+    ("_", _SNAKE),
+    ("::", _SCOPED),
+    ("->", _SCOPED),
+    ("#", _SCOPED),
+)
 
 
 def shape_of(word: str) -> Shape | None:
@@ -225,15 +242,7 @@ def _path(name: str, end: int) -> Shape | None:
 def _code(word: str) -> Shape | None:
     if word.startswith("-"):
         return Shape("CODE", 0.8) if _FLAG.fullmatch(word) else None
-    if word.startswith("<") and _TAG.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if "(" in word and _CALL.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if word[0] in "$%" and _VARIABLE.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if "_" in word and _SNAKE.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if ("::" in word or "->" in word or "#" in word) and _SCOPED.fullmatch(word):
+    if any(pattern.fullmatch(word) for mark, pattern in _MARKED if mark in word):
         return Shape("CODE", 0.9)
     if "." in word:
         return _dotted(word)
@@ -243,13 +252,8 @@ def _code(word: str) -> Shape | None:
         return Shape("CODE", 0.7) if _GENERIC.fullmatch(word) else None
     if _CAMEL.fullmatch(word) or _SIGNAL.fullmatch(word):
         return Shape("CODE", 0.8)
-    if (
-        _PASCAL.fullmatch(word)
-        and not _PLURAL_ACRONYM.fullmatch(word)
-        and not word.startswith(("Mc", "Mac"))
-    ):
-        return Shape("CODE", 0.7)
-    return None
+    is_pascal = _PASCAL.fullmatch(word) and not word.startswith(("Mc", "Mac"))
+    return Shape("CODE", 0.7) if is_pascal and not _PLURAL_ACRONYM.fullmatch(word) else None
 
 
 def _dotted(word: str) -> Shape | None:
