@@ -21,7 +21,7 @@ __all__ = [
     "SINGLE_VALUED",
     "UNCERTAIN",
     "WEAK",
-    "Phrase",
+    "Wording",
     "table",
 ]
 
@@ -39,7 +39,7 @@ _STATEMENT = re.compile(
 _GROUP = re.compile(r"# (?P<name>[a-z]+) +(?P<types>[A-Z]+(?: [A-Z]+)*)")
 
 
-class Phrase(NamedTuple):
+class Wording(NamedTuple):
     """A statement: its type, what may stand first and second, and which of them is the subject."""
 
     type: str
@@ -50,11 +50,11 @@ class Phrase(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def table() -> dict[str, list[Phrase]]:
+def table() -> dict[str, list[Wording]]:
     """Return what each phrase may state, most likely first."""
-    found: dict[str, list[Phrase]] = {}
+    found: dict[str, list[Wording]] = {}
     groups: dict[str, frozenset[str]] = {}
-    phrase: Phrase | None = None
+    phrase: Wording | None = None
     file = resources.files(__package__).joinpath("phrases.txt")
     for line in file.read_text(encoding="utf-8").splitlines():
         if group := _GROUP.fullmatch(line):
@@ -62,7 +62,7 @@ def table() -> dict[str, list[Phrase]]:
         elif statement := _STATEMENT.fullmatch(line):
             first, second = (_types(statement[side], groups) for side in ("first", "second"))
             strength = float(statement["strength"] or 0.9)
-            phrase = Phrase(statement["type"], first, second, statement["way"] == "<-", strength)
+            phrase = Wording(statement["type"], first, second, statement["way"] == "<-", strength)
         elif phrase is not None:
             for text in line.strip().removesuffix(",").split(", "):
                 found.setdefault(text, []).append(phrase)

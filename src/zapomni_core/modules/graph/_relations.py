@@ -221,7 +221,7 @@ def _may_be_plural(first: _Group, words: Sequence[str]) -> bool:
 
 
 def _stated(
-    first: _Group, second: _Group, phrase: phrases.Phrase, factor: float
+    first: _Group, second: _Group, phrase: phrases.Wording, factor: float
 ) -> Iterator[_Statement]:
     strength = round(phrase.strength * factor, 2)
     for one in first.members:
