@@ -22,8 +22,11 @@ from pathlib import Path
 from benchmarks.corpus import document, question
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
+from zapomni_core.scheduler.task_manager import TaskManager
+from zapomni_core.settings import load_settings
 from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryData
 from zapomni_db.sqlite.storage import SqliteStorage
+from zapomni_db.sqlite.tasks import SqliteTasks
 
 SPACE = EmbeddingSpace(model="random", dimension=384)
 
@@ -70,7 +73,9 @@ async def measure(chunks: int, queries: int, filters: dict | None) -> dict:
             for start in range(0, chunks, 500):
                 batch = [memory_of(n) for n in range(start, min(start + 500, chunks))]
                 await storage.store_memories(batch)
-            engine = ZapomniEngine(storage, None, RandomEmbedder())
+            tasks = TaskManager(SqliteTasks(storage.path))
+            settings = load_settings({}, home=folder)
+            engine = ZapomniEngine(storage, None, RandomEmbedder(), tasks=tasks, settings=settings)
             await engine.search_memory(SearchRequest(query="warm up"))
             times = []
             for number in range(queries):

@@ -24,7 +24,7 @@ they are lines with tabs. Notices and progress go to standard error.
 | 0 | done |
 | 1 | it failed; the message says what to do |
 | 2 | the command or its input is wrong; nothing was changed |
-| 3 | there is no memory with this id |
+| 3 | there is no memory, task or entity with this name or id |
 | 130 | stopped with Ctrl-C |
 """
 

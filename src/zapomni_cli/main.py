@@ -24,6 +24,11 @@ COMMANDS = {
     ),
     "get": ("zapomni_cli.reading:get", "Show a memory whole."),
     "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
+    "history": ("zapomni_cli.history:history", "Show what a memory was before."),
+    "graph": (
+        "zapomni_cli.graph:graph",
+        "Explore what memories speak of, and how it hangs together.",
+    ),
     "recent": ("zapomni_cli.observations:recent", "Show what agents did last."),
     "timeline": ("zapomni_cli.observations:timeline", "Show what happened around an action."),
     "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),
@@ -40,6 +45,7 @@ COMMANDS = {
     "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
     "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
     "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
+    "tasks": ("zapomni_cli.tasks:tasks", "List background tasks, or look after one."),
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
     "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
     "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
@@ -132,6 +138,7 @@ def run(args: Sequence[str]) -> int:
 def _report(error: Exception) -> int:
     from zapomni_core.exceptions import (
         ConfigurationError,
+        EntityNotFoundError,
         NotFoundError,
         ValidationError,
         ZapomniError,
@@ -146,6 +153,11 @@ def _report(error: Exception) -> int:
         told = sanitize_error_for_user(error, getattr(error, "correlation_id", new_id))
     click.echo(f"Error: {told['error']}", err=True)
     click.echo(told["suggested_action"], err=True)
+    if isinstance(error, EntityNotFoundError) and error.near:
+        from zapomni_cli.output import one_line
+
+        names = ", ".join(one_line(name, 60) for name in error.near)
+        click.echo(f"Did you mean: {names}?", err=True)
     click.echo(f"({told['error_code']}, correlation id {told['correlation_id']})", err=True)
     if isinstance(error, ValidationError | ConfigurationError):
         return 2

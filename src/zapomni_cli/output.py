@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Progress = Callable[..., None]
-"""Called with how many are done and how many there are in all; more is ignored."""
+"""Called with how many are done, how many there are in all, and perhaps what is being done."""
 
 # A stored text must not be able to move the cursor or rename the window.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -99,11 +99,12 @@ def progress_bar(label: str) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    said = TextColumn("{task.description}", markup=False)
+    columns = (said, BarColumn(), MofNCompleteColumn(), Remaining())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 
-        def report(done: int, total: int, *_: object) -> None:
-            bar.update(task, completed=done, total=total)
+        def report(done: int, total: int | None, doing: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=one_line(doing) or label)
 
         yield report

@@ -20,16 +20,24 @@ __all__ = ["serve", "stats", "status"]
     epilog=examples(
         "claude mcp add --scope user zapomni -- zapomni serve",
         "codex mcp add zapomni -- zapomni serve",
+        "zapomni serve --tools all",
     )
 )
-def serve() -> None:
+@click.option(
+    "--tools",
+    type=click.Choice(["default", "all"]),
+    default="default",
+    show_default=True,
+    help="Which tools the agent is shown: the usual ones, or also those rarely needed.",
+)
+def serve(tools: str) -> None:
     """Serve an agent over MCP.
 
     Speaks the Model Context Protocol on standard input and output until the agent closes
     them. Your agent starts this command itself; you only tell it once how.
     """
     # By name: the doors do not import each other, and this one only starts the other.
-    import_module("zapomni_mcp.server").serve(load_settings())
+    import_module("zapomni_mcp.server").serve(load_settings(), every_tool=tools == "all")
 
 
 @click.command(epilog=examples("zapomni stats", "zapomni stats --json"))

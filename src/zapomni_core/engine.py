@@ -6,7 +6,8 @@ import asyncio
 import os
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,16 +37,20 @@ from zapomni_core.interfaces import (
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.memories import parse_filters, validate_page
+from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.shared.addresses import ServerAddress
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
+from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
 from zapomni_core.workflows.search_memory import Searcher
+from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats
+from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
 from zapomni_db.observation_store import ObservationStore
 from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.storage import SqliteStorage
+from zapomni_db.sqlite.tasks import SqliteTasks
 
 if TYPE_CHECKING:
     from zapomni_db.cache.redis_cache import RedisCache
@@ -70,6 +75,8 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
         storage,
         chunker,
         *embedders,
+        tasks=TaskManager(SqliteTasks(observations_path(settings))),
+        settings=settings,
         cache=cache,
         observations=SqliteObservations(observations_path(settings)),
         reranker=_build_reranker(settings),
@@ -145,6 +152,8 @@ class ZapomniEngine:
         observations: What agents did, searched together with memories.
         reranker: What reads the best hits again.
         cache: Embeddings shared with other machines.
+        tasks: Long work, done in the background.
+        settings: What decides how texts are read into the graph.
     """
 
     def __init__(
@@ -153,11 +162,16 @@ class ZapomniEngine:
         chunker: TextChunker,
         embedder: Embedder | None = None,
         *fallbacks: Embedder,
+        tasks: TaskManager,
+        settings: Settings,
         observations: ObservationStore | None = None,
         reranker: Reranker | None = None,
         cache: RedisCache | None = None,
     ) -> None:
         self.storage = storage
+        self.tasks = tasks
+        self.graph = KnowledgeGraph(storage, settings, tasks.submit_task)
+        tasks.register("build_graph", self.graph.read_unread)
         self._observations = observations
         self._reranker = reranker
         embedders = [] if embedder is None else [embedder, *fallbacks]
@@ -185,6 +199,8 @@ class ZapomniEngine:
         if self._filler is not None:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
+        await self.tasks.close()
+        await self.graph.close()
         await self._embeddings.close()
         if self._reranker is not None:
             await self._reranker.close()
@@ -247,6 +263,23 @@ class ZapomniEngine:
             raise NotFoundError("No memory has this id.")
 
     @operation()
+    async def get_history(
+        self, memory_id: str, as_of: datetime | None = None
+    ) -> list[MemoryVersion]:
+        """Return what a memory was and is, or what it was at a time."""
+        found = await self.storage.get_history(_checked_id(memory_id))
+        if not found:
+            raise NotFoundError("No memory has this id.")
+        if as_of is None:
+            return found
+        return [
+            version
+            for version in found
+            if version.valid_from <= as_of
+            and (version.valid_to is None or as_of < version.valid_to)
+        ]
+
+    @operation()
     async def list_memories(self, request: ListRequest) -> MemoryPage:
         """List memories, pinned first, then newest first."""
         validate_page(request.limit, request.offset)
@@ -278,6 +311,20 @@ class ZapomniEngine:
     async def check_integrity(self) -> Mapping[str, str]:
         """Return what is wrong with the store, by the name of the check."""
         return await self.storage.check_integrity()
+
+    @operation()
+    async def get_task_status(self, task_id: str) -> TaskStatus:
+        """Return how a background task is getting on."""
+        return await self.tasks.get_task_status(_checked_id(task_id, "task_id"))
+
+    @operation()
+    async def cancel_task(self, task_id: str) -> TaskStatus:
+        """Stop a background task."""
+        return await self.tasks.cancel_task(_checked_id(task_id, "task_id"))
+
+    def watch_task(self, task_id: str) -> AsyncIterator[TaskStatus]:
+        """Yield a task's status now and after every change, until it has ended."""
+        return self.tasks.watch(_checked_id(task_id, "task_id"))
 
     async def _version(self) -> tuple[int, int]:
         done = 0 if self._observations is None else await self._observations.get_version()
@@ -333,10 +380,10 @@ class _Answers:
                 self._kept.popitem(last=False)
 
 
-def _checked_id(memory_id: str) -> str:
-    if not memory_id.strip():
-        raise ValidationError("memory_id cannot be empty", "VAL_001")
-    return memory_id.strip()
+def _checked_id(given: str, name: str = "memory_id") -> str:
+    if not given.strip():
+        raise ValidationError(f"{name} cannot be empty", "VAL_001")
+    return given.strip()
 
 
 def _mean(values: Sequence[float] | deque[float]) -> float | None:

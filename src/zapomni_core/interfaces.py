@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from zapomni_core.graph_interfaces import GraphEngine
+from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     Chunk,
     Embedding,
@@ -17,6 +19,7 @@ from zapomni_db.models import (
     MemoryRecord,
     QueryEmbedding,
     RelationshipData,
+    TaskStatus,
 )
 
 __all__ = [
@@ -161,6 +164,11 @@ class SearchResponse(_Frozen):
 class MemoryEngine(Protocol):
     """What the doors call. Implemented by `zapomni_core.engine.ZapomniEngine`."""
 
+    @property
+    def graph(self) -> GraphEngine:
+        """The knowledge graph."""
+        ...
+
     async def add_memory(self, request: AddMemoryRequest) -> AddMemoryResponse:
         """Keep a text.
 
@@ -207,6 +215,36 @@ class MemoryEngine(Protocol):
 
     async def get_stats(self) -> dict[str, Any]:
         """Return the fields of `MemoryStats`."""
+        ...
+
+    async def get_history(
+        self, memory_id: str, as_of: datetime | None = None
+    ) -> list[MemoryVersion]:
+        """Return what a memory was and is, oldest first, with what it superseded.
+
+        Args:
+            memory_id: The memory.
+            as_of: Only what it was at that time.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
+        ...
+
+    async def get_task_status(self, task_id: str) -> TaskStatus:
+        """Return how a background task is getting on.
+
+        Raises:
+            NotFoundError: No task has this id.
+        """
+        ...
+
+    async def cancel_task(self, task_id: str) -> TaskStatus:
+        """Stop a background task: at once if nobody works on it, else when its worker notices."""
+        ...
+
+    def watch_task(self, task_id: str) -> AsyncIterator[TaskStatus]:
+        """Yield a task's status now and after every change, until it has ended."""
         ...
 
 
@@ -282,18 +320,39 @@ class Reranker(Protocol):
 
 
 class EntityExtractor(Protocol):
-    """Finds the entities a text speaks of."""
+    """Finds the entities a text speaks of.
 
-    async def extract_entities(self, text: str) -> list[EntityData]:
-        """Return the entities named in the text."""
+    Implemented by `modules.graph.RuleExtractor` and the adapters `spacy_extractor` and
+    `model_extractor`.
+    """
+
+    name: str
+    """The extractor's name, as in the setting `extractor`."""
+
+    async def extract_entities(
+        self, text: str, reference_date: datetime | None = None
+    ) -> list[EntityData]:
+        """Return one entity per mention; `yesterday` is the day before `reference_date`.
+
+        Raises:
+            ExtractionError: The model behind it is missing, silent, or answers nonsense.
+        """
         ...
 
 
+@runtime_checkable
 class RelationshipExtractor(Protocol):
-    """Finds how entities of a text relate."""
+    """Finds how entities of a text relate.
+
+    Implemented by `modules.graph.RuleExtractor` and the adapter `model_extractor`.
+    """
 
     async def extract_relationships(
-        self, text: str, entities: list[EntityData]
+        self, text: str, entities: list[EntityData], reference_date: datetime | None = None
     ) -> list[RelationshipData]:
-        """Return relationships between these entities that the text states."""
+        """Return relationships between these entities that the text states.
+
+        Raises:
+            ExtractionError: The model behind it is missing, silent, or answers nonsense.
+        """
         ...

@@ -67,6 +67,15 @@ class Settings(BaseModel):
         description="Folder with model.onnx and tokenizer.json of a cross-encoder that reads the "
         "best hits again; default: none.",
     )
+    extractor: Literal["rules", "spacy", "ollama", "openai"] = Field(
+        default="rules", description="What finds entities and relationships, beside the rules."
+    )
+    extraction_model: str = Field(
+        default="", description="Model name for the extractor; empty means the extractor's default."
+    )
+    extraction_timeout_seconds: float = Field(
+        default=60.0, gt=0, description="How long one request to a language model may take."
+    )
     models_dir: Path | None = Field(
         default=None, description="Folder for model files; default: models in the home folder."
     )

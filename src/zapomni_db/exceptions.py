@@ -2,7 +2,8 @@
 
     ZapomniError
     ├── ValidationError               VAL_001..004   the input is wrong; never retried
-    ├── NotFoundError                 MEM_001        no memory has this id
+    ├── NotFoundError                 MEM_001        no memory has this id; TASK_001: no task
+    │   └── EntityNotFoundError       GRAPH_001      no entity has this name or id
     ├── DatabaseError                 DB_001..003
     │   ├── DatabaseConnectionError   CONN_001..006  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
@@ -19,6 +20,7 @@ paths or connection strings: those may end up in a log line or in front of a mod
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -26,6 +28,7 @@ __all__ = [
     "DatabaseConnectionError",
     "DatabaseError",
     "DatabaseTimeoutError",
+    "EntityNotFoundError",
     "NotFoundError",
     "QueryError",
     "SchemaError",
@@ -103,13 +106,32 @@ class ValidationError(ZapomniError):
 
 
 class NotFoundError(ZapomniError):
-    """No memory has this id.
+    """No memory has this id, or no task, or there is no merge to undo.
 
     Error codes:
+        GRAPH_002: No merge to undo.
         MEM_001: Unknown memory id.
+        TASK_001: Unknown task id.
     """
 
     default_code = "MEM_001"
+
+
+class EntityNotFoundError(NotFoundError):
+    """No entity of the graph has this name or id.
+
+    Attributes:
+        near: Names that are like it. Stored text: for the user, never for a log.
+
+    Error codes:
+        GRAPH_001: Unknown entity.
+    """
+
+    default_code = "GRAPH_001"
+
+    def __init__(self, message: str, near: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(message, **kwargs)
+        self.near = list(near)
 
 
 class DatabaseError(ZapomniError):

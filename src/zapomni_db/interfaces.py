@@ -7,8 +7,26 @@ parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStora
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
+from zapomni_db.graph_models import (
+    Edge,
+    EdgeKey,
+    EdgeQuery,
+    Entity,
+    EntityName,
+    EntityQuery,
+    Evidence,
+    ExtractedChunk,
+    GraphGrowth,
+    GraphScope,
+    GraphStats,
+    MemoryVersion,
+    Mention,
+    Merge,
+    UnreadChunk,
+)
 from zapomni_db.models import (
     BM25SearchResult,
     ChunkVector,
@@ -37,6 +55,7 @@ from zapomni_db.models import (
 __all__ = [
     "CopyStore",
     "EmbeddingStore",
+    "GraphReadStore",
     "GraphStore",
     "MemoryStore",
     "SearchStore",
@@ -98,6 +117,14 @@ class MemoryStore(Protocol):
 
     async def delete_memory(self, memory_id: str) -> bool:
         """Delete a memory and everything derived from it; False if there is none."""
+        ...
+
+    async def get_history(self, memory_id: str) -> list[MemoryVersion]:
+        """Return what a memory was and is, oldest first; nothing if there is no such memory.
+
+        With it come the memories it superseded, theirs, and those that superseded it. An update
+        that changed nothing made no version.
+        """
         ...
 
 
@@ -192,12 +219,116 @@ class EmbeddingStore(Protocol):
 
 
 class GraphStore(Protocol):
-    """Keeps entities and how they relate."""
+    """Keeps entities and how they relate, each tied to the passages that say so.
+
+    An entity is kept while a passage names it, a relationship while a sentence states it, or while
+    a caller told so. Whatever changes, supersedes or deletes a memory withdraws its evidence in
+    the same transaction: what a superseded memory or an earlier text stated has ended and is there
+    for `as_of`; of a deleted memory nothing is left. Superseding ends it where the successor
+    begins (`occurred_at`), and undoing that brings it back.
+    """
 
     async def store_entities(
         self, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
     ) -> int:
-        """Create or update entities, then relationships between them; return how many entities."""
+        """Create or update entities, then relationships between them; return how many entities.
+
+        They are told by the caller: no passage has to support them.
+        """
+        ...
+
+    async def store_extractions(
+        self,
+        extractor: str,
+        chunks: Sequence[ExtractedChunk],
+        same: Sequence[tuple[str, str]] = (),
+    ) -> GraphGrowth:
+        """Store what was found in passages, all of it or nothing, and that they were read.
+
+        What was stored for such a passage before is replaced: the same again changes nothing.
+        Passages deleted meanwhile are passed over. Each pair in `same` merges the first entity
+        into the second, unless the first was merged before or that merge was undone.
+
+        Raises:
+            ValidationError: A relationship names an entity that is not among the passage's.
+        """
+        ...
+
+    async def get_unread(
+        self, extractor: str, scope: GraphScope, after: str | None, limit: int
+    ) -> list[UnreadChunk]:
+        """Return passages without a stored extraction of this kind, beginning after a passage."""
+        ...
+
+    async def count_unread(self, extractor: str, scope: GraphScope) -> int:
+        """Count the passages without a stored extraction of this kind."""
+        ...
+
+    async def merge_entities(self, source_id: str, target_id: str) -> Merge:
+        """Let one entity stand for another, now and in texts to come; nothing is lost.
+
+        Raises:
+            NotFoundError: One of them does not exist.
+            ValidationError: They are one already.
+        """
+        ...
+
+    async def undo_merge(self, source_id: str | None) -> Merge | None:
+        """Undo the newest merge of this entity into another; None: the newest merge of all.
+
+        A merge undone is not made again by itself. Returns None if there is nothing to undo.
+        """
+        ...
+
+
+class GraphReadStore(Protocol):
+    """Reads the graph. A merged entity is read as what it was merged into.
+
+    Times: a relationship holds from `valid_from` until `valid_to`, if its sentence says so;
+    otherwise from when its memory was told until something ends it. Of an exclusive relationship
+    the newer statement ends the older one (`zapomni_db.graph_rules.when_replaced`).
+    """
+
+    async def find_entities(self, query: EntityQuery) -> list[Entity]:
+        """Return entities, best match first, then the most mentioned.
+
+        Names and aliases are compared regardless of case (`graph_rules.fold`). If no name equals
+        or contains the text, those most like it are returned (`graph_rules.likeness`).
+        """
+        ...
+
+    async def get_entities(
+        self, entity_ids: Sequence[str], as_of: datetime | None = None
+    ) -> dict[str, Entity]:
+        """Return those that exist and were spoken of then, by the id asked for."""
+        ...
+
+    async def get_edges(self, entity_ids: Sequence[str], query: EdgeQuery) -> list[Edge]:
+        """Return what holds between these entities and others, in both directions."""
+        ...
+
+    async def get_evidence(
+        self, edges: Sequence[EdgeKey], as_of: datetime | None, limit: int
+    ) -> dict[EdgeKey, list[Evidence]]:
+        """Return the strongest, then newest sentences that state each relationship then."""
+        ...
+
+    async def get_mentions(
+        self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
+    ) -> dict[str, list[Mention]]:
+        """Return the newest passages that name each entity, at most `limit` of each."""
+        ...
+
+    async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
+        """Return all that is spoken of now, page by page, in the order of their ids."""
+        ...
+
+    async def get_names(self, types: Sequence[str]) -> list[EntityName]:
+        """Return what all entities of these types are called, merged ones included."""
+        ...
+
+    async def get_graph_stats(self, extractor: str) -> GraphStats:
+        """Count what the graph holds now, and the passages this extractor has not read."""
         ...
 
 
@@ -237,7 +368,9 @@ class CopyStore(Protocol):
         ...
 
 
-class StorageProvider(MemoryStore, SearchStore, EmbeddingStore, GraphStore, CopyStore, Protocol):
+class StorageProvider(
+    MemoryStore, SearchStore, EmbeddingStore, GraphStore, GraphReadStore, CopyStore, Protocol
+):
     """A storage engine, whole."""
 
     async def connect(self) -> None:

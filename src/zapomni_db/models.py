@@ -343,14 +343,26 @@ class ChunkVector(_Frozen):
 
 
 class EntityData(_Frozen):
-    """Something a text speaks of: a person, a technology, a file."""
+    """Something a text speaks of: a person, a technology, a file.
+
+    An extractor returns one per mention. Mentions of the same thing share `entity_id`, `name` and
+    `type`; each has its own place: `text[start_char:end_char] == surface`.
+    """
 
     entity_id: str
     name: str
+    """The canonical name, such as `PostgreSQL` for a mention of `postgres`."""
     type: str
     description: str = ""
     confidence: float = Field(ge=0.0, le=1.0)
     source: str = "unknown"
+    """Who found it: `rules`, `gazetteer`, `spacy`, a language model's provider, `manual`."""
+    surface: str = ""
+    """The words as they stand in the text."""
+    start_char: int = 0
+    end_char: int = 0
+    aliases: list[str] = Field(default_factory=list)
+    """Other names of the same thing, as far as they are known; never the canonical one."""
 
 
 class RelationshipData(_Frozen):
@@ -361,6 +373,16 @@ class RelationshipData(_Frozen):
     relationship_type: str
     strength: float = Field(ge=0.0, le=1.0)
     evidence: str = ""
+    """The sentence that says so: `text[start_char:end_char] == evidence`."""
+    start_char: int = 0
+    end_char: int = 0
+    source: str = "unknown"
+    """Who found it: `rules`, `cooccurrence`, a language model's provider, `manual`."""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    """Since when and until when it holds, if the sentence itself says so."""
+    exclusive: bool = False
+    """Whether the source has one relationship of this type at a time, so that a newer ends it."""
 
 
 # --- Status -----------------------------------------------------------------------------
@@ -390,7 +412,24 @@ class TaskStatus(_Frozen):
     """How far a background task is."""
 
     task_id: str
-    status: Literal["pending", "running", "completed", "failed"]
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
     progress: float = Field(ge=0.0, le=1.0)
     message: str = ""
     error: str | None = None
+    """Why it failed, or why its last attempt did and it waits for the next."""
+    error_code: str | None = None
+    task_type: str = ""
+    params: dict[str, Any] | None = None
+    """What it was asked to do; None if that is too long to be shown."""
+    done: int = 0
+    total: int | None = None
+    """How many there are to do, in the task's own units; None until it is known."""
+    attempts: int = 0
+    result: Any = None
+    cancel_requested: bool = False
+    stalled: bool = False
+    """Running, but its process fell silent: the next worker takes it over."""
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    finished_at: datetime | None = None

@@ -9,8 +9,10 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError as PydanticValidationError
 
+from zapomni_core.exceptions import EntityNotFoundError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_mcp.exceptions import MCPError, ProtocolError, ValidationError
+from zapomni_mcp.fencing import fence
 
 __all__ = ["describe_failure", "find_cause", "refuse_arguments", "refuse_message"]
 
@@ -29,6 +31,9 @@ def describe_failure(error: BaseException, correlation_id: str) -> str:
     if isinstance(error, MCPError):
         answer["error"] = error.message  # Written in this package, about the call alone.
         answer["suggested_action"] = _ACTIONS.get(error.error_code, "Run `zapomni doctor`.")
+    if isinstance(error, EntityNotFoundError) and error.near:
+        names = "\n".join(" ".join(name.split())[:100] for name in error.near)
+        answer["suggested_action"] += f" Names that are like it:\n{fence(names, kind='names')}"
     return (
         f"Error: {answer['error']}\n\n"
         f"Suggested Action: {answer['suggested_action']}\n\n"

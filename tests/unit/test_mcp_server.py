@@ -24,14 +24,29 @@ pytestmark = pytest.mark.anyio
 
 SECRET = "redis://user:secret@host/home/user/private"
 OBSERVATION_TOOLS = {"search", "get_observations", "timeline", "recent_context"}
-TOOLS = OBSERVATION_TOOLS | {
-    "add_memory",
-    "search_memory",
-    "get_memory",
-    "update_memory",
-    "delete_memory",
-    "get_stats",
+GRAPH_TOOLS = {"build_graph", "get_related"}
+MORE_TOOLS = {
+    "cancel_task",
+    "export_graph",
+    "find_entities",
+    "get_history",
+    "graph_status",
+    "merge_entities",
+    "undo_merge",
 }
+TOOLS = (
+    OBSERVATION_TOOLS
+    | GRAPH_TOOLS
+    | {
+        "get_task_status",
+        "add_memory",
+        "search_memory",
+        "get_memory",
+        "update_memory",
+        "delete_memory",
+        "get_stats",
+    }
+)
 
 
 async def open_real_engine():
@@ -86,9 +101,15 @@ async def refusal(client: Client, tool: str, **arguments) -> str:
 # --- What an agent sees -----------------------------------------------------------------
 
 
-async def test_every_tool_has_title_description_hints_and_schemas(client):
-    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert tools.keys() == TOOLS
+async def test_an_agent_is_shown_the_usual_tools(client):
+    assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
+
+
+async def test_every_tool_has_title_description_hints_and_schemas():
+    server = build_server(open_real_engine, every_tool=True)
+    async with Client(server, mode="legacy") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert tools.keys() == TOOLS | MORE_TOOLS
     for tool in tools.values():
         assert tool.title
         assert len(tool.description) > 60
@@ -96,7 +117,8 @@ async def test_every_tool_has_title_description_hints_and_schemas(client):
         assert tool.output_schema["properties"]
         assert tool.input_schema["additionalProperties"] is False
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    assert reading == OBSERVATION_TOOLS | {"search_memory", "get_memory", "get_stats"}
+    exploring = {"get_related", "find_entities", "graph_status", "get_history", "get_task_status"}
+    assert reading == OBSERVATION_TOOLS | exploring | {"search_memory", "get_memory", "get_stats"}
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
     assert destructive == {"update_memory", "delete_memory"}
 

@@ -151,6 +151,18 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The stored vectors were made by another embedding model.",
         "Run `zapomni models reembed`, or set embedding_model back.",
     ),
+    "GRAPH_001": (
+        "There is no entity with this name or id in the graph.",
+        "Look for it: `zapomni graph entities`. If a memory names it, build the graph first.",
+    ),
+    "GRAPH_002": (
+        "There is no merge to undo.",
+        "Name the entity that was merged; `zapomni graph entities --json` shows its merged_ids.",
+    ),
+    "TASK_001": (
+        "There is no task with this id. Tasks that ended a month ago are forgotten.",
+        "List the tasks to find its id: `zapomni tasks`.",
+    ),
     "SEARCH_004": ("Nothing was found.", "Ask in other words, or with fewer filters."),
 }
 

@@ -20,6 +20,7 @@ from zapomni_db.models import (
     StoredMemory,
 )
 from zapomni_db.sqlite.filters import where
+from zapomni_db.sqlite.history import close_evidence, record
 from zapomni_db.sqlite.rows import (
     content_hash,
     from_json,
@@ -256,7 +257,8 @@ def update(connection: sqlite3.Connection, memory_id: str, patch: MemoryPatch) -
     row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
         return False
-    key = row[0]
+    key, now = row[0], to_time(datetime.now(UTC))
+    record(connection, key, patch, now)
     connection.execute(
         "UPDATE memories SET metadata = coalesce(?, metadata), project = coalesce(?, project),"
         " source = coalesce(?, source), kind = coalesce(?, kind), pinned = coalesce(?, pinned),"
@@ -267,16 +269,22 @@ def update(connection: sqlite3.Connection, memory_id: str, patch: MemoryPatch) -
             patch.source,
             patch.kind,
             None if patch.pinned is None else int(patch.pinned),
-            to_time(datetime.now(UTC)),
+            now,
             key,
         ),
     )
     if patch.tags is not None:
         connection.execute("DELETE FROM memory_tags WHERE memory_key = ?", (key,))
         _insert_tags(connection, key, patch.tags)
-    if patch.text is not None:
+    if patch.text is not None and not _has_text(connection, key, patch.text):
+        close_evidence(connection, key, now)
         _replace_text(connection, key, patch.text, patch.chunks or [], patch.space)
     return True
+
+
+def _has_text(connection: sqlite3.Connection, key: int, text: str) -> bool:
+    row = connection.execute("SELECT content_hash FROM memories WHERE key = ?", (key,)).fetchone()
+    return bool(row[0] == content_hash(text))
 
 
 def _replace_text(

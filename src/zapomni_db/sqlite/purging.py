@@ -136,8 +136,13 @@ def find_memories(connection: sqlite3.Connection, selection: Selection) -> dict[
         clauses.append("m.created_at < ?")
         values.append(selection.before * 1_000_000)
     if selection.search:
-        clauses.append("instr(lower(t.text || ' ' || m.metadata || ' ' || m.source), lower(?)) > 0")
-        values.append(selection.search)
+        # What a memory said before it was changed counts, too.
+        clauses.append(
+            "(instr(lower(t.text || ' ' || m.metadata || ' ' || m.source), lower(?)) > 0"
+            " OR EXISTS (SELECT 1 FROM memory_history h WHERE h.memory_key = m.key"
+            " AND instr(lower(coalesce(h.text, '') || ' ' || h.fields), lower(?)) > 0))"
+        )
+        values.extend([selection.search] * 2)
     if not clauses:
         return {}
     rows = connection.execute(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any
 
 from zapomni_db.exceptions import DatabaseError
+from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     BM25SearchResult,
     ChunkVector,
@@ -37,73 +33,21 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import copying, graph, memories, search, spaces, upkeep
-from zapomni_db.sqlite.connection import (
-    connect,
-    prepare_file,
-    read_transaction,
-    translated,
-    write_transaction,
-)
+from zapomni_db.sqlite import copying, graph, history, memories, search, spaces, upkeep
+from zapomni_db.sqlite.graph_storage import SqliteGraph
 from zapomni_db.sqlite.vector_cache import VectorCache
 
 __all__ = ["SqliteStorage"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Reads may overlap a slow write; more threads than that would only wait for each other.
-THREADS = 4
 DROP_BATCH = 2000
-NOT_CONNECTED = "The storage is not connected; call connect() first."
 
 
-class SqliteStorage:
-    """Memories, vectors and graph in one SQLite file.
-
-    Writes and long reads run on a few worker threads, each with a connection of its own, so that
-    the event loop never waits for another process's lock.
-    """
+class SqliteStorage(SqliteGraph):
+    """Memories, vectors and graph in one SQLite file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self._cache = VectorCache()
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._writing = threading.Lock()
-        self._watching = threading.Lock()
-        self._watcher: sqlite3.Connection | None = None
-        self._pool: ThreadPoolExecutor | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.connect()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def connect(self) -> None:
-        """Create or migrate the file as needed. Safe to call again."""
-        if self._pool is None:
-            await asyncio.to_thread(prepare_file, self.path)
-            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="zapomni-sqlite")
-
-    async def close(self) -> None:
-        """Finish what runs and close every connection. Safe to call again."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await asyncio.to_thread(pool.shutdown)
-            while self._connections:
-                self._connections.pop().close()
-            if self._watcher is not None:
-                self._watcher.close()
-                self._watcher = None
-            self._local = threading.local()
 
     # --- memories -----------------------------------------------------------------------
 
@@ -148,6 +92,10 @@ class SqliteStorage:
     async def delete_memory(self, memory_id: str) -> bool:
         """Delete a memory and everything derived from it."""
         return await self._write("deleting", memories.delete, memory_id)
+
+    async def get_history(self, memory_id: str) -> list[MemoryVersion]:
+        """Return what a memory was and is, oldest first."""
+        return await self._read("reading", history.versions, memory_id)
 
     # --- search -------------------------------------------------------------------------
 
@@ -238,14 +186,6 @@ class SqliteStorage:
                 pass
         return missing
 
-    # --- graph --------------------------------------------------------------------------
-
-    async def store_entities(
-        self, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
-    ) -> int:
-        """Create or update entities and relationships between them."""
-        return await self._write("storing entities", graph.store, entities, relationships)
-
     # --- copying ------------------------------------------------------------------------
 
     async def export_memories(self, after: str | None, limit: int) -> MemoryExport:
@@ -284,72 +224,3 @@ class SqliteStorage:
     async def check_integrity(self) -> Mapping[str, str]:
         """Return problems by the name of the check; none if all is sound."""
         return await self._write("checking", upkeep.check_integrity)
-
-    # --- threads ------------------------------------------------------------------------
-
-    async def _read(
-        self,
-        operation: str,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        def work() -> T:
-            with translated(operation), read_transaction(self._connection()) as connection:
-                return function(connection, *args, **kwargs)
-
-        return await self._run(work)
-
-    def _read_here(
-        self,
-        operation: str,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Read on the caller's own thread, for the many small reads of a search.
-
-        Each takes a millisecond or two, and no writer can hold it up; handing it to another
-        thread and back costs as much again.
-        """
-        if self._pool is None:
-            raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        with translated(operation), read_transaction(self._connection()) as connection:
-            return function(connection, *args, **kwargs)
-
-    async def _write(
-        self,
-        operation: str,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        def work() -> T:
-            # Own threads take turns here; waiting in SQLite means sleeping and polling.
-            with self._writing, translated(operation):
-                with write_transaction(self._connection()) as connection:
-                    result = function(connection, *args, **kwargs)
-                    spaces.prune_log(connection)
-                return result
-
-        return await self._run(work)
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        if self._pool is None:
-            raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
-    def _read_version(self) -> int:
-        # SQLite tells a connection of others' commits. This one never writes: all are others'.
-        with self._watching, translated("watching"):
-            if self._watcher is None:
-                self._watcher = connect(self.path)
-            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
-
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = connect(self.path)
-            self._local.connection = connection
-            self._connections.append(connection)
-        return connection

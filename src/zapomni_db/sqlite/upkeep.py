@@ -15,7 +15,7 @@ __all__ = ["check_integrity", "stats"]
 def stats(connection: sqlite3.Connection, path: Path) -> MemoryStats:
     counts = connection.execute(
         "SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM chunks),"
-        " (SELECT count(*) FROM entities)"
+        " (SELECT count(*) FROM graph_entities WHERE root IS NULL)"
     ).fetchone()
     active = active_space(connection)
     return MemoryStats(
@@ -50,6 +50,13 @@ _COUNTED_CHECKS = {
     "passages wrongly marked as having a vector": "SELECT count(*) FROM chunks c"
     " WHERE c.vector_pending = 0 AND NOT EXISTS (SELECT 1 FROM chunk_vectors v"
     " JOIN embedding_spaces s ON s.key = v.space_key AND s.active = 1 WHERE v.chunk_id = c.id)",
+    "entities nothing speaks of": "SELECT count(*) FROM graph_entities e WHERE e.given = 0"
+    " AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key)"
+    " AND NOT EXISTS (SELECT 1 FROM graph_relationships WHERE source_key = e.key)"
+    " AND NOT EXISTS (SELECT 1 FROM graph_relationships WHERE target_key = e.key)",
+    "relationships with the wrong support": "SELECT count(*) FROM graph_relationships r"
+    " WHERE r.support < 1 OR r.support <>"
+    " (SELECT count(*) FROM graph_evidence WHERE relationship_key = r.key)",
 }
 
 

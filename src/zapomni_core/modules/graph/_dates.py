@@ -1,0 +1,370 @@
+"""Dates a text speaks of, written out or relative to the day it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+__all__ = ["DATE_WORDS", "FoundDate", "date_at", "may_begin_date", "window_of"]
+
+
+class FoundDate(NamedTuple):
+    """A date in a text: from its first day until before its last."""
+
+    end: int
+    name: str
+    """As ISO 8601 writes it: 2024-03-05, 2024-03, 2024-W10, 2024-Q1, 2024."""
+    since: datetime | None
+    until: datetime | None
+    confidence: float
+
+
+_ENGLISH = (
+    "january february march april may june july august september october november december"
+).split()
+# Stems are enough: languages inflect.
+_OTHER_MONTHS = (
+    "januar janvier enero январ|februar février febrero феврал|märz mars marzo март"
+    "|avril abril апрел|mai mayo мая мае|juni juin junio июн|juli juillet julio июл"
+    "|août agosto август|septembre septiembre сентябр|oktober octobre octubre октябр"
+    "|novembre noviembre ноябр|dezember décembre diciembre декабр"
+).split("|")
+_MONTH_OF = {name: number for number, name in enumerate(_ENGLISH, 1)}
+_MONTH_OF |= {name[:3]: number for name, number in _MONTH_OF.items()} | {"sept": 9}
+_STEM_OF = {stem: n for n, stems in enumerate(_OTHER_MONTHS, 1) for stem in stems.split()}
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple of": 2}
+
+_M = r"(?P<month>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b(?:\.(?= \d))?"
+_F = r"(?P<month>(?:" + "|".join(_STEM_OF) + r")[\u0430-\u044f\u0451]{0,3})\b"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d)"
+_W = r"(?P<weekday>" + "|".join(_WEEKDAYS) + r")\b"
+_UNIT = r"(?P<unit>day|week|month|quarter|year)"
+_N = r"(?P<count>\d{1,3}|a couple of|" + "|".join(w for w in _COUNTS if len(w) > 2) + r"|an?)"
+
+_ISO_DAY = re.compile(
+    rf"{_YEAR}[-/](?P<month>\d\d)[-/](?P<day>\d\d)(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-])"
+)
+_ISO_MONTH = re.compile(rf"{_YEAR}-(?P<month>\d\d)(?![\w-])")
+_NUMERIC = re.compile(
+    rf"(?P<first>\d{{1,2}})(?P<mark>[./])(?P<second>\d{{1,2}})(?P=mark){_YEAR}(?!\w)"
+)
+_DAY_MONTH = re.compile(
+    rf"{_DAY} (?:of )?(?:{_M}|{_F.replace('<month>', '<stem>')})(?:,? {_YEAR})?", re.IGNORECASE
+)
+_MONTH_DAY = re.compile(rf"{_M} {_DAY}(?![\d:%]|\.\d)(?:,? {_YEAR})?", re.IGNORECASE)
+_MONTH_YEAR = re.compile(rf"(?:{_M}|{_F.replace('<month>', '<stem>')}),? {_YEAR}", re.IGNORECASE)
+_MONTH = re.compile(_M, re.IGNORECASE)
+_QUARTER = re.compile(rf"[Qq](?P<quarter>[1-4])\b(?:[ /-]?{_YEAR})?")
+_PLAIN_YEAR = re.compile(rf"{_YEAR}\b(?![.:/%-]\d)")
+_DAY_WORD = re.compile(
+    r"(?:the )?day (?P<far>after tomorrow|before yesterday)\b"
+    r"|(?P<day>today|tonight|yesterday|tomorrow)\b"
+    r"|this (?:morning|afternoon|evening)\b|(?P<night>last night)\b",
+    re.IGNORECASE,
+)
+_NEXT_UNIT = re.compile(rf"(?P<which>last|past|previous|this|next|coming) {_UNIT}\b", re.IGNORECASE)
+_NEXT_WEEKDAY = re.compile(rf"(?P<which>last|past|this|next|coming) {_W}", re.IGNORECASE)
+_NEXT_MONTH = re.compile(rf"(?P<which>last|this|next) {_M}", re.IGNORECASE)
+_WEEKDAY = re.compile(_W, re.IGNORECASE)
+_AGO = re.compile(rf"{_N} {_UNIT}s? (?P<way>ago|from now|later)\b", re.IGNORECASE)
+_IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b)", re.IGNORECASE)
+_END_OF = re.compile(
+    rf"(?:(?:the )?(?:end|beginning|start) of (?:the |this )?{_UNIT}|EO(?P<letter>[DWMQY]))\b",
+    re.IGNORECASE,
+)
+
+_BEFORE_MONTH = frozenset(
+    "in since until till by before after during of from to through early late mid around for "
+    "between".split()
+)
+_BEFORE_YEAR = _BEFORE_MONTH | {
+    "the",
+    "every",
+    "back",
+    "year",
+    "summer",
+    "winter",
+    "spring",
+    "fall",
+    "copyright",
+}
+_RECURRING = frozenset("every each first second third last-but-one per".split())
+_NOT_YEARS = re.compile(
+    r"\s(?:[a-z]+s|ms|px|mb|kb|gb|mhz|hz|km|kg|lines?|rows?|items?|times|users?)\b", re.IGNORECASE
+)
+_PAST_CUES = frozenset({"since", "from", "after"})
+_COMING_CUES = frozenset({"until", "till", "by", "before"})
+
+_RELATIVE = frozenset("this last past previous next coming".split())
+DATE_WORDS: frozenset[str] = frozenset(
+    {*_MONTH_OF, *_WEEKDAYS, *_COUNTS, *_RELATIVE, "eod", "eow", "eom", "eoq", "eoy"}
+    | {"q1", "q2", "q3", "q4", "today", "tonight", "yesterday", "tomorrow", "the", "day", "in"}
+    | {"end", "beginning", "start"}
+)
+"""The words a date may begin with, in lower case; it may also begin with a digit."""
+_STEM_STARTS = {stem[:3] for stem in _STEM_OF}
+
+
+def may_begin_date(word: str) -> bool:
+    """Say whether a date may begin with this word, in lower case. Cheap: every word is asked."""
+    return (
+        word in DATE_WORDS or word[0].isdigit() or (not word.isascii() and word[:3] in _STEM_STARTS)
+    )
+
+
+def date_at(text: str, start: int, before: str, reference: datetime | None) -> FoundDate | None:
+    """Return the date that begins at `start`, if one does; `before` is the word before it."""
+    if before in _RECURRING:
+        return None
+    kinds = _DIGITS if text[start].isdigit() else _kinds_of(_FIRST_WORD.match(text, start))
+    reader = None
+    for pattern, read in kinds:
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        reader = reader or _Reader(before, reference)
+        try:
+            found = read(reader, match)
+        except (ValueError, OverflowError):  # the 31st of February, the year 0
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+class _Reader:
+    """Reads a date of each kind; knows the word before it and the day it is read on."""
+
+    def __init__(self, before: str, reference: datetime | None) -> None:
+        self._before = before
+        self._today = None
+        if reference is not None:
+            self._today = reference.replace(hour=0, minute=0, second=0, microsecond=0)
+            if self._today.tzinfo is None:
+                self._today = self._today.replace(tzinfo=UTC)
+
+    def written(self, match: re.Match[str]) -> FoundDate | None:
+        parts = match.groupdict()
+        month = _month_number(parts.get("month") or parts.get("stem") or "")
+        day = int(parts["day"]) if parts.get("day") else None
+        if parts["year"]:
+            return _span(match.end(), int(parts["year"]), month, day)
+        if self._today is None:
+            return FoundDate(match.end(), match[0].lower(), None, None, 0.7)
+        return _span(match.end(), self._nearest_year(month, day or 1), month, day)
+
+    def numeric(self, match: re.Match[str]) -> FoundDate | None:
+        first, second = int(match["first"]), int(match["second"])
+        # With dots the day comes first; with slashes, in America, the month does.
+        day, month = (first, second) if match["mark"] == "." or first > 12 else (second, first)
+        return _span(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
+
+    def quarter(self, match: re.Match[str]) -> FoundDate | None:
+        quarter = int(match["quarter"])
+        if not match["year"] and self._today is None:
+            return FoundDate(match.end(), match[0].upper(), None, None, 0.6)
+        year = int(match["year"]) if match["year"] else self._nearest_year(quarter * 3 - 1, 15)
+        since = datetime(year, quarter * 3 - 2, 1, tzinfo=UTC)
+        return FoundDate(match.end(), f"{year}-Q{quarter}", since, _later(since, 3), 0.9)
+
+    def day_word(self, match: re.Match[str]) -> FoundDate | None:
+        days = {"yesterday": -1, "tomorrow": 1, "after tomorrow": 2, "before yesterday": -2}
+        word = (match["far"] or match["day"] or "").lower()
+        return self._days_away(match, -1 if match["night"] else days.get(word, 0))
+
+    def unit(self, match: re.Match[str]) -> FoundDate | None:
+        away = {"this": 0, "next": 1, "coming": 1}.get(match["which"].lower(), -1)
+        return self._units_away(match, match["unit"].lower(), away)
+
+    def distance(self, match: re.Match[str]) -> FoundDate | None:
+        count = match["count"].lower()
+        number = (
+            int(count)
+            if count.isdigit()
+            else _COUNTS[count.removeprefix("a ") if " " in count else count]
+        )
+        unit = match["unit"].lower()
+        away = -number if "way" in match.groupdict() and match["way"] == "ago" else number
+        if unit == "day":
+            return self._days_away(match, away)
+        if unit == "week":
+            return self._days_away(match, 7 * away)
+        return self._units_away(match, unit, away)
+
+    def end_of(self, match: re.Match[str]) -> FoundDate | None:
+        letters = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
+        unit = (match["unit"] or letters[match["letter"].lower()]).lower()
+        return self._days_away(match, 0) if unit == "day" else self._units_away(match, unit, 0)
+
+    def weekday(self, match: re.Match[str]) -> FoundDate | None:
+        if match.string[match.end() : match.end() + 9].lower().startswith((" of the", "s ")):
+            return None
+        which = match.groupdict().get("which") or ""
+        if self._today is None:
+            return self._unresolved(match)
+        ahead = (_WEEKDAYS.index(match["weekday"].lower()) - self._today.weekday()) % 7
+        cue = which.lower() or self._before
+        if cue in ("last", "past") or cue in _PAST_CUES:
+            ahead = ahead - 7 if ahead or which else 0
+        elif cue in ("next", "coming") or cue in _COMING_CUES:
+            ahead = ahead or 7
+        elif ahead > 3 and cue != "this":
+            ahead -= 7
+        return self._days_away(match, ahead)
+
+    def named_month(self, match: re.Match[str]) -> FoundDate | None:
+        which = (match.groupdict().get("which") or "").lower()
+        name = match["month"].lower()
+        if not which and (
+            self._before not in _BEFORE_MONTH or (len(name) < 5 and match["month"].islower())
+        ):
+            return None
+        if not which and (match["month"].islower() and name in ("march", "may")):
+            return None
+        month = _month_number(name)
+        if self._today is None:
+            return self._unresolved(match)
+        year = self._nearest_year(month, 15)
+        if which == "last" or (not which and self._before in _PAST_CUES):
+            year = self._today.year - (month >= self._today.month)
+        elif which == "next" or (not which and self._before in _COMING_CUES):
+            year = self._today.year + (month <= self._today.month)
+        return _span(match.end(), year, month, None)
+
+    def plain_year(self, match: re.Match[str]) -> FoundDate | None:
+        if _NOT_YEARS.match(match.string, match.end()) and self._before not in _BEFORE_YEAR:
+            return None
+        if self._before not in _BEFORE_YEAR and self._before:
+            return None
+        return _span(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
+
+    def _days_away(self, match: re.Match[str], days: int) -> FoundDate:
+        if self._today is None:
+            return self._unresolved(match)
+        day = self._today + timedelta(days=days)
+        return _span(match.end(), day.year, day.month, day.day)
+
+    def _units_away(self, match: re.Match[str], unit: str, away: int) -> FoundDate:
+        if self._today is None:
+            return self._unresolved(match)
+        today = self._today
+        if unit == "day":
+            return self._days_away(match, away)
+        if unit == "week":
+            since = today + timedelta(days=7 * away - today.weekday())
+            year, week, _ = since.isocalendar()
+            return FoundDate(
+                match.end(), f"{year}-W{week:02}", since, since + timedelta(days=7), 0.9
+            )
+        if unit == "year":
+            return _span(match.end(), today.year + away, None, None)
+        if unit == "quarter":
+            first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
+            since = _later(first, 3 * away)
+            return FoundDate(
+                match.end(), f"{since.year}-Q{since.month // 3 + 1}", since, _later(since, 3), 0.9
+            )
+        month = _later(today.replace(day=1), away)
+        return _span(match.end(), month.year, month.month, None)
+
+    def _unresolved(self, match: re.Match[str]) -> FoundDate:
+        return FoundDate(match.end(), match[0].lower(), None, None, 0.6)
+
+    def _nearest_year(self, month: int, day: int) -> int:
+        assert self._today is not None
+        today = self._today
+        return min(
+            (today.year, today.year - 1, today.year + 1),
+            key=lambda year: abs(
+                (datetime(year, month, min(day, 28), tzinfo=today.tzinfo) - today).days
+            ),
+        )
+
+
+_Kind = tuple[re.Pattern[str], Callable[[_Reader, re.Match[str]], FoundDate | None]]
+_FIRST_WORD = re.compile(r"\w+")
+_DIGITS: list[_Kind] = [
+    (_ISO_DAY, _Reader.written),
+    (_ISO_MONTH, _Reader.written),
+    (_NUMERIC, _Reader.numeric),
+    (_DAY_MONTH, _Reader.written),
+    (_AGO, _Reader.distance),
+    (_PLAIN_YEAR, _Reader.plain_year),
+]
+_MONTHS: list[_Kind] = [
+    (_MONTH_DAY, _Reader.written),
+    (_MONTH_YEAR, _Reader.written),
+    (_MONTH, _Reader.named_month),
+]
+_WORDS: list[_Kind] = [
+    (_QUARTER, _Reader.quarter),
+    (_DAY_WORD, _Reader.day_word),
+    (_NEXT_UNIT, _Reader.unit),
+    (_NEXT_WEEKDAY, _Reader.weekday),
+    (_NEXT_MONTH, _Reader.named_month),
+    (_AGO, _Reader.distance),
+    (_IN, _Reader.distance),
+    (_END_OF, _Reader.end_of),
+    (_WEEKDAY, _Reader.weekday),
+]
+
+
+def _kinds_of(first: re.Match[str] | None) -> list[_Kind]:
+    word = first[0].lower() if first else ""
+    if word == "the":
+        return [(_DAY_WORD, _Reader.day_word), (_END_OF, _Reader.end_of)]
+    if word == "in":
+        return [(_IN, _Reader.distance)]
+    if word in _COUNTS:
+        return [(_AGO, _Reader.distance)]
+    return _MONTHS if word in _MONTH_OF or word not in DATE_WORDS else _WORDS
+
+
+def _month_number(name: str) -> int:
+    if name.isdigit():
+        return int(name)
+    name = name.lower()
+    return _MONTH_OF.get(name) or next(n for stem, n in _STEM_OF.items() if name.startswith(stem))
+
+
+def _span(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
+    since = datetime(year, month or 1, day or 1, tzinfo=UTC)
+    if day is not None:
+        return FoundDate(end, since.strftime("%Y-%m-%d"), since, since + timedelta(days=1), 0.95)
+    if month is not None:
+        return FoundDate(end, since.strftime("%Y-%m"), since, _later(since, 1), 0.9)
+    return FoundDate(end, str(year), since, _later(since, 12), 0.9)
+
+
+def _later(first: datetime, months: int) -> datetime:
+    month = first.month - 1 + months
+    return first.replace(year=first.year + month // 12, month=month % 12 + 1)
+
+
+def window_of(name: str) -> tuple[datetime, datetime] | None:
+    """Return the first moment of a date and the first one after it; None if it is not resolved."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    year = int(match["year"])
+    if match["week"]:
+        since = datetime.fromisocalendar(year, int(match["week"]), 1).replace(tzinfo=UTC)
+        return since, since + timedelta(days=7)
+    if match["quarter"]:
+        since = datetime(year, int(match["quarter"]) * 3 - 2, 1, tzinfo=UTC)
+        return since, _later(since, 3)
+    month, day = match["month"], match["day"]
+    found = _span(0, year, int(month) if month else None, int(day) if day else None)
+    assert found.since is not None
+    assert found.until is not None
+    return found.since, found.until
+
+
+_NAME = re.compile(
+    r"(?P<year>\d{4})(?:-(?:W(?P<week>\d\d)|Q(?P<quarter>\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?))?"
+)

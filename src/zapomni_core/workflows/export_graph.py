@@ -1,0 +1,307 @@
+"""The graph as it holds now, as text for other programs: GraphML, Cytoscape, Cypher, JSON-LD.
+
+Written piece by piece: a graph of any size needs the memory of one page. What came from memories is
+escaped as each format asks for; none of it can become markup, a key or a statement.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from zapomni_core.exceptions import ValidationError
+from zapomni_db.graph_models import EdgeQuery, Entity
+from zapomni_db.interfaces import StorageProvider
+
+__all__ = ["FORMATS", "export_graph"]
+
+PAGE = 500
+ALL_EDGES = 10_000_000
+
+
+class _Link(NamedTuple):
+    """A relationship with its best sentence."""
+
+    source: str
+    target: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Format:
+    """How a graph is written: what stands around and between nodes and links, and what each is."""
+
+    opening: str
+    node: Callable[[dict[str, Any]], str]
+    between: str
+    link: Callable[[_Link], str]
+    closing: str
+    separator: str = ""
+    """What parts two nodes or two links."""
+
+
+async def export_graph(storage: StorageProvider, name: str) -> AsyncIterator[str]:
+    """Yield the text, piece by piece.
+
+    Raises:
+        ValidationError: There is no such format.
+    """
+    if name not in FORMATS:
+        raise ValidationError(f"There is no such format; there are {', '.join(FORMATS)}", "VAL_003")
+    written = FORMATS[name]
+    yield written.opening
+    separator = ""
+    async for page in _pages(storage):
+        for entity in page:
+            yield separator + written.node(_fields_of(entity))
+            separator = written.separator
+    yield written.between
+    if written.between:
+        separator = ""
+    async for page in _pages(storage):
+        for link in await _links_from(storage, page):
+            yield separator + written.link(link)
+            separator = written.separator
+    yield written.closing
+
+
+async def _pages(storage: StorageProvider) -> AsyncIterator[list[Entity]]:
+    after: str | None = None
+    while page := await storage.list_entities(after, PAGE):
+        yield page
+        after = page[-1].entity_id
+
+
+async def _links_from(storage: StorageProvider, page: Sequence[Entity]) -> list[_Link]:
+    ids = {entity.entity_id for entity in page}
+    edges = await storage.get_edges(sorted(ids), EdgeQuery(limit=ALL_EDGES))
+    own = sorted((edge for edge in edges if edge.key.source_id in ids), key=lambda e: e.key)
+    sentences = await storage.get_evidence([edge.key for edge in own], None, 1)
+    links = []
+    for edge in own:
+        fields: dict[str, Any] = {
+            "type": edge.key.type,
+            "strength": round(edge.strength, 4),
+            "support": edge.support,
+        }
+        for best in sentences[edge.key]:
+            fields |= {
+                "evidence": best.text,
+                "memory_id": best.memory_id,
+                "valid_from": _day(best.valid_from),
+                "valid_to": _day(best.valid_to),
+            }
+        given = {name: value for name, value in fields.items() if value is not None}
+        links.append(_Link(edge.key.source_id, edge.key.target_id, given))
+    return links
+
+
+def _fields_of(entity: Entity) -> dict[str, Any]:
+    fields = entity.model_dump(include={"name", "type", "description", "confidence", "mentions"})
+    return {"id": entity.entity_id, **fields, "aliases": entity.aliases}
+
+
+def _day(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+# --- GraphML ----------------------------------------------------------------------------
+
+_KEYS = {
+    "node": {
+        "name": "string",
+        "type": "string",
+        "description": "string",
+        "confidence": "double",
+        "mentions": "int",
+        "aliases": "string",
+    },
+    "edge": {
+        "type": "string",
+        "strength": "double",
+        "support": "int",
+        "evidence": "string",
+        "memory_id": "string",
+        "valid_from": "string",
+        "valid_to": "string",
+    },
+}
+# XML knows no way to write these.
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _graphml_opening() -> str:
+    keys = "".join(
+        f'<key id="{part}_{name}" for="{part}" attr.name="{name}" attr.type="{kind}"/>\n'
+        for part, names in _KEYS.items()
+        for name, kind in names.items()
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+        f'{keys}<graph id="zapomni" edgedefault="directed">\n'
+    )
+
+
+def _graphml_node(fields: dict[str, Any]) -> str:
+    data = _data("node", {**fields, "aliases": json.dumps(fields["aliases"], ensure_ascii=False)})
+    return f"<node id={_attribute(fields['id'])}>{data}</node>\n"
+
+
+def _graphml_link(link: _Link) -> str:
+    ends = f"source={_attribute(link.source)} target={_attribute(link.target)}"
+    return f"<edge {ends}>{_data('edge', link.fields)}</edge>\n"
+
+
+def _data(part: str, fields: dict[str, Any]) -> str:
+    return "".join(
+        f'<data key="{part}_{name}">{escape(_xml(fields[name]))}</data>'
+        for name in _KEYS[part]
+        if name in fields
+    )
+
+
+def _attribute(value: str) -> str:
+    return quoteattr(_xml(value))
+
+
+def _xml(value: Any) -> str:
+    # A reader turns a carriage return into a line end; better we do it.
+    return _NOT_IN_XML.sub("\ufffd", str(value)).replace("\r\n", "\n").replace("\r", "\n")
+
+
+# --- JSON -------------------------------------------------------------------------------
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cytoscape_link(link: _Link) -> str:
+    key = "\t".join((link.source, link.target, link.fields["type"]))
+    ends = {"id": key, "source": link.source, "target": link.target}
+    return _json({"data": {**ends, **link.fields}})
+
+
+_CONTEXT = {
+    "@vocab": "https://schema.org/",
+    "Relationship": "urn:zapomni:Relationship",
+    "entityType": "urn:zapomni:entityType",
+    "relationshipType": "urn:zapomni:relationshipType",
+    "confidence": "urn:zapomni:confidence",
+    "mentions": "urn:zapomni:mentions",
+    "strength": "urn:zapomni:strength",
+    "support": "urn:zapomni:support",
+    "evidence": "urn:zapomni:evidence",
+    "memory": {"@id": "urn:zapomni:memory", "@type": "@id"},
+    "source": {"@id": "urn:zapomni:source", "@type": "@id"},
+    "target": {"@id": "urn:zapomni:target", "@type": "@id"},
+}
+_JSONLD_NAMES = {
+    "type": "relationshipType",
+    "valid_from": "validFrom",
+    "valid_to": "validThrough",
+}
+
+
+def _jsonld_node(fields: dict[str, Any]) -> str:
+    return _json(
+        {
+            "@id": _urn("entity", fields["id"]),
+            "@type": "Thing",
+            "name": fields["name"],
+            "entityType": fields["type"],
+            "alternateName": fields["aliases"],
+            "description": fields["description"],
+            "confidence": fields["confidence"],
+            "mentions": fields["mentions"],
+        }
+    )
+
+
+def _jsonld_link(link: _Link) -> str:
+    ends = {"source": _urn("entity", link.source), "target": _urn("entity", link.target)}
+    fields = {_JSONLD_NAMES.get(name, name): value for name, value in link.fields.items()}
+    if "memory_id" in fields:
+        fields["memory"] = _urn("memory", fields.pop("memory_id"))
+    return _json({"@type": "Relationship", **ends, **fields})
+
+
+def _urn(kind: str, name: str) -> str:
+    from urllib.parse import quote
+
+    return f"urn:zapomni:{kind}:{quote(name, safe='')}"
+
+
+# --- Cypher -----------------------------------------------------------------------------
+
+
+def _cypher_node(fields: dict[str, Any]) -> str:
+    return f"MERGE (e:Entity {{id: {_literal(fields['id'])}}}) SET e += {_map(fields)};\n"
+
+
+def _cypher_link(link: _Link) -> str:
+    kind = link.fields["type"].replace("`", "``")
+    return (
+        f"MATCH (a:Entity {{id: {_literal(link.source)}}}), "
+        f"(b:Entity {{id: {_literal(link.target)}}}) "
+        f"MERGE (a)-[r:`{kind}`]->(b) SET r += {_map(link.fields)};\n"
+    )
+
+
+def _map(fields: dict[str, Any]) -> str:
+    return "{" + ", ".join(f"{name}: {_literal(value)}" for name, value in fields.items()) + "}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    # One statement stays one line, and only a printable character stands as itself.
+    return "'" + "".join(map(_cypher_character, value)) + "'"
+
+
+def _cypher_character(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return "".join(f"\\u{half:04x}" for half in _surrogates(code))
+
+
+def _surrogates(code: int) -> tuple[int, int]:
+    high, low = divmod(code - 0x10000, 0x400)
+    return 0xD800 + high, 0xDC00 + low
+
+
+FORMATS: dict[str, _Format] = {
+    "graphml": _Format(
+        _graphml_opening(), _graphml_node, "", _graphml_link, "</graph>\n</graphml>\n"
+    ),
+    "cytoscape": _Format(
+        '{"elements": {"nodes": [\n',
+        lambda fields: _json({"data": fields}),
+        '\n], "edges": [\n',
+        _cytoscape_link,
+        "\n]}}\n",
+        ",\n",
+    ),
+    "cypher": _Format("", _cypher_node, "", _cypher_link, ""),
+    "jsonld": _Format(
+        f'{{"@context": {_json(_CONTEXT)}, "@graph": [\n',
+        _jsonld_node,
+        "",
+        _jsonld_link,
+        "\n]}\n",
+        ",\n",
+    ),
+}

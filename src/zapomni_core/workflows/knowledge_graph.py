@@ -1,0 +1,157 @@
+"""KnowledgeGraph: one short method per use case of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from zapomni_core.exceptions import NotFoundError, ValidationError
+from zapomni_core.graph_interfaces import (
+    BuildGraphRequest,
+    MergeResponse,
+    RelatedRequest,
+    RelatedResponse,
+)
+from zapomni_core.infra.correlation import operation
+from zapomni_core.modules.memories import validate_page
+from zapomni_core.settings import Settings
+from zapomni_core.workflows.read_graph import get_related, resolve
+from zapomni_db.graph_models import Entity, EntityQuery, GraphScope, GraphStats, Merge
+from zapomni_db.interfaces import StorageProvider
+
+if TYPE_CHECKING:
+    from zapomni_core.workflows.extract_graph import GraphExtractor
+
+__all__ = ["KnowledgeGraph"]
+
+MAX_IDS = 1000
+MAX_QUERY_CHARS = 500
+
+Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+"""Queues a task of a type with parameters and returns its id."""
+
+
+class Reporter(Protocol):
+    """What a task's progress is reported to."""
+
+    async def report(self, done: int, total: int | None = None, message: str = "") -> None:
+        """Say how far the work is."""
+        ...
+
+
+class KnowledgeGraph:
+    """What memories speak of and how it hangs together. Doors call it as `engine.graph`."""
+
+    def __init__(self, storage: StorageProvider, settings: Settings, submit: Submit) -> None:
+        self._storage = storage
+        self._settings = settings
+        self._submit = submit
+        self._opened: GraphExtractor | None = None
+
+    async def close(self) -> None:
+        """Release the extractor."""
+        if self._opened is not None:
+            await self._opened.close()
+
+    @operation()
+    async def build(self, request: BuildGraphRequest) -> str:
+        """Begin to read memories into the graph; return the task's id at once."""
+        wanted = request.memory_ids
+        if wanted is not None:
+            if not 1 <= len(wanted) <= MAX_IDS:
+                raise ValidationError(f"Give from 1 to {MAX_IDS} memory ids", "VAL_003")
+            if (await self._storage.get_summaries(wanted)).keys() != set(wanted):
+                raise NotFoundError("One of the memories does not exist; nothing was begun.")
+        return await self._submit("build_graph", request.model_dump(exclude_none=True))
+
+    async def read_unread(self, params: dict[str, Any], context: Reporter) -> dict[str, Any]:
+        """Do the work of a `build_graph` task."""
+        from zapomni_core.workflows.build_graph import build_graph
+
+        scope = GraphScope.model_validate(params)
+        return await build_graph(self._storage, self._extractor, scope, context.report)
+
+    @operation()
+    async def get_related(self, request: RelatedRequest) -> RelatedResponse:
+        """Return what is related to an entity, with the ways to it and who says so."""
+        return await get_related(self._storage, self._extractor, request)
+
+    @operation()
+    async def find_entities(self, query: EntityQuery) -> list[Entity]:
+        """Find entities by name, alias, part of a name or something like it."""
+        validate_page(query.limit, query.offset)
+        if len(query.text) > MAX_QUERY_CHARS:
+            raise ValidationError(f"query exceeds {MAX_QUERY_CHARS} characters", "VAL_003")
+        text = query.text.encode("utf-8", "replace").decode()  # no name has half a character
+        return await self._storage.find_entities(query.model_copy(update={"text": text}))
+
+    @operation()
+    async def get_status(self) -> GraphStats:
+        """Count what the graph holds, and what is still unread."""
+        return await self._storage.get_graph_stats(self._extractor.version)
+
+    @operation()
+    async def merge(self, source: str, target: str) -> MergeResponse:
+        """Let one entity stand for another, both by name or id."""
+        ids = [await self._only(source), await self._only(target)]
+        names = await self._storage.get_entities(ids)
+        merged = await self._storage.merge_entities(*ids)
+        return _named(merged, {i: names[i].name for i in names})
+
+    async def _only(self, asked: str) -> str:
+        found = await resolve(self._storage, self._extractor, asked)
+        if len(found) > 1:
+            ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found)
+            raise ValidationError(f"Several entities have a name; give an id: {ids}", "VAL_004")
+        return found[0].entity_id
+
+    @operation()
+    async def undo(self, entity: str | None = None) -> MergeResponse:
+        """Undo the newest merge made by hand, or the newest of an entity into another."""
+        source = None if entity is None else await self._merged_as(entity)
+        undone = await self._storage.undo_merge(source)
+        if undone is None:
+            raise NotFoundError("There is no merge to undo.", "GRAPH_002")
+        names = await self._storage.get_entities([undone.source_id, undone.target_id])
+        return _named(undone, {i: names[i].name for i in names})
+
+    async def _merged_as(self, asked: str) -> str:
+        """Return the id of a merged entity by its id or by the name it had."""
+        every = {
+            merged_id
+            for entity in await resolve(self._storage, self._extractor, asked)
+            for merged_id in entity.merged_ids
+        }
+        if asked in every or not every:
+            return asked
+        found = await self._extractor.extract(asked)
+        named = every & {entity.entity_id for entity in found.entities}
+        chosen = named or every
+        if len(chosen) > 1:
+            ids = ", ".join(sorted(chosen))
+            raise ValidationError(f"Several were merged; give the id of one: {ids}", "VAL_004")
+        return chosen.pop()
+
+    def export(self, name: str) -> AsyncIterator[str]:
+        """Yield the graph as text in a format, piece by piece."""
+        from zapomni_core.workflows.export_graph import export_graph
+
+        return export_graph(self._storage, name)
+
+    @property
+    def _extractor(self) -> GraphExtractor:
+        if self._opened is None:
+            # The rules take longer to load than all the rest.
+            from zapomni_core.workflows.extract_graph import create_extractor
+
+            self._opened = create_extractor(self._settings)
+        return self._opened
+
+
+def _named(merge: Merge, names: Mapping[str, str]) -> MergeResponse:
+    return MergeResponse(
+        source_id=merge.source_id,
+        source=names.get(merge.source_id, merge.source_id),
+        target_id=merge.target_id,
+        target=names.get(merge.target_id, merge.target_id),
+    )

@@ -1,0 +1,213 @@
+"""What the knowledge graph's store takes and answers.
+
+`EntityData` and `RelationshipData`, which extractors make, are in `zapomni_db.models`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zapomni_db.models import EntityData, RelationshipData
+
+__all__ = [
+    "Edge",
+    "EdgeKey",
+    "EdgeQuery",
+    "Entity",
+    "EntityName",
+    "EntityQuery",
+    "Evidence",
+    "ExtractedChunk",
+    "GraphGrowth",
+    "GraphScope",
+    "GraphStats",
+    "MemoryVersion",
+    "Mention",
+    "Merge",
+    "UnreadChunk",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+# --- Building ---------------------------------------------------------------------------
+
+
+class GraphScope(_Frozen):
+    """Which memories to read; every condition given must hold."""
+
+    project: str | None = None
+    memory_ids: list[str] | None = None
+
+
+class UnreadChunk(_Frozen):
+    """A passage no extraction of this kind is stored for."""
+
+    chunk_id: str
+    memory_id: str
+    text: str
+    said_at: datetime
+    """When its memory was told: when it happened, or when its text was last changed."""
+    repeated: int = 0
+    """How many of its first characters the passage before it ends with."""
+
+
+class ExtractedChunk(_Frozen):
+    """All that was found in one passage; places are offsets in the passage's text."""
+
+    chunk_id: str
+    entities: list[EntityData]
+    """One per mention."""
+    relationships: list[RelationshipData]
+    """Between these entities."""
+
+
+class GraphGrowth(NamedTuple):
+    """What was not there before."""
+
+    entities: int = 0
+    relationships: int = 0
+    mentions: int = 0
+
+
+# --- Reading ----------------------------------------------------------------------------
+
+
+class EntityQuery(_Frozen):
+    """Which entities to find."""
+
+    text: str = ""
+    """A name, an alias, part of one or something like one; empty: every entity."""
+    exact: bool = False
+    """Only those whose name or alias is the text."""
+    types: list[str] = Field(default_factory=list)
+    as_of: datetime | None = None
+    """Only what was spoken of at that time; None: now."""
+    limit: int = 20
+    offset: int = 0
+
+
+class Entity(_Frozen):
+    """An entity, with what was merged into it."""
+
+    entity_id: str
+    name: str
+    type: str
+    description: str = ""
+    confidence: float
+    source: str
+    aliases: list[str] = Field(default_factory=list)
+    """Other words the texts use for it, the most frequent first."""
+    mentions: int = 0
+    merged_ids: list[str] = Field(default_factory=list)
+    """The entities that were merged into it."""
+    match: float = 1.0
+    """How well it answers a query: 1 is its name or an alias, less is part of it or like it."""
+
+
+class EntityName(NamedTuple):
+    """What an entity is called."""
+
+    entity_id: str
+    type: str
+    name: str
+
+
+class EdgeKey(NamedTuple):
+    """What makes a relationship: one of a type from one entity to another."""
+
+    source_id: str
+    target_id: str
+    type: str
+
+
+class Edge(NamedTuple):
+    """A relationship with all that supports it. Not a pydantic model: a walk looks at thousands."""
+
+    key: EdgeKey
+    strength: float
+    """Of its strongest evidence."""
+    support: int
+    """How much evidence there is."""
+    weight: float
+    """Both as one number between 0 and 1."""
+
+
+class EdgeQuery(_Frozen):
+    """Which relationships of an entity count."""
+
+    types: list[str] = Field(default_factory=list)
+    as_of: datetime | None = None
+    """Only what held at that time; None: now."""
+    limit: int = 100
+    """At most so many of each entity in each direction, the weightiest first."""
+
+
+class Evidence(_Frozen):
+    """A sentence that states a relationship, and while when it holds."""
+
+    text: str
+    memory_id: str | None
+    chunk_id: str | None
+    """None: told by a caller, or the memory has another text now."""
+    strength: float
+    source: str
+    said_at: datetime | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    """None: nobody knows since when, or it still holds."""
+
+
+class Mention(NamedTuple):
+    """A passage that names an entity."""
+
+    chunk_id: str
+    confidence: float
+
+
+class GraphStats(_Frozen):
+    """What the graph holds now."""
+
+    entities: int
+    relationships: int
+    mentions: int
+    closed_relationships: int
+    """Those that held once and no longer do."""
+    merges: int
+    passages: int
+    unread_passages: int
+    entity_types: dict[str, int]
+    relationship_types: dict[str, int]
+
+
+class Merge(_Frozen):
+    """Two entities that count as one."""
+
+    source_id: str
+    target_id: str
+    automatic: bool
+    merged_at: datetime
+
+
+# --- History ----------------------------------------------------------------------------
+
+
+class MemoryVersion(_Frozen):
+    """A memory as it was for a while."""
+
+    memory_id: str
+    text: str
+    fields: dict[str, Any]
+    """Metadata, project, source, kind, tags and pinned, as they were."""
+    valid_from: datetime
+    valid_to: datetime | None
+    """When it was changed or superseded; None: it is so now."""
+    changed: list[str]
+    """What the change that made this version changed; empty for the first one."""
+    superseded_by: str | None = None
+    """The memory that ended it, if one did."""

@@ -1,0 +1,373 @@
+"""SqliteTasks: background tasks in the local file, shared by all processes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final, Literal, LiteralString, TypeVar
+
+from zapomni_db.exceptions import ValidationError
+from zapomni_db.models import TaskStatus
+from zapomni_db.sqlite.connection import (
+    connect,
+    prepare_file,
+    read_transaction,
+    translated,
+    write_transaction,
+)
+from zapomni_db.sqlite.rows import from_time
+from zapomni_db.task_store import Claim, Hold, Progress, Queue
+
+__all__ = ["SqliteTasks"]
+
+T = TypeVar("T")
+
+SECOND: Final = 1_000_000
+KEPT_DAYS: Final = 30
+KEPT_FINISHED: Final = 1000
+# A task whose process dies every time may be what kills it.
+MOST_LOSSES: Final = 10
+LONGEST_MESSAGE: Final = 300
+LONGEST_PARAMS: Final = 1_000_000
+
+# Parameters may be thousands of ids. Whoever asks for a status need not read them each time.
+_COLUMNS: LiteralString = (
+    "id, type, status, CASE WHEN length(params) <= 2000 THEN params END, done, total, message,"
+    " result, error, error_code, attempts, cancel_requested, due_at,"
+    " created_at, started_at, updated_at, finished_at"
+)
+
+# No lease and no pause is longer than an hour: what seems to be was made before the clock was
+# set back.
+_DUE: LiteralString = "due_at NOT BETWEEN :now + 1 AND :now + 3600000000"
+
+# Whoever lost its claim finds no row here.
+_HELD: LiteralString = "id = :id AND attempts = :attempt AND status = 'running'"
+
+_INSERT: LiteralString = """
+INSERT INTO tasks (id, type, params, same_work, due_at, created_at, updated_at)
+VALUES (:id, :type, :params, :same_work, :now, :now, :now)"""
+
+_SAME_WORK: LiteralString = """
+SELECT id FROM tasks
+WHERE same_work = :same_work AND finished_at IS NULL AND cancel_requested = 0"""
+
+_FORGET_OLD: LiteralString = """
+DELETE FROM tasks WHERE finished_at < :oldest OR finished_at <= (
+    SELECT finished_at FROM tasks WHERE finished_at IS NOT NULL
+    ORDER BY finished_at DESC LIMIT 1 OFFSET :most)"""
+
+_LOOK: LiteralString = f"""
+SELECT total(status = 'pending'), total(status = 'running'),
+    min(CASE WHEN {_DUE} THEN 0 ELSE due_at - :now END)
+FROM tasks WHERE finished_at IS NULL AND type IN (SELECT value FROM json_each(:types))"""
+
+# What may have killed its process comes last.
+_OLDEST_DUE: LiteralString = f"""
+SELECT key, id, type, params, attempts + 1, failures FROM tasks
+WHERE finished_at IS NULL AND {_DUE} AND type IN (SELECT value FROM json_each(:types))
+    AND (:id IS NULL OR id = :id)
+ORDER BY losses, key LIMIT 1"""
+
+_TAKE: LiteralString = """
+UPDATE tasks SET losses = losses + (status = 'running'), status = 'running',
+    attempts = attempts + 1, due_at = :until, updated_at = :now,
+    started_at = coalesce(started_at, :now)
+WHERE key = :key"""
+
+# What nobody works on any more and nobody should take over.
+_SETTLE: LiteralString = f"""
+UPDATE tasks SET finished_at = :now, updated_at = :now,
+    status = CASE cancel_requested WHEN 1 THEN 'cancelled' ELSE 'failed' END,
+    error = CASE cancel_requested WHEN 1 THEN NULL ELSE :error END,
+    error_code = CASE cancel_requested WHEN 1 THEN NULL ELSE 'TASK_002' END
+WHERE finished_at IS NULL AND status = 'running' AND {_DUE}
+    AND (cancel_requested = 1 OR losses + 1 >= :most_losses)"""
+
+_RENEW: LiteralString = f"""
+UPDATE tasks SET due_at = :until, updated_at = :now, done = coalesce(:done, done),
+    total = coalesce(:total, total), message = coalesce(:message, message)
+WHERE {_HELD}"""
+
+_GIVE_BACK: LiteralString = f"""
+UPDATE tasks SET due_at = :until, updated_at = :now, failures = failures + :failed,
+    error = coalesce(:error, error), error_code = coalesce(:code, error_code),
+    status = CASE cancel_requested WHEN 1 THEN 'cancelled' ELSE 'pending' END,
+    finished_at = CASE cancel_requested WHEN 1 THEN :now END
+WHERE {_HELD}"""
+
+_FINISH: LiteralString = f"""
+UPDATE tasks SET status = :status, finished_at = :now, updated_at = :now, result = :result,
+    error = :error, error_code = :code, done = coalesce(:done, done),
+    total = coalesce(:total, total), message = coalesce(:message, message)
+WHERE {_HELD}"""
+
+_CANCEL: LiteralString = f"""
+UPDATE tasks SET cancel_requested = 1, updated_at = :now,
+    status = CASE WHEN status = 'pending' OR {_DUE} THEN 'cancelled' ELSE status END,
+    finished_at = CASE WHEN status = 'pending' OR {_DUE} THEN :now END
+WHERE id = :id AND finished_at IS NULL"""
+
+_RETRY: LiteralString = """
+UPDATE tasks SET status = 'pending', cancel_requested = 0, failures = 0, losses = 0,
+    due_at = :now, updated_at = :now, done = 0, total = NULL, message = '', result = NULL,
+    error = NULL, error_code = NULL, finished_at = NULL
+WHERE id = :id"""
+
+
+class SqliteTasks:
+    """The TaskStore on the local file, on one thread with a connection of its own.
+
+    Args:
+        path: The file; created and migrated by the first call.
+        clock: Seconds since 1970, the same for every process that uses the file.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._clock = clock
+        self._connection: sqlite3.Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    async def close(self) -> None:
+        """Finish what runs and close the connection. Safe to call again."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.shutdown)
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    async def submit(self, task_type: str, params: Mapping[str, Any]) -> str:
+        """Queue a task, unless the same work waits or runs already."""
+        text = _to_json(params)
+        return await self._write("queueing a task", lambda db: self._submit(db, task_type, text))
+
+    async def get(self, task_id: str) -> TaskStatus | None:
+        """Return how a task is getting on."""
+        return await self._read("reading a task", lambda db: self._find(db, _known(task_id)))
+
+    async def list_tasks(self, status: str | None, limit: int) -> list[TaskStatus]:
+        """Return tasks, the newest first."""
+        query = "SELECT " + _COLUMNS + " FROM tasks WHERE :status IS NULL OR status = :status"
+        query += " ORDER BY key DESC LIMIT :limit"
+        given = {"status": status, "limit": limit}
+        return await self._read(
+            "listing tasks", lambda db: [self._status(row) for row in db.execute(query, given)]
+        )
+
+    async def look(self, task_types: Sequence[str]) -> Queue:
+        """Return what is left to do of these types."""
+        return await self._read("looking for tasks", lambda db: self._look(db, task_types))
+
+    async def claim(
+        self, task_types: Sequence[str], lease_seconds: float, task_id: str | None = None
+    ) -> Claim | None:
+        """Take the oldest task that is due, or this one if it is."""
+        wanted = {"types": json.dumps(list(task_types)), "id": task_id}
+
+        # Looked for before the lock is taken: mostly there is nothing, and nobody should wait.
+        def is_due(db: sqlite3.Connection) -> bool:
+            return db.execute(_OLDEST_DUE, {**wanted, **self._now()}).fetchone() is not None
+
+        if not await self._read("looking for tasks", is_due):
+            return None
+        return await self._write(
+            "claiming a task", lambda db: self._take(db, {**wanted, **self._now(lease_seconds)})
+        )
+
+    async def renew(self, claim: Claim, lease_seconds: float, progress: Progress | None) -> Hold:
+        """Prolong a claim and store progress, if it still holds."""
+
+        def work(db: sqlite3.Connection) -> Hold:
+            if not self._change(db, _RENEW, claim, _fields(progress), lease_seconds):
+                return "lost"
+            wanted = "SELECT cancel_requested FROM tasks WHERE id = ?"
+            return "cancelled" if db.execute(wanted, (claim.task_id,)).fetchone()[0] else "held"
+
+        return await self._write("reporting progress", work)
+
+    async def give_back(self, claim: Claim, error: tuple[str, str] | None, delay: float) -> bool:
+        """Put a task back for anybody to claim after a delay, if the claim still holds."""
+        code, words = error or (None, None)
+        failed = {"failed": int(error is not None), "error": words, "code": code}
+        return await self._write(
+            "giving a task back", lambda db: self._change(db, _GIVE_BACK, claim, failed, delay)
+        )
+
+    async def finish(
+        self,
+        claim: Claim,
+        status: Literal["completed", "failed", "cancelled"],
+        progress: Progress | None = None,
+        result: str | None = None,
+        error: tuple[str, str] | None = None,
+    ) -> bool:
+        """End a task for good, if the claim still holds."""
+        code, words = error or (None, None)
+        end = {"status": status, "result": result, "error": words, "code": code}
+        end |= _fields(progress)
+        return await self._write(
+            "finishing a task", lambda db: self._change(db, _FINISH, claim, end)
+        )
+
+    async def cancel(self, task_id: str) -> TaskStatus | None:
+        """Stop a task: one nobody works on at once, another when its worker notices."""
+
+        def work(db: sqlite3.Connection) -> TaskStatus | None:
+            db.execute(_CANCEL, {"id": _known(task_id), **self._now()})
+            return self._find(db, _known(task_id))
+
+        return await self._write("cancelling a task", work)
+
+    async def retry(self, task_id: str) -> TaskStatus | None:
+        """Queue a failed or cancelled task again, or return the same work if it is queued."""
+        return await self._write("retrying a task", lambda db: self._retry(db, _known(task_id)))
+
+    # --- inside a transaction -----------------------------------------------------------
+
+    def _submit(self, db: sqlite3.Connection, task_type: str, params: str) -> str:
+        now = self._now()
+        oldest = now["now"] - KEPT_DAYS * 86_400 * SECOND
+        db.execute(_FORGET_OLD, {"oldest": oldest, "most": KEPT_FINISHED})
+        same_work = hashlib.sha256(f"{task_type}\0{params}".encode()).digest()
+        known = db.execute(_SAME_WORK, {"same_work": same_work}).fetchone()
+        if known:
+            return str(known[0])
+        given = {"id": str(uuid.uuid4()), "type": task_type, "params": params}
+        db.execute(_INSERT, {**given, "same_work": same_work, **now})
+        return given["id"]
+
+    def _look(self, db: sqlite3.Connection, task_types: Sequence[str]) -> Queue:
+        given = {"types": json.dumps(list(task_types)), **self._now()}
+        pending, running, due = db.execute(_LOOK, given).fetchone()
+        return Queue(int(pending), int(running), None if due is None else due / SECOND)
+
+    def _take(self, db: sqlite3.Connection, given: Mapping[str, Any]) -> Claim | None:
+        words = f"Its process ended {MOST_LOSSES} times before it was done."
+        db.execute(_SETTLE, {"error": words, "most_losses": MOST_LOSSES, **given})
+        row = db.execute(_OLDEST_DUE, given).fetchone()
+        if row is None:
+            return None
+        key, task_id, task_type, params, attempt, failures = row
+        db.execute(_TAKE, {"key": key, **given})
+        return Claim(task_id, task_type, json.loads(params), attempt, failures)
+
+    def _change(
+        self,
+        db: sqlite3.Connection,
+        statement: LiteralString,
+        claim: Claim,
+        values: Mapping[str, Any],
+        ahead: float = 0.0,
+    ) -> bool:
+        given = {"id": claim.task_id, "attempt": claim.attempt, **self._now(ahead), **values}
+        return db.execute(statement, given).rowcount > 0
+
+    def _retry(self, db: sqlite3.Connection, task_id: str) -> TaskStatus | None:
+        row = db.execute("SELECT status, same_work FROM tasks WHERE id = ?", (task_id,)).fetchone()
+        if row is None:
+            return None
+        if row[0] not in ("failed", "cancelled"):
+            raise ValidationError("Only a failed or cancelled task can be retried", "VAL_003")
+        queued = db.execute(_SAME_WORK, {"same_work": row[1]}).fetchone()
+        if queued:
+            return self._find(db, queued[0])
+        db.execute(_RETRY, {"id": task_id, **self._now()})
+        return self._find(db, task_id)
+
+    def _find(self, db: sqlite3.Connection, task_id: str) -> TaskStatus | None:
+        query = "SELECT " + _COLUMNS + " FROM tasks WHERE id = ?"
+        row = db.execute(query, (task_id,)).fetchone()
+        return None if row is None else self._status(row)
+
+    def _status(self, row: tuple[Any, ...]) -> TaskStatus:
+        (task_id, task_type, status, params, done, total, message, result, *rest) = row
+        (error, code, attempts, cancel_requested, due_at, *times) = rest
+        created_at, started_at, updated_at, finished_at = (
+            None if moment is None else from_time(moment) for moment in times
+        )
+        share = min(max(done / total, 0.0), 1.0) if total else 0.0
+        return TaskStatus(
+            task_id=task_id,
+            task_type=task_type,
+            status=status,
+            params=None if params is None else json.loads(params),
+            progress=1.0 if status == "completed" else share,
+            done=done,
+            total=total,
+            message=message,
+            result=None if result is None else json.loads(result),
+            error=error,
+            error_code=code,
+            attempts=attempts,
+            cancel_requested=bool(cancel_requested),
+            stalled=status == "running" and due_at <= self._now()["now"],
+            created_at=created_at,
+            started_at=started_at,
+            updated_at=updated_at,
+            finished_at=finished_at,
+        )
+
+    # --- thread and clock ---------------------------------------------------------------
+
+    def _now(self, ahead: float = 0.0) -> dict[str, int]:
+        now = int(self._clock() * SECOND)
+        return {"now": now, "until": now + int(ahead * SECOND)}
+
+    async def _read(self, operation: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._run(operation, read_transaction, work)
+
+    async def _write(self, operation: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._run(operation, write_transaction, work)
+
+    async def _run(
+        self,
+        operation: str,
+        transaction: Callable[[sqlite3.Connection], AbstractContextManager[sqlite3.Connection]],
+        work: Callable[[sqlite3.Connection], T],
+    ) -> T:
+        def run() -> T:
+            with translated(operation):
+                if self._connection is None:
+                    prepare_file(self.path)
+                    self._connection = connect(self.path)
+                with transaction(self._connection) as connection:
+                    return work(connection)
+
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="zapomni-tasks")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+
+def _known(task_id: str) -> str:
+    # Half a surrogate pair cannot be asked for; no id has one.
+    return task_id.encode("utf-8", "replace").decode()
+
+
+def _to_json(params: Mapping[str, Any]) -> str:
+    # Escapes keep half a surrogate pair writable; sorted keys make equal parameters equal texts.
+    try:
+        text = json.dumps(params, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise ValidationError("A task's parameters must be JSON", "VAL_002") from error
+    if len(text) > LONGEST_PARAMS:
+        raise ValidationError(
+            f"A task's parameters may have {LONGEST_PARAMS:,} characters as JSON", "VAL_003"
+        )
+    return text
+
+
+def _fields(progress: Progress | None) -> dict[str, Any]:
+    if progress is None:
+        return {"done": None, "total": None, "message": None}
+    message = progress.message[:LONGEST_MESSAGE].encode("utf-8", "replace").decode()
+    return {**progress._asdict(), "message": message}

@@ -1,0 +1,354 @@
+"""The tools of the knowledge graph: build_graph and get_related, and those that look after it.
+
+Names and sentences come from memories: in the text block they are fenced as quoted data, in the
+structured answer a notice says so.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from zapomni_core.graph_interfaces import (
+    BuildGraphRequest,
+    MergeResponse,
+    RelatedEntity,
+    RelatedRequest,
+)
+from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
+from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.memories import EngineGetter, MaxTokens, MemoryId
+from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
+
+__all__ = ["build_graph_tools"]
+
+Ctx = Context[EngineGetter]
+
+SENTENCE_CHARS = 300
+Format = Literal["graphml", "cytoscape", "cypher", "jsonld"]
+
+# --- Arguments --------------------------------------------------------------------------
+
+EntityName = Annotated[
+    str, Field(min_length=1, max_length=500, description="Its name, an alias or its id.")
+]
+AsOf = Annotated[
+    datetime,
+    Field(description="What held at that time instead of now. ISO 8601, UTC without a zone."),
+]
+Type = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+# --- Answers ----------------------------------------------------------------------------
+
+
+class Begun(BaseModel):
+    """A task that works in the background."""
+
+    task_id: str
+    note: str = "Follow it with get_task_status, which can wait for its end."
+
+
+class Related(BaseModel):
+    """What is related to an entity, the strongest way first."""
+
+    data_notice: str = DATA_NOTICE
+    entity: Entity | None = Field(description="null if the name may mean several.")
+    candidates: list[Entity] = Field(description="The choices, if the name may mean several.")
+    related: list[RelatedEntity]
+    omitted: int = Field(description="Entities left out to keep within max_tokens.")
+    note: str | None
+
+
+class Entities(BaseModel):
+    """Entities, best match first."""
+
+    data_notice: str = DATA_NOTICE
+    entities: list[Entity]
+
+
+class Exported(BaseModel):
+    """A file with the graph."""
+
+    path: str
+    format: str
+    bytes: int
+
+
+class History(BaseModel):
+    """Versions of a memory, oldest first."""
+
+    data_notice: str = DATA_NOTICE
+    versions: list[MemoryVersion] = Field(description="A text that does not fit is cut.")
+    omitted: int = Field(description="Older versions left out to keep within max_tokens.")
+
+
+# --- Tools ------------------------------------------------------------------------------
+
+
+async def build_graph(
+    ctx: Ctx,
+    project: Annotated[str, Field(max_length=200, description="Only this project's.")] = "",
+    memory_ids: Annotated[
+        list[MemoryId], Field(min_length=1, max_length=1000, description="Only these.")
+    ]
+    | None = None,
+) -> Begun:
+    """Build or update the knowledge graph: read new memories for entities and relationships.
+
+    Starts a background task and returns its id at once. Only what was not read before is read, so
+    repeating it is cheap. Run it after adding memories, before get_related.
+    """
+    request = BuildGraphRequest(project=project or None, memory_ids=memory_ids)
+    engine = await ctx.request_context.lifespan_context()
+    return Begun(task_id=await engine.graph.build(request))
+
+
+async def get_related(
+    ctx: Ctx,
+    *,
+    entity: EntityName,
+    depth: Annotated[int, Field(ge=1, le=3, description="How many steps away.")] = 2,
+    types: Annotated[
+        list[Type],
+        Field(max_length=20, description="Only such relationships: USES, WORKS_AT, FIXES, ..."),
+    ]
+    | None = None,
+    as_of: AsOf | None = None,
+    limit: Annotated[int, Field(ge=1, le=100, description="Most entities.")] = 10,
+    max_tokens: MaxTokens = 2000,
+) -> Annotated[CallToolResult, Related]:
+    """Explore the knowledge graph: what a person, project, technology or file has to do with.
+
+    Returns related entities with the path to each and the sentences that state it, with memory
+    ids. Use it for "who works on X", "what depends on Y", "what did we use before", and with
+    as_of for "what was true in March". If a name is ambiguous, ask again with a candidate's id.
+    """
+    request = RelatedRequest(
+        entity=entity, depth=depth, types=types or [], as_of=_with_zone(as_of), limit=limit
+    )
+    engine = await ctx.request_context.lifespan_context()
+    found = await engine.graph.get_related(request)
+    hits = [_shortened(hit) for hit in found.related]
+    kept = _within(hits, max_tokens)
+    notes = [found.notice] if found.notice else []
+    if len(kept) < len(hits):
+        notes.append(f"{len(hits) - len(kept)} more left out: raise max_tokens or name types.")
+    answer = Related(
+        entity=found.entity,
+        candidates=found.candidates,
+        related=kept,
+        omitted=len(hits) - len(kept),
+        note=" ".join(notes) or None,
+    )
+    lines = [_entity_line(one) for one in (found.entity, *found.candidates) if one is not None]
+    lines += [line for hit in kept for line in _hit_lines(hit)]
+    return _answer(answer, lines, answer.note)
+
+
+async def find_entities(
+    ctx: Ctx,
+    query: Annotated[
+        str, Field(max_length=500, description="A name, an alias or part of one; empty: all.")
+    ] = "",
+    types: Annotated[
+        list[Type], Field(max_length=20, description="PERSON, ORG, TECHNOLOGY, FILE, ...")
+    ]
+    | None = None,
+    as_of: AsOf | None = None,
+    limit: Annotated[int, Field(ge=1, le=100, description="Most entities.")] = 20,
+) -> Annotated[CallToolResult, Entities]:
+    """Find entities of the knowledge graph by name; without a query the most mentioned ones."""
+    engine = await ctx.request_context.lifespan_context()
+    wanted = EntityQuery(text=query, types=types or [], as_of=_with_zone(as_of), limit=limit)
+    found = await engine.graph.find_entities(wanted)
+    note = None if found else "Nothing found. build_graph reads memories into the graph."
+    return _answer(Entities(entities=found), map(_entity_line, found), note)
+
+
+async def graph_status(ctx: Ctx) -> GraphStats:
+    """Size of the knowledge graph: entities and relationships by type, passages still unread."""
+    engine = await ctx.request_context.lifespan_context()
+    return await engine.graph.get_status()
+
+
+async def export_graph(
+    ctx: Ctx,
+    format: Annotated[Format, Field(description="What the file is for.")] = "graphml",  # noqa: A002
+) -> Exported:
+    """Write the knowledge graph to a new temporary file for Gephi, Cytoscape, Neo4j or the web."""
+    engine = await ctx.request_context.lifespan_context()
+    pieces = engine.graph.export(format)
+    size = 0
+    with tempfile.NamedTemporaryFile(
+        "wb", prefix="zapomni-graph-", suffix=f".{format}", delete=False
+    ) as file:
+        try:
+            async for piece in pieces:
+                size += file.write(piece.encode())
+        except BaseException:
+            Path(file.name).unlink()  # noqa: ASYNC240 - a moment's work
+            raise
+    return Exported(path=file.name, format=format, bytes=size)
+
+
+async def merge_entities(
+    ctx: Ctx, source: EntityName, into: EntityName
+) -> Annotated[CallToolResult, MergeResponse]:
+    """Merge two entities of the knowledge graph that are the same thing; undo_merge parts them."""
+    engine = await ctx.request_context.lifespan_context()
+    return _merge_answer(await engine.graph.merge(source, into))
+
+
+async def undo_merge(
+    ctx: Ctx,
+    entity: Annotated[
+        str, Field(max_length=500, description="Which was merged; empty: the newest merge.")
+    ] = "",
+) -> Annotated[CallToolResult, MergeResponse]:
+    """Undo a merge_entities: the two entities are apart again, as they were."""
+    engine = await ctx.request_context.lifespan_context()
+    return _merge_answer(await engine.graph.undo(entity or None))
+
+
+async def get_history(
+    ctx: Ctx, memory_id: MemoryId, as_of: AsOf | None = None, max_tokens: MaxTokens = 4000
+) -> Annotated[CallToolResult, History]:
+    """See what a memory was before it was updated or superseded, or what it was at a time."""
+    engine = await ctx.request_context.lifespan_context()
+    found = await engine.get_history(memory_id, _with_zone(as_of))
+    kept = _newest(found, max_tokens)
+    lines = [
+        f"{version.valid_from.isoformat()} to "
+        f"{'now' if version.valid_to is None else version.valid_to.isoformat()}"
+        f" ({version.memory_id}):\n{version.text}\n"
+        for version in kept
+    ]
+    note = None if found else "The memory did not exist then."
+    return _answer(History(versions=kept, omitted=len(found) - len(kept)), lines, note)
+
+
+DEFAULT = (
+    (build_graph, "Build the knowledge graph"),
+    (get_related, "Explore the knowledge graph"),
+)
+MORE = (
+    (find_entities, "Find entities"),
+    (graph_status, "Size of the graph"),
+    (export_graph, "Export the graph"),
+    (merge_entities, "Merge two entities"),
+    (undo_merge, "Undo a merge"),
+    (get_history, "History of a memory"),
+)
+
+
+def build_graph_tools() -> list[Tool]:
+    """Return the tools of this family; each refuses arguments it does not know."""
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    adds = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    tools = [
+        Tool.from_function(
+            function,
+            title=title,
+            annotations=adds if function in _WRITING else reads,
+        )
+        for function, title in (*DEFAULT, *MORE)
+    ]
+    for tool in tools:
+        tool.parameters["additionalProperties"] = False
+    return tools
+
+
+_WRITING = (build_graph, export_graph, merge_entities, undo_merge)
+
+
+# --- Formatting -------------------------------------------------------------------------
+
+
+def _with_zone(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+def _within(hits: list[RelatedEntity], max_tokens: int) -> list[RelatedEntity]:
+    """Keep what fits, from the first on, and the first in any case."""
+    room = int(max_tokens * CHARS_PER_TOKEN)
+    kept: list[RelatedEntity] = []
+    for hit in hits:
+        room -= len(hit.model_dump_json())
+        if kept and room < 0:
+            break
+        kept.append(hit)
+    return kept
+
+
+def _newest(versions: list[MemoryVersion], max_tokens: int) -> list[MemoryVersion]:
+    """Keep the newest that fit, and as much of the first that does not."""
+    room = int(max_tokens * CHARS_PER_TOKEN)
+    kept: list[MemoryVersion] = []
+    for version in reversed(versions):
+        if room <= 0:
+            break
+        kept.insert(0, version.model_copy(update={"text": version.text[:room]}))
+        room -= len(version.text) + len(str(version.fields))
+    return kept
+
+
+def _shortened(hit: RelatedEntity) -> RelatedEntity:
+    path = [
+        step.model_copy(
+            update={
+                "evidence": [
+                    one.model_copy(update={"text": _one_line(one.text)}) for one in step.evidence
+                ]
+            }
+        )
+        for step in hit.path
+    ]
+    return hit.model_copy(update={"path": path})
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= SENTENCE_CHARS else joined[: SENTENCE_CHARS - 1] + "…"
+
+
+def _entity_line(entity: Entity) -> str:
+    also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+    return _one_line(
+        f"{entity.name} ({entity.type}, id {entity.entity_id}, {entity.mentions} mentions{also})"
+    )
+
+
+def _hit_lines(hit: RelatedEntity) -> Iterable[str]:
+    yield _one_line(
+        f"{hit.distance} away, {hit.score:.2f}: {hit.name} ({hit.type}, id {hit.entity_id})"
+    )
+    for step in hit.path:
+        yield f"  {_one_line(step.source)} -{step.type}-> {_one_line(step.target)}"
+        for one in step.evidence:
+            since = one.valid_from.date().isoformat() if one.valid_from else "?"
+            until = one.valid_to.date().isoformat() if one.valid_to else "now"
+            yield f"    {since} to {until}, memory {one.memory_id}: {one.text}"
+
+
+def _merge_answer(done: MergeResponse) -> CallToolResult:
+    return _answer(done, [f"{_one_line(done.source)} / {_one_line(done.target)}"], None)
+
+
+def _answer(answer: BaseModel, lines: Iterable[str], note: str | None) -> CallToolResult:
+    quoted = fence("\n".join(lines), kind="graph")
+    text = "\n\n".join(part for part in (DATA_NOTICE, quoted, note) if part)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=answer.model_dump(mode="json"),
+    )

@@ -1,0 +1,78 @@
+"""The tools that follow and stop background tasks: get_task_status, cancel_task."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from zapomni_db.models import TaskStatus
+from zapomni_mcp.tools.memories import EngineGetter
+
+__all__ = ["build_task_tools"]
+
+Ctx = Context[EngineGetter]
+
+TaskId = Annotated[
+    str,
+    Field(min_length=1, max_length=100, description="The task's id, from the tool that began it."),
+]
+
+
+async def get_task_status(
+    ctx: Ctx,
+    task_id: TaskId,
+    wait_seconds: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=300,
+            description="Wait up to so long for it to end, with progress notifications.",
+        ),
+    ] = 0,
+) -> TaskStatus:
+    """Follow a background task, such as building the graph: progress, result or error.
+
+    status is pending, running, completed, failed or cancelled; progress goes from 0 to 1. Tasks
+    outlive sessions and crashes: a stalled one is taken over. Wait instead of asking repeatedly.
+    """
+    engine = await ctx.request_context.lifespan_context()
+    status = await engine.get_task_status(task_id)
+    told = -1
+    with anyio.move_on_after(wait_seconds):
+        async for status in engine.watch_task(task_id):
+            # The protocol wants every number above the last; a second attempt starts below.
+            if status.done > told:
+                told = status.done
+                words = status.message or status.status
+                await ctx.report_progress(status.done, status.total, words)
+    return status
+
+
+async def cancel_task(ctx: Ctx, task_id: TaskId) -> TaskStatus:
+    """Stop or abort a background task; what it has stored so far stays.
+
+    A task that nobody works on yet is cancelled at once, a running one at its next step: then
+    cancel_requested is true until it has stopped. A task that has ended stays as it is.
+    """
+    engine = await ctx.request_context.lifespan_context()
+    return await engine.cancel_task(task_id)
+
+
+def build_task_tools() -> list[Tool]:
+    """Return the tools of this family; each refuses arguments it does not know."""
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    stops = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    tools = [
+        Tool.from_function(get_task_status, title="Follow a task", annotations=reads),
+        Tool.from_function(cancel_task, title="Stop a task", annotations=stops),
+    ]
+    for tool in tools:
+        tool.parameters["additionalProperties"] = False
+    return tools
