@@ -15,7 +15,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -48,7 +47,8 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 
 # What an index, a parser or a careless statement might stumble over.
 ODD = ["", " ", "a", " a", "a ", "A", "a,b", "\x01", "a\x01b", "nul\0nul", "\x1a0", "'", '"', "\\",
-       "`", "é", "日本", "🧠", "x" * 5000, "$project", "'}) DETACH DELETE m //", "null", "1"]  # fmt: skip
+       "`", "é", "日本", "🧠", "x" * 5000, "$project", "'}) DETACH DELETE m //", "null",
+       "1"]  # fmt: skip
 WORDS = ["server", "servers", "port", "ports", "deploying", "deployed", "the", "C++", "foo-bar",
          "getUserName", "straße", "Größe", "naïve", "日本語", "Привет", "42", "it's", "🧠",
          "a\0b", "run_away", "OR", "NOT"]  # fmt: skip
@@ -172,7 +172,9 @@ class TwoEngines(RuleBasedStateMachine):
     @rule(memory_id=ids, memory=memories(), data=st.data())
     def update(self, memory_id, memory, data):
         fields = ["metadata", "project", "source", "kind", "tags", "pinned"]
-        patch = {name: getattr(memory, name) for name in data.draw(st.sets(st.sampled_from(fields)))}
+        patch = {
+            name: getattr(memory, name) for name in data.draw(st.sets(st.sampled_from(fields)))
+        }
         if data.draw(st.booleans()):
             patch |= {"text": memory.text, "chunks": memory.chunks, "space": memory.space}
         self.check("update_memory", memory_id, MemoryPatch(**patch))

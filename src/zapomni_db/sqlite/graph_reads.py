@@ -8,7 +8,13 @@ from datetime import datetime
 from typing import LiteralString
 
 from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats, Mention
-from zapomni_db.graph_rules import fold, likeness
+from zapomni_db.graph_rules import (
+    ALIASES_SHOWN,
+    LEAST_LIKENESS,
+    choose_aliases,
+    fold,
+    likeness,
+)
 from zapomni_db.sqlite.graph import count_unread
 from zapomni_db.sqlite.graph_edges import SPOKEN, STATED, count_edges, leaves_of, moment
 from zapomni_db.sqlite.rows import to_json
@@ -17,8 +23,6 @@ __all__ = ["find_entities", "get_entities", "list_entities", "mentions", "names"
 
 # Names of which many contain the text: more than anybody looks through.
 MOST_MATCHES = 2000
-LEAST_LIKENESS = 0.45
-ALIASES_SHOWN = 10
 
 # What is spoken of at a time, as a condition on the entity `e`. Evidence of an earlier text has
 # no passage and so no mention any more.
@@ -200,9 +204,7 @@ def _aliases(
             (leaf, ALIASES_SHOWN),
         )
     ]
-    distinct = {fold(alias): alias for alias in reversed([*merged, *written])}
-    distinct.pop(fold(name), None)
-    return list(reversed(distinct.values()))[:ALIASES_SHOWN]
+    return choose_aliases(name, merged, written)
 
 
 # --- Mentions and counts ----------------------------------------------------------------
