@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zapomni_db.falkordb import graph, query, schema, storing, upkeep
+from zapomni_db.falkordb import graph_walk, query, schema, storing, upkeep
 from zapomni_db.falkordb.connection import Address, Pool
 from zapomni_db.falkordb.store import FalkorDBStore
 from zapomni_db.falkordb.validation import check_client, to_memory_data
@@ -109,13 +109,13 @@ class FalkorDBClient(FalkorDBStore):
 
     async def get_related(
         self, entity_id: str, depth: int = 1, limit: int = 100
-    ) -> list[graph.RelatedEntity]:
+    ) -> list[graph_walk.RelatedEntity]:
         """Return the entities that relationships lead to in at most `depth` steps, nearest first.
 
         Raises:
             ValidationError: depth is not from 1 to 10, or limit below 1.
         """
-        return await self._run("get_related", graph.related, entity_id, depth, limit)
+        return await self._run("get_related", graph_walk.related, entity_id, depth, limit)
 
     async def graph_query(
         self, statement: str, parameters: Mapping[str, Any] | None = None

@@ -11,9 +11,11 @@ from typing import Any
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.filters import where
+from zapomni_db.falkordb.graph_guard import SWEEP
+from zapomni_db.falkordb.history import RECORD, STATE, to_state, version_rows
 from zapomni_db.falkordb.schema import HnswOptions, ensure_vector_index
 from zapomni_db.falkordb.spaces import CLAIM, SLOT_ROW, active_slot, claim, claim_values
-from zapomni_db.falkordb.storing import CREATE_CHUNKS, chunk_rows, group_of
+from zapomni_db.falkordb.storing import CREATE_CHUNKS, END_EVIDENCE, chunk_rows, group_of
 from zapomni_db.falkordb.values import (
     content_hash,
     digest,
@@ -96,19 +98,28 @@ def _to_summary(row: Sequence[Any]) -> MemorySummary:
 
 
 async def update(session: Session, hnsw: HnswOptions, memory_id: str, patch: MemoryPatch) -> bool:
-    rows = await session.read("MATCH (m:Memory {id: $id}) RETURN m.parent", id=memory_id)
-    if not rows:
-        return False
-    changes = _changes(memory_id, rows[0][0], patch)
-    if patch.text is not None:
-        return await _replace_text(session, hnsw, memory_id, patch, changes)
-    written = await session.write(
-        "MATCH (s:Store) MATCH (m:Memory {id: $id})"
-        " SET s.version = s.version + 1 SET m += $changes RETURN 1",
-        id=memory_id,
-        changes=changes,
-    )
-    return bool(written)
+    while True:
+        rows = await session.read(
+            f"MATCH (s:Store) MATCH (m:Memory {{id: $id}}) RETURN s.graph, m.parent, {STATE}",
+            id=memory_id,
+        )
+        if not rows:
+            return False
+        seen, parent, found = rows[0]
+        state = to_state(found)
+        changes = _changes(memory_id, parent, patch)
+        values = {
+            "id": memory_id,
+            "seen": seen,
+            "changes": changes,
+            "replaced": version_rows(state, patch, changes["updated_at"]),
+        }
+        if patch.text is None or patch.text == state["text"]:
+            done = bool(await session.write(_CHANGE, **values))
+        else:
+            done = await _replace_text(session, hnsw, patch, values)
+        if done:
+            return True
 
 
 def _changes(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
@@ -131,70 +142,92 @@ def _changes(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
     return changes
 
 
+_CHANGE = (
+    "MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {id: $id}) WITH s, m, s.keys AS base"
+    " SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + 1"
+    f" SET m += $changes {RECORD} RETURN 1"
+)
+
+
 async def _replace_text(
-    session: Session,
-    hnsw: HnswOptions,
-    memory_id: str,
-    patch: MemoryPatch,
-    changes: dict[str, Any],
+    session: Session, hnsw: HnswOptions, patch: MemoryPatch, values: dict[str, Any]
 ) -> bool:
+    """Exchange the text and its passages; False if something was changed since we looked."""
     chunks = patch.chunks
     if not chunks:
         raise ValidationError("A new text needs its chunks; the list cannot be empty", "VAL_001")
     first = next((c.embedding for c in chunks if c.embedding is not None), None)
-    while True:
-        active, _ = await active_slot(session)
-        slot = active
-        if first is not None:
-            space = patch.space or EmbeddingSpace(model="unknown", dimension=len(first))
-            slot = claim(active, space)
-            await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
-        keys = count(1)
-        rows = await asyncio.to_thread(chunk_rows, chunks, slot, keys)
-        written = await session.write(
-            f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"
-            " WHERE active = $active"
-            + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
-            + _EXCHANGE_CHUNKS
-            + CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
-            + " RETURN 1 LIMIT 1",
-            id=memory_id,
-            active=active.as_row(),
-            changes=changes,
-            chunks=rows,
-            keys=next(keys),
-            words=sum(row["size"] for row in rows),
-            **claim_values(slot, is_active=True),
-        )
-        if written:
-            return True
-        if not await session.read("MATCH (m:Memory {id: $id}) RETURN 1", id=memory_id):
-            return False
+    active, _ = await active_slot(session)
+    slot = active
+    if first is not None:
+        space = patch.space or EmbeddingSpace(model="unknown", dimension=len(first))
+        slot = claim(active, space)
+        await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
+    # The first number is the version's.
+    keys = count(2)
+    rows = await asyncio.to_thread(chunk_rows, chunks, slot, keys)
+    values["changes"]["said"] = values["changes"]["updated_at"]
+    written = await session.write(
+        f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"
+        " WHERE active = $active"
+        + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
+        + _EXCHANGE_CHUNKS
+        + CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
+        + " RETURN 1 LIMIT 1",
+        active=active.as_row(),
+        chunks=rows,
+        keys=next(keys),
+        words=sum(row["size"] for row in rows),
+        **values,
+        **claim_values(slot, is_active=True),
+    )
+    return bool(written)
 
 
-_EXCHANGE_CHUNKS = """
-MATCH (s:Store) MATCH (m:Memory {id: $id})
+# What the old text states ends now; its sentences stay, with the passages' names they are gone.
+_EXCHANGE_CHUNKS = f"""
+MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {{id: $id}})
+OPTIONAL MATCH (m)-[:HAS_CHUNK]->(:Chunk)-[:MENTIONS]->(named:Entity)
+WITH s, m, collect(DISTINCT named.id) AS names
+OPTIONAL MATCH ()-[v:RELATES {{memory: $id}}]->() WHERE v.chunk IS NOT NULL
+SET v.chunk = null, v.withdrawn = coalesce(v.withdrawn, $changes.updated_at)
+WITH s, m, names, count(v) AS ended
 OPTIONAL MATCH (m)-[:HAS_CHUNK]->(old:Chunk)
-WITH s, m, s.keys AS base, collect(old) AS olds, toInteger(sum(old.size)) AS gone
-SET s.version = s.version + 1, s.keys = base + $keys, s.words = s.words + $words - gone,
-    s.chunks = s.chunks + size($chunks) - size(olds)
+WITH s, m, names, s.keys AS base, collect(old) AS olds, toInteger(sum(old.size)) AS gone
+SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + $keys,
+    s.words = s.words + $words - gone, s.chunks = s.chunks + size($chunks) - size(olds)
 SET m += $changes
 FOREACH (old IN olds | DELETE old)
-WITH m, base UNWIND $chunks AS y
+{RECORD}
+WITH m, base, names UNWIND names + [''] AS x {SWEEP}
+WITH m, base, count(*) AS swept UNWIND $chunks AS y
 """
 
 # Deleting the newer memory brings the older one back.
-_DELETE = """
-MATCH (s:Store) MATCH (m:Memory {id: $id})
+_DELETE = f"""
+MATCH (s:Store) MATCH (m:Memory {{id: $id}})
+OPTIONAL MATCH (m)-[:HAS_CHUNK]->(:Chunk)-[:MENTIONS]->(named:Entity)
+WITH s, m, collect(DISTINCT named.id) AS names
+OPTIONAL MATCH ()-[v:RELATES {{memory: $id}}]->()
+WITH s, m, names, collect(v) AS sentences, collect(startNode(v).id) + collect(endNode(v).id) AS ends
+OPTIONAL MATCH (m)-[:WAS]->(version:Version)
+WITH s, m, names, sentences, ends, collect(version) AS versions
 OPTIONAL MATCH (m)-[:HAS_CHUNK]->(c:Chunk)
-WITH s, m, collect(c) AS chunks, toInteger(sum(c.size)) AS gone
-SET s.version = s.version + 1, s.words = s.words - gone, s.chunks = s.chunks - size(chunks)
+WITH s, m, names + ends AS names, sentences, versions, collect(c) AS chunks,
+    toInteger(sum(c.size)) AS gone
+SET s.version = s.version + 1, s.graph = s.graph + 1, s.words = s.words - gone,
+    s.chunks = s.chunks - size(chunks)
+FOREACH (v IN sentences | DELETE v)
+FOREACH (v IN versions | DELETE v)
 FOREACH (c IN chunks | DELETE c)
 DELETE m
-WITH count(s) AS found WHERE found > 0
-OPTIONAL MATCH (older:Memory {superseded_by: $id})
-SET older.superseded_by = null, older.superseded_at = null
-RETURN DISTINCT found
+WITH names UNWIND names + [''] AS x WITH DISTINCT x {SWEEP}
+WITH count(*) AS found WHERE found > 0
+OPTIONAL MATCH (o:Memory {{superseded_by: $id}})
+SET o.superseded_by = null, o.superseded_at = null
+WITH o.id AS older, null AS ended
+{END_EVIDENCE}
+RETURN 1 LIMIT 1
 """
 
 

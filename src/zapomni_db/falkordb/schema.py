@@ -3,7 +3,11 @@
     (:Store)                one node: schema version, counters; written with every change
     (:EmbeddingSpace)       which vectors may be compared; one is active
     (:Memory)-[:HAS_CHUNK {index}]->(:Chunk)
-    (:Entity)-[:RELATES {type}]->(:Entity)
+    (:Memory)-[:WAS]->(:Version)                what it was before each change
+    (:Chunk)-[:MENTIONS]->(:Entity)             one for each place
+    (:Entity)-[:RELATES {type}]->(:Entity)      one for each sentence that says so
+    (:Entity)-[:IS]->(:Entity)                  what it was merged into, in the end
+    (:Merge)                a decision that two are one; it outlives the entities
     (:Names)                one node that has every property there is (see `declare`)
 
 Texts a user wrote are never indexed as they are (see `values.digest`). Numbers are not either:
@@ -32,7 +36,7 @@ __all__ = [
     "prepare",
 ]
 
-CURRENT_VERSION = 1
+CURRENT_VERSION = 2
 PAUSE_SECONDS = 0.02
 
 # Label, property, and whether no two nodes may have the same.
@@ -49,13 +53,24 @@ _INDEXED = (
     ("Chunk", "text_hash", False),
     ("Chunk", "pending", False),
     ("Entity", "id", True),
+    ("Entity", "folded_hash", False),
+    ("Merge", "source_id", False),
+    ("Merge", "target_id", False),
+)
+# Of relationships: type and property.
+_INDEXED_EDGES = (
+    ("MENTIONS", "folded_hash"),
+    ("RELATES", "chunk"),
+    ("RELATES", "memory"),
 )
 _NAMES = (
-    "active chunks confidence confidence_exact content_hash context created_at description"
-    " dimension embedding end_char evidence group id idempotency_hash idempotency_key index key"
-    " keys kind length metadata model name occurred_at parent pending pinned position project"
-    " project_hash schema sha256 size slot source start_char strength strength_exact"
-    " superseded_at superseded_by tags text text_hash tokens type updated_at vectors version words"
+    "active alias automatic chunk chunks confidence confidence_exact content_hash context"
+    " created_at description dimension embedding end_char evidence exclusive extractor fields"
+    " folded folded_hash given graph group id idempotency_hash idempotency_key index key keys"
+    " kind length memory merged_at metadata model name occurred_at parent pending pinned"
+    " position project project_hash replaced_at said schema sha256 since size slot source"
+    " source_id start_char strength strength_exact superseded_at superseded_by tags target_id"
+    " text text_hash tokens type undone_at until updated_at vectors version withdrawn words"
 ).split()
 # Stems come from us: the server's own stemming and stop words would be a second opinion.
 _WORDS = (
@@ -93,6 +108,12 @@ async def prepare(session: Session) -> None:
             f"this one knows {CURRENT_VERSION}). Upgrade Zapomni; nothing was changed.",
             "SCHEMA_003",
         )
+    elif version < CURRENT_VERSION:
+        raise SchemaError(
+            f"The graph was made by a trial version of Zapomni (schema {version}, this one needs "
+            f"{CURRENT_VERSION}). Choose another name for ours; nothing was changed.",
+            "SCHEMA_003",
+        )
     await _wait_for_indexes(session)
 
 
@@ -120,11 +141,13 @@ async def _create(session: Session) -> None:
         await _unless_there(session.write(f"CREATE INDEX FOR (n:{label}) ON (n.{name})"))
         if is_unique:
             await _unless_there(_constrain(session, label, name))
+    for kind, name in _INDEXED_EDGES:
+        await _unless_there(session.write(f"CREATE INDEX FOR ()-[r:{kind}]-() ON (r.{name})"))
     await _wait_for_indexes(session)
     await session.write(
         "MERGE (s:Store {name: 'zapomni'})"
-        " ON CREATE SET s.schema = $schema, s.version = 0, s.keys = 0, s.chunks = 0,"
-        " s.words = 0",
+        " ON CREATE SET s.schema = $schema, s.version = 0, s.graph = 0, s.keys = 0,"
+        " s.chunks = 0, s.words = 0",
         schema=CURRENT_VERSION,
     )
 
@@ -176,7 +199,8 @@ async def find_missing(session: Session) -> list[str]:
     indexed = {(label, name) for label, names in indexes for name in names}
     constraints = await session.read("CALL db.constraints() YIELD label, properties RETURN *")
     unique = {(label, name) for label, names in constraints for name in names}
-    wanted = [("Chunk", "words", False), *_INDEXED]
+    edges = [(kind, name, False) for kind, name in _INDEXED_EDGES]
+    wanted = [("Chunk", "words", False), *_INDEXED, *edges]
     return [
         f"index of {label}.{name}"
         for label, name, is_unique in wanted

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from zapomni_db.exceptions import DatabaseConnectionError, DatabaseError
-from zapomni_db.falkordb import copying, graph, memories, places, search, spaces, storing, upkeep
-from zapomni_db.falkordb.connection import Pool, Session
-from zapomni_db.falkordb.schema import HnswOptions
+from zapomni_db.exceptions import DatabaseError
+from zapomni_db.falkordb import copying, history, memories, places, search, spaces, storing, upkeep
+from zapomni_db.falkordb.graph_store import FalkorDBGraph
 from zapomni_db.falkordb.validation import to_patch
+from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     BM25SearchResult,
     ChunkVector,
     Embedding,
     EmbeddingSpace,
-    EntityData,
     MemoryCopy,
     MemoryData,
     MemoryExport,
@@ -28,7 +26,6 @@ from zapomni_db.models import (
     Passage,
     PendingChunk,
     Place,
-    RelationshipData,
     StoredMemory,
     TextSearchRequest,
     VectorRanking,
@@ -38,47 +35,9 @@ from zapomni_db.models import (
 
 __all__ = ["FalkorDBStore"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-class FalkorDBStore:
-    """The StorageProvider. Connects by itself when first used."""
-
-    def __init__(self, hnsw: HnswOptions, open_pool: Callable[[], Pool]) -> None:
-        self._hnsw = hnsw
-        self._open_pool = open_pool
-        self._pool: Pool | None = None
-        self._is_closed = False
-
-    async def __aenter__(self) -> Self:
-        await self.connect()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def connect(self) -> None:
-        """Reach the server, check it, create what is missing. Safe to call again.
-
-        Raises:
-            DatabaseConnectionError: It is not there, refuses us, or would forget what it took.
-            SchemaError: It is no FalkorDB, too old, or the graph is not ours.
-        """
-        self._is_closed = False
-        await self._run("connect", upkeep.version)
-
-    async def close(self) -> None:
-        """Close every connection. Safe to call again."""
-        self._is_closed = True
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close()
+class FalkorDBStore(FalkorDBGraph):
+    """The StorageProvider, whole."""
 
     # --- memories -----------------------------------------------------------------------
 
@@ -131,6 +90,10 @@ class FalkorDBStore:
     async def delete_memory(self, memory_id: str) -> bool:
         """Delete a memory and everything derived from it."""
         return await self._open().run("delete_memory", memories.deletion(memory_id))
+
+    async def get_history(self, memory_id: str) -> list[MemoryVersion]:
+        """Return what a memory was and is, oldest first."""
+        return await self._run("get_history", history.versions, memory_id)
 
     # --- search -------------------------------------------------------------------------
 
@@ -219,14 +182,6 @@ class FalkorDBStore:
                 pass
         return missing
 
-    # --- graph --------------------------------------------------------------------------
-
-    async def store_entities(
-        self, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
-    ) -> int:
-        """Create or update entities and relationships between them."""
-        return await self._run("store_entities", graph.store, entities, relationships)
-
     # --- copying ------------------------------------------------------------------------
 
     async def export_memories(self, after: str | None, limit: int) -> MemoryExport:
@@ -236,16 +191,6 @@ class FalkorDBStore:
     async def import_memories(self, batch: Sequence[MemoryCopy]) -> None:
         """Keep these as they are, in this order."""
         await self._run("import_memories", storing.store, self._hnsw, batch, join=False)
-
-    async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
-        """Return the next entities by id."""
-        return await self._run("export_entities", graph.export_entities, after, limit)
-
-    async def export_relationships(
-        self, after: tuple[str, str, str] | None, limit: int
-    ) -> list[RelationshipData]:
-        """Return the next relationships by source, target and type."""
-        return await self._run("export_relationships", graph.export_relationships, after, limit)
 
     # --- upkeep -------------------------------------------------------------------------
 
@@ -265,21 +210,3 @@ class FalkorDBStore:
     async def check_integrity(self) -> Mapping[str, str]:
         """Return problems by the name of the check; none if all is sound."""
         return await self._run("check_integrity", upkeep.check_integrity)
-
-    # --- the way there ------------------------------------------------------------------
-
-    async def _run(
-        self,
-        operation: str,
-        function: Callable[Concatenate[Session, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        return await self._open().run(operation, lambda session: function(session, *args, **kwargs))
-
-    def _open(self) -> Pool:
-        if self._is_closed:
-            raise DatabaseConnectionError("The client is closed; call connect() first.")
-        if self._pool is None:
-            self._pool = self._open_pool()
-        return self._pool

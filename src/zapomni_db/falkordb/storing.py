@@ -36,7 +36,7 @@ from zapomni_db.falkordb.values import (
 from zapomni_db.falkordb.words import BREAK, as_document, stems_of
 from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryCopy, MemoryData, StoredMemory
 
-__all__ = ["CREATE_CHUNKS", "chunk_rows", "find_existing", "group_of", "store"]
+__all__ = ["CREATE_CHUNKS", "END_EVIDENCE", "chunk_rows", "find_existing", "group_of", "store"]
 
 # One row per memory: itself if it is here, what its key was used for, the live memories with its
 # text in its place (oldest first), the memory it supersedes.
@@ -62,14 +62,15 @@ _CREATE_MEMORIES = """
 MATCH (s:Store)
 WITH s, s.keys AS base
 SET s.version = s.version + 1, s.keys = base + $keys, s.words = s.words + $words,
-    s.chunks = s.chunks + $chunks
+    s.chunks = s.chunks + $chunks, s.graph = s.graph + $ended
 WITH base
 UNWIND $memories AS x
 CREATE (m:Memory {
     id: x.id, key: base + x.key, text: x.text, length: x.length, metadata: x.metadata,
     content_hash: x.content_hash, project: x.project, project_hash: x.project_hash,
     source: x.source, kind: x.kind, tags: x.tags, pinned: x.pinned, parent: x.parent,
-    position: x.position, group: x.group, occurred_at: x.occurred_at, created_at: x.created_at,
+    position: x.position, group: x.group, occurred_at: x.occurred_at, said: x.said,
+    created_at: x.created_at,
     updated_at: x.updated_at, idempotency_key: x.idempotency_key,
     idempotency_hash: x.idempotency_hash})
 WITH base, m, x UNWIND x.chunks AS y
@@ -88,7 +89,17 @@ _SUPERSEDE = """
 WITH count(c) AS made
 UNWIND $superseded AS pair MATCH (o:Memory {id: pair.older})
 SET o.superseded_by = pair.newer, o.superseded_at = pair.at
+WITH o.id AS older, pair.since AS ended
 """
+
+END_EVIDENCE = """
+OPTIONAL MATCH (:Memory {id: older})-[:HAS_CHUNK]->(:Chunk)-[x:MENTIONS]->(:Entity)
+SET x.withdrawn = ended
+WITH older, ended, count(x) AS named
+OPTIONAL MATCH ()-[v:RELATES {memory: older}]->() WHERE v.chunk IS NOT NULL
+SET v.withdrawn = ended
+"""
+"""Lets what the memory `older` says end at the time `ended`; null: brings it back."""
 
 
 async def store(
@@ -126,7 +137,12 @@ async def _write(
     # Words are made by the processor alone: others may have the event loop meanwhile.
     rows, keys = await asyncio.to_thread(_memory_rows, plan.fresh, slot)
     superseded = [
-        {"older": memory.supersedes, "newer": memory.memory_id, "at": to_time(memory.timestamp)}
+        {
+            "older": memory.supersedes,
+            "newer": memory.memory_id,
+            "at": to_time(memory.timestamp),
+            "since": to_time(memory.occurred_at or memory.timestamp),
+        }
         for memory in plan.fresh
         if memory.supersedes is not None
     ]
@@ -136,7 +152,7 @@ async def _write(
         + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
         + _CREATE_MEMORIES
         + CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
-        + (_SUPERSEDE if superseded else "")
+        + (_SUPERSEDE + END_EVIDENCE if superseded else "")
         + " RETURN 1 LIMIT 1",
         asked=asked,
         found=found,
@@ -146,6 +162,7 @@ async def _write(
         chunks=sum(len(row["chunks"]) for row in rows),
         words=sum(chunk["size"] for row in rows for chunk in row["chunks"]),
         superseded=superseded,
+        ended=len(superseded),
         **claim_values(slot, is_active=True),
     )
     return bool(written)
@@ -292,6 +309,7 @@ def _memory_row(memory: MemoryData, key: int) -> dict[str, Any]:
         "position": memory.position,
         "group": group_of(memory.memory_id, memory.project, memory.parent),
         "occurred_at": to_time(memory.occurred_at or memory.timestamp),
+        "said": to_time(memory.occurred_at or memory.timestamp),
         "created_at": to_time(memory.timestamp),
         "updated_at": to_time(changed),
         "idempotency_key": memory.idempotency_key,

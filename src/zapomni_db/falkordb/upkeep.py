@@ -54,6 +54,18 @@ _CHECKS: dict[str, LiteralString] = {
     "passages wrongly marked as waiting for a vector": "MATCH (e:EmbeddingSpace {active: true})"
     " MATCH (c:Chunk {pending: true}) WHERE c[e.vectors] IS NOT NULL",
     "passages that cannot be found by their words": "MATCH (c:Chunk) WHERE c.words IS NULL",
+    "versions without a memory": "MATCH (c:Version) WHERE indegree(c, 'WAS') <> 1",
+    "entities nothing speaks of": "MATCH (c:Entity) WHERE NOT c.given"
+    " AND indegree(c, 'MENTIONS') = 0 AND indegree(c, 'RELATES') = 0"
+    " AND outdegree(c, 'RELATES') = 0",
+    "entities that are merged twice": "MATCH (c:Entity) WHERE outdegree(c, 'IS') > 1"
+    " OR (outdegree(c, 'IS') = 1 AND indegree(c, 'IS') > 0)",
+    "sentences of a memory that is gone": "MATCH (:Entity)-[c:RELATES]->(:Entity)"
+    " WHERE c.memory IS NOT NULL OPTIONAL MATCH (m:Memory {id: c.memory}) WITH c, m"
+    " WHERE m IS NULL",
+    "sentences of a passage that is gone": "MATCH (:Entity)-[c:RELATES]->(:Entity)"
+    " WHERE c.chunk IS NOT NULL OPTIONAL MATCH (p:Chunk {id: c.chunk}) WITH c, p"
+    " WHERE p IS NULL",
 }
 _COUNTERS = (
     "MATCH (c:Chunk) WITH count(c) AS chunks, toInteger(sum(c.size)) AS words"

@@ -1,0 +1,270 @@
+"""Reading the graph's entities. Merged ones are read as what they were merged into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+from zapomni_db.falkordb.connection import Session
+from zapomni_db.falkordb.graph_edges import GROUPS, SPOKEN, STATED, count_edges, moment
+from zapomni_db.falkordb.graph_unread import count_unread
+from zapomni_db.falkordb.values import digest
+from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats, Mention
+from zapomni_db.graph_rules import ALIASES_SHOWN, LEAST_LIKENESS, choose_aliases, fold, likeness
+
+__all__ = ["find_entities", "get_entities", "list_entities", "mentions", "names", "stats"]
+
+# Names of which many contain the text: more than anybody looks through.
+MOST_MATCHES = 2000
+
+# What is spoken of at a time: only those entities `e` go on. Sentences are looked at for those
+# alone that no passage names: a text that was changed has no passages any more.
+_SPOKEN_OF: LiteralString = f"""
+OPTIONAL MATCH (e)<-[m:MENTIONS]-(:Chunk) WHERE {SPOKEN}
+WITH e, count(m) AS named
+WITH e, named, CASE WHEN named = 0 AND NOT e.given THEN e END AS unnamed
+OPTIONAL MATCH (unnamed)-[v:RELATES]-(:Entity) WHERE {STATED}
+WITH e, named, count(v) AS said WHERE e.given OR named > 0 OR said > 0
+"""
+_LEAVES: LiteralString = """
+OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
+WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
+"""
+_COUNTED: LiteralString = (
+    _LEAVES
+    + f"OPTIONAL MATCH (leaf)<-[m:MENTIONS]-(:Chunk) WHERE {SPOKEN}"
+    + " RETURN root.id, root.folded, count(m)"
+)
+
+
+# --- Finding ----------------------------------------------------------------------------
+
+
+class _Match(NamedTuple):
+    """A root that answers a query; in the order they are shown."""
+
+    worse: float
+    """1 less its score."""
+    rarer: int
+    """How often it is mentioned, below 0."""
+    folded: str
+    entity_id: str
+
+
+async def find_entities(session: Session, query: EntityQuery) -> list[Entity]:
+    now = moment(query.as_of)
+    matches = sorted((await _matches(session, query, now)).values())
+    page = {m.entity_id: m for m in matches[query.offset : query.offset + query.limit]}
+    described = await _describe(session, page, now)
+    return [
+        described[entity_id].model_copy(update={"match": round(1 - match.worse, 3)})
+        for entity_id, match in page.items()
+        if entity_id in described
+    ]
+
+
+_ROOT: LiteralString = (
+    " WITH e OPTIONAL MATCH (e)-[:IS]->(its:Entity) WITH DISTINCT coalesce(its, e) AS root "
+)
+_SHOWN: LiteralString = "(size($types) = 0 OR e.type IN $types) WITH e" + _SPOKEN_OF
+_EVERYTHING: tuple[tuple[LiteralString, float], ...] = (("MATCH (e:Entity) WHERE " + _SHOWN, 1.0),)
+# From the best kind of match to the worst.
+_EXACT: tuple[tuple[LiteralString, float], ...] = (
+    ("MATCH (e:Entity {folded_hash: $hash}) WHERE " + _SHOWN, 1.0),
+    (
+        f"MATCH (:Chunk)-[m:MENTIONS {{folded_hash: $hash}}]->(e:Entity) WHERE {SPOKEN}"
+        " WITH DISTINCT e WHERE " + _SHOWN,
+        1.0,
+    ),
+)
+_PARTIAL: tuple[tuple[LiteralString, float], ...] = (
+    (
+        "MATCH (e:Entity) WHERE e.folded STARTS WITH $asked AND " + _SHOWN + " WITH e LIMIT $most",
+        0.8,
+    ),
+    (
+        "MATCH (e:Entity) WHERE e.folded CONTAINS $asked AND NOT e.folded STARTS WITH $asked AND "
+        + _SHOWN
+        + " WITH e LIMIT $most",
+        0.6,
+    ),
+)
+_NAMES: LiteralString = (
+    "MATCH (e:Entity) WHERE " + _SHOWN + " WITH e OPTIONAL MATCH (e)-[:IS]->(its:Entity)"
+    " RETURN coalesce(its.id, e.id), e.folded"
+)
+_THESE: LiteralString = "MATCH (root:Entity) WHERE root.id IN $ids WITH root "
+
+
+async def _matches(session: Session, query: EntityQuery, now: int) -> dict[str, _Match]:
+    """Return the roots that answer the query, by id."""
+    asked = fold(query.text)
+    values = {"now": now, "types": query.types}
+    if not asked:
+        searches = _EVERYTHING
+    elif query.exact:
+        searches = _EXACT
+        values["hash"] = digest(asked)
+    else:
+        searches = (*_EXACT, *_PARTIAL)
+        values |= {"hash": digest(asked), "asked": asked, "most": MOST_MATCHES}
+    found: dict[str, _Match] = {}
+    for statement, score in searches:
+        for entity_id, folded, count in await session.read(statement + _ROOT + _COUNTED, **values):
+            found.setdefault(entity_id, _Match(1 - score, -count, folded, entity_id))
+    if found or not asked or query.exact:
+        return found
+    return await _alike(session, asked, query, now)
+
+
+async def _alike(session: Session, asked: str, query: EntityQuery, now: int) -> dict[str, _Match]:
+    """Return the roots whose names are most like the text."""
+    rows = await session.read(_NAMES, now=now, types=query.types)
+    alike = [(likeness(asked, folded), entity_id) for entity_id, folded in rows]
+    best = sorted((pair for pair in alike if pair[0] >= LEAST_LIKENESS), reverse=True)
+    scores: dict[str, float] = {}
+    for score, entity_id in best[: query.offset + query.limit]:
+        scores.setdefault(entity_id, round(score / 2, 3))
+    counted = await session.read(_THESE + _COUNTED, ids=list(scores), now=now)
+    return {
+        entity_id: _Match(1 - scores[entity_id], -count, folded, entity_id)
+        for entity_id, folded, count in counted
+    }
+
+
+# --- Describing -------------------------------------------------------------------------
+
+# A row for each other name the texts use for a leaf, and one for its own.
+_DESCRIBE: LiteralString = (
+    _THESE
+    + _LEAVES
+    + f"""
+OPTIONAL MATCH (leaf)<-[m:MENTIONS]-(:Chunk)
+WITH root, leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number,
+    sum(CASE WHEN {SPOKEN} THEN 1 ELSE 0 END) AS named
+WITH root, leaf, sum(named) AS named,
+    collect(CASE WHEN folded IS NOT NULL THEN [-number, folded, alias] END) AS aliases
+ORDER BY leaf.key
+WITH root, sum(named) AS named, collect([leaf.id, leaf.name, aliases]) AS leaves
+RETURN root.id, root.name, root.type, root.description,
+    coalesce(root.confidence_exact, root.confidence), root.source, named, leaves
+"""
+)
+
+
+async def _describe(session: Session, roots: Iterable[str], now: int) -> dict[str, Entity]:
+    ids = list(roots)
+    if not ids:
+        return {}
+    rows = await session.read(_DESCRIBE, ids=ids, now=now)
+    return {row[0]: _to_entity(row) for row in rows}
+
+
+def _to_entity(row: Sequence[Any]) -> Entity:
+    entity_id, name, kind, description, confidence, source, named, leaves = row
+    own = [leaf for leaf in leaves if leaf[0] == entity_id]
+    merged = [leaf for leaf in leaves if leaf[0] != entity_id]
+    written = [alias for leaf in (*own, *merged) for _, _, alias in sorted(leaf[2])[:ALIASES_SHOWN]]
+    return Entity.model_construct(
+        entity_id=entity_id,
+        name=name,
+        type=kind,
+        description=description,
+        confidence=float(confidence),
+        source=source,
+        aliases=choose_aliases(name, [leaf[1] for leaf in merged], written),
+        mentions=int(named),
+        merged_ids=[leaf[0] for leaf in merged],
+        match=1.0,
+    )
+
+
+async def get_entities(
+    session: Session, entity_ids: Sequence[str], as_of: datetime | None
+) -> dict[str, Entity]:
+    now = moment(as_of)
+    rows = await session.read(
+        "MATCH (asked:Entity) WHERE asked.id IN $ids OPTIONAL MATCH (asked)-[:IS]->(its:Entity)"
+        " RETURN asked.id, coalesce(its.id, asked.id)",
+        ids=list(entity_ids),
+    )
+    roots = dict(rows)
+    spoken = await session.read(
+        GROUPS + "WITH DISTINCT leaf AS e" + _SPOKEN_OF + _ROOT + "RETURN root.id",
+        ids=list(set(roots.values())),
+        now=now,
+    )
+    described = await _describe(session, [row[0] for row in spoken], now)
+    return {i: described[root] for i, root in roots.items() if root in described}
+
+
+async def list_entities(session: Session, after: str | None, limit: int) -> list[Entity]:
+    now = moment(None)
+    rows = await session.read(
+        "MATCH (e:Entity) WITH e" + _SPOKEN_OF + _ROOT + "WITH root WHERE root.id > $after"
+        " RETURN root.id ORDER BY root.id LIMIT $limit",
+        now=now,
+        after=after or "",
+        limit=limit,
+    )
+    described = await _describe(session, [row[0] for row in rows], now)
+    return [described[entity_id] for (entity_id,) in rows if entity_id in described]
+
+
+async def names(session: Session, types: Sequence[str]) -> list[EntityName]:
+    rows = await session.read(
+        "MATCH (e:Entity) WHERE e.type IN $types RETURN e.id, e.type, e.name ORDER BY e.key",
+        types=list(types),
+    )
+    return [EntityName(*row) for row in rows]
+
+
+# --- Mentions and counts ----------------------------------------------------------------
+
+_MENTIONS: LiteralString = f"""
+MATCH (asked:Entity) WHERE asked.id IN $ids OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
+WITH asked, coalesce(its, asked) AS root OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
+WITH asked, root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
+MATCH (leaf)<-[m:MENTIONS]-(c:Chunk) WHERE {SPOKEN}
+WITH asked, c, max(m.confidence) AS confidence ORDER BY c.key DESC
+RETURN asked.id, collect([c.id, confidence])[0..$limit]
+"""
+
+
+async def mentions(
+    session: Session, entity_ids: Sequence[str], as_of: datetime | None, limit: int
+) -> dict[str, list[Mention]]:
+    rows = await session.read(_MENTIONS, ids=list(entity_ids), now=moment(as_of), limit=limit)
+    found = {entity_id: [Mention(*one) for one in named] for entity_id, named in rows}
+    return {entity_id: found.get(entity_id, []) for entity_id in entity_ids}
+
+
+_TYPES: LiteralString = (
+    "MATCH (e:Entity) WITH e"
+    + _SPOKEN_OF
+    + _ROOT
+    + "RETURN root.type, count(root) AS number ORDER BY number DESC, root.type"
+)
+
+
+async def stats(session: Session, extractor: str) -> GraphStats:
+    now = moment(None)
+    types = dict(await session.read(_TYPES, now=now))
+    edges, closed = await count_edges(session, now)
+    ((mentioned,),) = await session.read(
+        f"MATCH (:Chunk)-[m:MENTIONS]->(:Entity) WHERE {SPOKEN} RETURN count(m)", now=now
+    )
+    ((merged,),) = await session.read("MATCH (g:Merge) WHERE g.undone_at IS NULL RETURN count(g)")
+    ((passages,),) = await session.read("MATCH (c:Chunk) RETURN count(c)")
+    return GraphStats(
+        entities=sum(types.values()),
+        relationships=sum(edges.values()),
+        mentions=mentioned,
+        closed_relationships=closed,
+        merges=merged,
+        passages=passages,
+        unread_passages=await count_unread(session, extractor, GraphScope()),
+        entity_types=types,
+        relationship_types=dict(edges),
+    )
