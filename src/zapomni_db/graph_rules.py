@@ -24,6 +24,7 @@ __all__ = [
     "likeness",
     "most_certain",
     "spans",
+    "told_beginning",
     "weigh",
     "when_replaced",
 ]
@@ -147,6 +148,11 @@ def beginning(said: int, valid_from: int | None, valid_to: int | None) -> int:
         return valid_from
     # It was over when it was told, and nobody said when it began.
     return EVER if valid_to is not None and valid_to <= said else said
+
+
+def told_beginning(said: int, since: int, valid_to: int | None) -> int | None:
+    """Return the date a sentence named for its beginning, if it did: the way back."""
+    return None if since == beginning(said, None, valid_to) else since
 
 
 # --- Entities ---------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What the core asks of a storage engine.
 
 `StorageProvider` is the whole contract; the small Protocols it is made of are what single
-parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStorage`.
+parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStorage` and
+`zapomni_db.falkordb.FalkorDBClient`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from zapomni_db.copy_models import (
+    MemoryCopy,
+    MemoryExport,
+    MergeCopy,
+    ReadingCopy,
+    ReadingExport,
+)
 from zapomni_db.graph_models import (
     Edge,
     EdgeKey,
@@ -33,9 +41,7 @@ from zapomni_db.models import (
     Embedding,
     EmbeddingSpace,
     EntityData,
-    MemoryCopy,
     MemoryData,
-    MemoryExport,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
@@ -358,13 +364,35 @@ class CopyStore(Protocol):
         ...
 
     async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
-        """Return the next entities by id; `after` is the last id seen, None the first time."""
+        """Return the next entities told by callers; `after` is the last id seen.
+
+        They and their relationships are kept by `store_entities`.
+        """
         ...
 
     async def export_relationships(
         self, after: tuple[str, str, str] | None, limit: int
     ) -> list[RelationshipData]:
-        """Return the next relationships by source, target and type; `after` is the last seen."""
+        """Return the next relationships told by callers; `after` is the last seen."""
+        ...
+
+    async def export_readings(self, after: str | None, limit: int) -> ReadingExport:
+        """Return what was read in the next memories, in the order they were stored."""
+        ...
+
+    async def import_readings(self, readings: Sequence[ReadingCopy]) -> None:
+        """Let these memories, which are here already, say this; the same again changes nothing.
+
+        Those deleted meanwhile are passed over.
+        """
+        ...
+
+    async def export_merges(self) -> list[MergeCopy]:
+        """Return all merges, undone ones too, in the order they were made."""
+        ...
+
+    async def import_merges(self, merges: Sequence[MergeCopy]) -> None:
+        """Make the merges these, in this order."""
         ...
 
 

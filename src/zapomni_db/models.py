@@ -20,9 +20,7 @@ __all__ = [
     "EntityData",
     "HybridSearchResult",
     "Memory",
-    "MemoryCopy",
     "MemoryData",
-    "MemoryExport",
     "MemoryFilter",
     "MemoryPage",
     "MemoryPatch",
@@ -127,24 +125,6 @@ class MemoryData(_Frozen):
     """When what it tells happened, if that is not when it was stored."""
     space: EmbeddingSpace | None = None
     """The space the chunks' embeddings belong to; None when every vector is pending."""
-
-
-class MemoryCopy(MemoryData):
-    """A stored memory with all that is kept of it, on its way to another store.
-
-    `timestamp` is when it was stored, `supersedes` the memory it replaced if that is still so.
-    Embeddings and token vectors are those of the active space.
-    """
-
-    updated_at: datetime
-
-
-class MemoryExport(_Frozen):
-    """Some memories on their way to another store, and where the next ones begin."""
-
-    items: list[MemoryCopy]
-    after: str | None
-    """Ask for what comes after this; None when these were the last."""
 
 
 class StoredMemory(_Frozen):

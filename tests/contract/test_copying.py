@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import SPACE, memory, vector
+from zapomni_db.copy_models import MemoryCopy
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.models import (
     ChunkVector,
     EntityData,
-    MemoryCopy,
     MemoryFilter,
     MemoryPatch,
     RelationshipData,

@@ -11,12 +11,13 @@ import hashlib
 import json
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from zapomni_core.exceptions import ValidationError
+from zapomni_db.copy_models import MemoryCopy, ReadingCopy
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import ChunkData, EntityData, MemoryCopy, RelationshipData
+from zapomni_db.models import ChunkData, EntityData, RelationshipData
 
 __all__ = ["Contents", "compare_storages", "copy_storage"]
 
@@ -28,14 +29,22 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds: how much of each, and a hash of all of it in order."""
+    """What a store holds: how much of each, and a hash of all of it in order.
+
+    `versions` are what memories were before; `entities` and `relationships` what callers told,
+    `mentions` and `sentences` what was read in memories.
+    """
 
     memories: int
     passages: int
     vectors: int
     token_vectors: int
+    versions: int
     entities: int
     relationships: int
+    mentions: int
+    sentences: int
+    merges: int
     sha256: str
 
 
@@ -92,6 +101,11 @@ async def _copy_graph(source: StorageProvider, target: StorageProvider) -> None:
         await target.store_entities(entities, [])
     async for relationships in _relationship_pages(source):
         await target.store_entities([], relationships)
+    async for readings in _reading_pages(source):
+        await target.import_readings(readings)
+    merges = await source.export_merges()
+    if merges != await target.export_merges():
+        await target.import_merges(merges)
 
 
 async def compare_storages(
@@ -107,9 +121,7 @@ async def _contents(
     storage: StorageProvider, progress: Progress, done: int, total: int
 ) -> Contents:
     digest = hashlib.sha256()
-    counts = dict.fromkeys(
-        ("memories", "passages", "vectors", "token_vectors", "entities", "relationships"), 0
-    )
+    counts = dict.fromkeys((f.name for f in fields(Contents) if f.name != "sha256"), 0)
     space = await storage.get_space()
     _add(digest, space and space.model_dump())
     async for memory in _memories(storage):
@@ -118,7 +130,15 @@ async def _contents(
         counts["passages"] += len(memory.chunks)
         counts["vectors"] += sum(chunk.embedding is not None for chunk in memory.chunks)
         counts["token_vectors"] += sum(chunk.tokens is not None for chunk in memory.chunks)
+        counts["versions"] += len(memory.history)
         progress(done + counts["memories"], total)
+    await _add_graph(storage, counts, digest)
+    return Contents(**counts, sha256=digest.hexdigest())
+
+
+async def _add_graph(
+    storage: StorageProvider, counts: dict[str, int], digest: hashlib._Hash
+) -> None:
     async for entities in _entity_pages(storage):
         counts["entities"] += len(entities)
         for entity in entities:
@@ -126,8 +146,16 @@ async def _contents(
     async for relationships in _relationship_pages(storage):
         counts["relationships"] += len(relationships)
         for relationship in relationships:
-            _add(digest, relationship.model_dump())
-    return Contents(**counts, sha256=digest.hexdigest())
+            _add(digest, relationship.model_dump(mode="json"))
+    async for readings in _reading_pages(storage):
+        for reading in readings:
+            counts["mentions"] += sum(len(passage.entities) for passage in reading.passages)
+            stated = sum(len(passage.relationships) for passage in reading.passages)
+            counts["sentences"] += stated + len(reading.past)
+            _add(digest, reading.model_dump(mode="json"))
+    for merge in await storage.export_merges():
+        counts["merges"] += 1
+        _add(digest, merge.model_dump(mode="json"))
 
 
 async def _memories(storage: StorageProvider) -> AsyncIterator[MemoryCopy]:
@@ -153,6 +181,16 @@ async def _relationship_pages(storage: StorageProvider) -> AsyncIterator[list[Re
         yield page
         last = page[-1]
         after = (last.source_entity_id, last.target_entity_id, last.relationship_type)
+
+
+async def _reading_pages(storage: StorageProvider) -> AsyncIterator[list[ReadingCopy]]:
+    after = None
+    while True:
+        page = await storage.export_readings(after, PAGE)
+        if page.items:
+            yield page.items
+        if (after := page.after) is None:
+            return
 
 
 def _fingerprint(memory: MemoryCopy) -> bytes:

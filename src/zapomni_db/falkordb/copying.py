@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from zapomni_db.copy_models import MemoryCopy, MemoryExport, VersionCopy
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.spaces import SLOT_ROW, slot_of
 from zapomni_db.falkordb.values import from_json, from_time, from_tokens
-from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryCopy, MemoryExport
+from zapomni_db.models import ChunkData, EmbeddingSpace
 
 __all__ = ["export"]
 
@@ -16,8 +17,12 @@ _MEMORIES = """
 MATCH (m:Memory) WHERE m.key > $after
 WITH m ORDER BY m.key LIMIT $limit
 OPTIONAL MATCH (older:Memory {superseded_by: m.id})
+OPTIONAL MATCH (m)-[:WAS]->(v:Version)
+WITH m, older, v ORDER BY v.key
+WITH m, older, collect([v.replaced_at, v.fields, v.text]) AS versions
 RETURN m.key, m.id, m.text, m.metadata, m.project, m.source, m.kind, m.tags, m.pinned,
-    m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, older.id
+    m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, older.id,
+    versions
 ORDER BY m.key
 """
 
@@ -48,7 +53,7 @@ def _to_copy(
     row: Sequence[Any], chunks: list[ChunkData], space: EmbeddingSpace | None
 ) -> MemoryCopy:
     _, memory_id, text, metadata, project, source, kind, tags, pinned = row[:9]
-    idempotency_key, parent, position, occurred, created, updated, supersedes = row[9:]
+    idempotency_key, parent, position, occurred, created, updated, supersedes, versions = row[9:]
     return MemoryCopy(
         memory_id=memory_id,
         text=text,
@@ -67,6 +72,11 @@ def _to_copy(
         position=position,
         occurred_at=from_time(occurred),
         space=space if any(chunk.embedding for chunk in chunks) else None,
+        history=[
+            VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
+            for at, fields, text in versions
+            if at is not None
+        ],
     )
 
 

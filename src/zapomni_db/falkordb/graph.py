@@ -6,144 +6,29 @@ sentence that says so. It is there while one of them is, and holds while one of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, LiteralString, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from zapomni_db.exceptions import ValidationError
+from zapomni_db.falkordb import graph_parts as parts
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.graph_guard import SWEEP, Change, look
+from zapomni_db.falkordb.graph_guard import SWEEP, Transaction, look
 from zapomni_db.falkordb.graph_merges import Merges
-from zapomni_db.falkordb.values import check_id, digest, exact_number, to_time
+from zapomni_db.falkordb.graph_rows import (
+    Sentence,
+    Teller,
+    entity_row,
+    key_of,
+    mention_row,
+    sentence,
+    sentence_row,
+)
+from zapomni_db.falkordb.values import check_id, exact_number
 from zapomni_db.graph_models import EdgeKey, ExtractedChunk, GraphGrowth
-from zapomni_db.graph_rules import EVER, alias_of, beginning, fold, most_certain
+from zapomni_db.graph_rules import EVER, most_certain
 from zapomni_db.models import EntityData, RelationshipData
 
-__all__ = ["store", "store_extractions"]
-
-
-class _Teller(NamedTuple):
-    """Who says so: a passage, or (with no chunk) a caller."""
-
-    chunk: str | None = None
-    memory: str | None = None
-    said: int = EVER
-    withdrawn: int | None = None
-    """When the memory was superseded."""
-    text: str = ""
-
-
-class _Sentence(NamedTuple):
-    """One edge, as far as the sentence itself decides it."""
-
-    relationship: EdgeKey
-    start_char: int
-    end_char: int
-    strength: float
-    source: str
-    since: int
-    until: int | None
-
-
-# --- What is written --------------------------------------------------------------------
-
-_CREATE_ENTITIES: LiteralString = """
-CREATE (:Entity {id: x.id, key: base + x.key, name: x.name, folded: x.folded,
-    folded_hash: x.folded_hash, type: x.type, description: x.description,
-    confidence: x.confidence, confidence_exact: x.confidence_exact, source: x.source,
-    given: x.given})
-"""
-_GAIN: LiteralString = """
-MATCH (e:Entity {id: x.id}) SET e.confidence = x.confidence,
-    e.confidence_exact = x.confidence_exact, e.description = x.description
-"""
-_TELL_AGAIN: LiteralString = """
-MATCH (e:Entity {id: x.id}) SET e.name = x.name, e.folded = x.folded,
-    e.folded_hash = x.folded_hash, e.type = x.type, e.description = x.description,
-    e.confidence = x.confidence, e.confidence_exact = x.confidence_exact, e.source = x.source,
-    e.given = true
-"""
-_NAME: LiteralString = """
-MATCH (c:Chunk {id: x.chunk}) MATCH (e:Entity {id: x.entity})
-CREATE (c)-[:MENTIONS {start_char: x.start_char, end_char: x.end_char, confidence: x.confidence,
-    confidence_exact: x.confidence_exact, source: x.source, alias: x.alias, folded: x.folded,
-    folded_hash: x.folded_hash, since: x.since, withdrawn: x.withdrawn}]->(e)
-"""
-_UNNAME: LiteralString = """
-OPTIONAL MATCH (:Chunk {id: x.chunk})-[m:MENTIONS]->(:Entity {id: x.entity})
-    WHERE m.start_char = x.start_char AND m.end_char = x.end_char
-DELETE m
-"""
-_STATE: LiteralString = """
-MATCH (a:Entity {id: x.source_id}) MATCH (b:Entity {id: x.target_id})
-CREATE (a)-[:RELATES {key: base + x.key, type: x.type, exclusive: x.exclusive,
-    strength: x.strength, strength_exact: x.strength_exact, source: x.source, text: x.text,
-    start_char: x.start_char, end_char: x.end_char, said: x.said, since: x.since, until: x.until,
-    withdrawn: x.withdrawn, chunk: x.chunk, memory: x.memory}]->(b)
-"""
-_UNSTATE: LiteralString = """
-OPTIONAL MATCH ()-[v:RELATES {chunk: x.chunk}]->() WHERE v.key = x.key
-DELETE v
-"""
-_UNTELL: LiteralString = """
-MATCH (a:Entity {id: x.source_id}) MATCH (b:Entity {id: x.target_id}) WITH s, base, x, a, b
-OPTIONAL MATCH (a)-[v:RELATES]->(b) WHERE v.type = x.type AND v.memory IS NULL
-DELETE v
-"""
-_MARK: LiteralString = "MATCH (c:Chunk {id: x}) SET c.extractor = $extractor"
-
-
-def _entity_row(entity: EntityData, key: int, *, given: bool) -> dict[str, Any]:
-    folded = fold(entity.name)
-    return {
-        "id": entity.entity_id,
-        "key": key,
-        "name": entity.name,
-        "folded": folded,
-        "folded_hash": digest(folded),
-        "type": entity.type,
-        "description": entity.description,
-        "confidence": entity.confidence,
-        "confidence_exact": exact_number(entity.confidence),
-        "source": entity.source,
-        "given": given,
-    }
-
-
-def _sentence(stated: RelationshipData, said: int) -> _Sentence:
-    until = None if stated.valid_to is None else to_time(stated.valid_to)
-    start = None if stated.valid_from is None else to_time(stated.valid_from)
-    return _Sentence(
-        _key_of(stated),
-        stated.start_char,
-        stated.end_char,
-        stated.strength,
-        stated.source,
-        beginning(said, start, until),
-        until,
-    )
-
-
-def _sentence_row(
-    sentence: _Sentence, teller: _Teller, text: str, key: int, *, exclusive: bool
-) -> dict[str, Any]:
-    told = sentence._asdict()
-    told.pop("relationship")
-    return {
-        **told,
-        **sentence.relationship._asdict(),
-        "strength_exact": exact_number(sentence.strength),
-        "key": key,
-        "exclusive": exclusive,
-        "text": text,
-        "chunk": teller.chunk,
-        "memory": teller.memory,
-        "said": teller.said,
-        "withdrawn": teller.withdrawn,
-    }
-
-
-def _key_of(stated: RelationshipData) -> EdgeKey:
-    return EdgeKey(stated.source_entity_id, stated.target_entity_id, stated.relationship_type)
+__all__ = ["Reading", "store", "store_extractions"]
 
 
 def _check_ends(relationships: Iterable[RelationshipData], known: Collection[str]) -> None:
@@ -189,7 +74,7 @@ async def store(
     for entity in entities:
         check_id("entity_id", entity.entity_id)
     told = {entity.entity_id: entity for entity in entities}
-    said = {_key_of(one): one for one in relationships}
+    said = {key_of(one): one for one in relationships}
     while True:
         seen, number = await look(session)
         ends = {i for key in said for i in key[:2]}
@@ -197,23 +82,23 @@ async def store(
         _check_ends(relationships, known.keys() | told.keys())
         stated = await _stated(session, said)
         for one in relationships:
-            stated.setdefault(_key_of(one), one.exclusive)
+            stated.setdefault(key_of(one), one.exclusive)
         merges = await Merges.load(session, told.keys(), number)
         merges.add(told.keys() - known.keys())
-        change = Change(seen)
-        rows = [_entity_row(one, change.next_key(), given=True) for one in told.values()]
-        change.add(_CREATE_ENTITIES, "new", [row for row in rows if row["id"] not in known])
-        change.add(_TELL_AGAIN, "again", [row for row in rows if row["id"] in known])
+        change = Transaction(seen)
+        rows = [entity_row(one, change.next_key(), given=True) for one in told.values()]
+        change.add(parts.CREATE_ENTITIES, "new", [row for row in rows if row["id"] not in known])
+        change.add(parts.TELL_AGAIN, "again", [row for row in rows if row["id"] in known])
         merges.write_into(change)
         sentences = [
-            _sentence_row(
-                _sentence(one, EVER), _Teller(), one.evidence, change.next_key(),
+            sentence_row(
+                sentence(one, EVER), Teller(), one.evidence, change.next_key(),
                 exclusive=stated[key],
             )
             for key, one in said.items()
         ]  # fmt: skip
-        change.add(_UNTELL, "sentences", sentences)
-        change.add(_STATE, "sentences", sentences)
+        change.add(parts.UNTELL, "sentences", sentences)
+        change.add(parts.STATE, "sentences", sentences)
         if await change.write(session):
             return len(entities)
 
@@ -245,83 +130,100 @@ async def store_extractions(
     same: Sequence[tuple[str, str]],
 ) -> GraphGrowth:
     """Store what was found in passages, and that they were read."""
-    for chunk in chunks:
-        for entity in chunk.entities:
-            check_id("entity_id", entity.entity_id)
+    ids = [chunk.chunk_id for chunk in chunks]
+    for entity_id in {e.entity_id for chunk in chunks for e in chunk.entities}:
+        check_id("entity_id", entity_id)
     while True:
         seen, number = await look(session)
-        reading = await _Reading.look(session, seen, chunks)
+        reading = await Reading.look(session, seen, chunks)
         merges = await Merges.load(
             session, reading.new.keys() | {i for pair in same for i in pair}, number
         )
         merges.add(reading.new)
         merges.merge_same(same)
-        growth = reading.plan(extractor, merges)
+        growth = reading.plan(dict.fromkeys(ids, extractor), merges)
         if await reading.change.write(session):
             return growth
 
 
-class _Reading:
-    """What passages say, beside what they were taken to say before."""
+class Reading:
+    """What passages say, beside what they were taken to say before.
+
+    Entities in `kept` are to be as they are there, whatever the passages say.
+    """
 
     def __init__(
         self,
         seen: int,
         chunks: Sequence[ExtractedChunk],
-        tellers: dict[str, _Teller],
-        known: dict[str, tuple[float, str]],
+        kept: Mapping[str, EntityData],
+        known: Mapping[str, tuple[float, str]],
         stated: dict[EdgeKey, bool],
     ) -> None:
-        self.change = Change(seen)
+        self.change = Transaction(seen)
+        self.stated = stated
         self._chunks = chunks
-        self._tellers = tellers
-        self._best = most_certain(e for chunk in chunks for e in chunk.entities)
+        self._kept = kept
+        self._best = most_certain(e for chunk in chunks for e in chunk.entities) | dict(kept)
         self._known = known
-        self._stated = stated
         self.new = {i: e for i, e in self._best.items() if i not in known}
+        self.tellers: dict[str, Teller] = {}
         self.mentions: dict[str, set[_Place]] = {}
-        self.sentences: dict[str, dict[_Sentence, int]] = {}
+        self.sentences: dict[str, dict[Sentence, int]] = {}
 
     @classmethod
-    async def look(cls, session: Session, seen: int, chunks: Sequence[ExtractedChunk]) -> _Reading:
+    async def look(
+        cls,
+        session: Session,
+        seen: int,
+        chunks: Sequence[ExtractedChunk],
+        kept: Mapping[str, EntityData] | None = None,
+    ) -> Reading:
+        """Look what is there of all that may have to be changed."""
         ids = [chunk.chunk_id for chunk in chunks]
-        tellers = {row[0]: _Teller(*row) for row in await session.read(_TELLERS, ids=ids)}
+        tellers = {row[0]: Teller(*row) for row in await session.read(_TELLERS, ids=ids)}
         present = [chunk for chunk in chunks if chunk.chunk_id in tellers]
         for chunk in present:
             _check_ends(chunk.relationships, {e.entity_id for e in chunk.entities})
-        known = await _known(session, {e.entity_id for c in present for e in c.entities})
-        keys = {_key_of(one) for chunk in present for one in chunk.relationships}
-        reading = cls(seen, present, tellers, known, await _stated(session, keys))
+        named = {e.entity_id for chunk in present for e in chunk.entities}
+        known = await _known(session, named | (kept or {}).keys())
+        keys = {key_of(one) for chunk in present for one in chunk.relationships}
+        reading = cls(seen, present, kept or {}, known, await _stated(session, keys))
+        reading.tellers = tellers
         for chunk_id, *place in await session.read(_MENTIONS, ids=ids):
             start, end, entity_id = place
             reading.mentions.setdefault(chunk_id, set()).add((start, end, entity_id))
         for chunk_id, key, *row in await session.read(_SENTENCES, ids=ids):
-            sentence = _Sentence(EdgeKey(*row[:3]), row[3], row[4], float(row[5]), *row[6:])
-            reading.sentences.setdefault(chunk_id, {})[sentence] = key
+            known_as = Sentence(EdgeKey(*row[:3]), row[3], row[4], float(row[5]), *row[6:])
+            reading.sentences.setdefault(chunk_id, {})[known_as] = key
         return reading
 
-    def plan(self, extractor: str, merges: Merges) -> GraphGrowth:
+    def plan(self, extractors: Mapping[str, str], merges: Merges) -> GraphGrowth:
         """Say what to write, and what was not there before."""
         change = self.change
-        rows = [_entity_row(one, change.next_key(), given=False) for one in self.new.values()]
-        change.add(_CREATE_ENTITIES, "new", rows)
-        change.add(_GAIN, "gained", list(self._gains()))
+        rows = [entity_row(one, change.next_key(), given=False) for one in self.new.values()]
+        change.add(parts.CREATE_ENTITIES, "new", rows)
+        change.add(parts.GAIN, "gained", list(self._gains()))
+        kept = [entity_row(e, 0, given=False) for i, e in self._kept.items() if i in self._known]
+        change.add(parts.TELL_AGAIN, "kept", kept)
         merges.write_into(change)
         named, unnamed = self._plan_mentions()
-        change.add(_NAME, "named", named)
+        change.add(parts.NAME, "named", named)
         added, said, unsaid = self._plan_sentences()
-        change.add(_STATE, "said", said)
-        change.add(_UNNAME, "unnamed", unnamed)
-        change.add(_UNSTATE, "unsaid", unsaid)
+        change.add(parts.STATE, "said", said)
+        change.add(parts.UNNAME, "unnamed", unnamed)
+        change.add(parts.UNSTATE, "unsaid", unsaid)
         touched = {row["entity"] for row in unnamed} | {i for row in unsaid for i in row["ends"]}
         change.add(SWEEP, "touched", sorted(touched))
-        change.add(_MARK, "read", [chunk.chunk_id for chunk in self._chunks])
-        change.values["extractor"] = extractor
+        read = [{"id": c.chunk_id, "extractor": extractors[c.chunk_id]} for c in self._chunks]
+        change.add(parts.MARK, "read", read)
         return GraphGrowth(len(self.new), added, len(named))
 
     def _gains(self) -> Iterable[dict[str, Any]]:
         """Let what is known gain confidence and a description."""
         for entity_id, (confidence, description) in self._known.items():
+            if entity_id in self._kept:
+                continue
             best = self._best[entity_id]
             better = max(confidence, best.confidence), description or best.description
             if better != (confidence, description):
@@ -335,10 +237,10 @@ class _Reading:
     def _plan_mentions(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         new, gone = [], []
         for chunk in self._chunks:
-            teller = self._tellers[chunk.chunk_id]
+            teller = self.tellers[chunk.chunk_id]
             before = self.mentions.get(chunk.chunk_id, set())
             now = {(m.start_char, m.end_char, m.entity_id): m for m in chunk.entities}
-            new += [_mention_row(teller, now[place]) for place in now if place not in before]
+            new += [mention_row(teller, now[place]) for place in now if place not in before]
             gone += [
                 {"chunk": teller.chunk, "start_char": start, "end_char": end, "entity": entity_id}
                 for start, end, entity_id in before - now.keys()
@@ -347,40 +249,22 @@ class _Reading:
 
     def _plan_sentences(self) -> tuple[int, list[dict[str, Any]], list[dict[str, Any]]]:
         new, gone = [], []
-        known = len(self._stated)
+        known = len(self.stated)
         for chunk in self._chunks:
-            teller = self._tellers[chunk.chunk_id]
+            teller = self.tellers[chunk.chunk_id]
             before = self.sentences.get(chunk.chunk_id, {})
-            now: set[_Sentence] = set()
+            now: set[Sentence] = set()
             for stated in chunk.relationships:
-                sentence = _sentence(stated, teller.said)
-                exclusive = self._stated.setdefault(sentence.relationship, stated.exclusive)
-                if sentence not in now and sentence not in before:
+                one = sentence(stated, teller.said)
+                exclusive = self.stated.setdefault(one.relationship, stated.exclusive)
+                if one not in now and one not in before:
                     text = teller.text[stated.start_char : stated.end_char]
                     key = self.change.next_key()
-                    new.append(_sentence_row(sentence, teller, text, key, exclusive=exclusive))
-                now.add(sentence)
+                    new.append(sentence_row(one, teller, text, key, exclusive=exclusive))
+                now.add(one)
             gone += [
-                {"chunk": teller.chunk, "key": key, "ends": sentence.relationship[:2]}
-                for sentence, key in before.items()
-                if sentence not in now
+                {"chunk": teller.chunk, "key": key, "ends": one.relationship[:2]}
+                for one, key in before.items()
+                if one not in now
             ]
-        return len(self._stated) - known, new, gone
-
-
-def _mention_row(teller: _Teller, mention: EntityData) -> dict[str, Any]:
-    alias, folded = alias_of(mention)
-    return {
-        "chunk": teller.chunk,
-        "entity": mention.entity_id,
-        "start_char": mention.start_char,
-        "end_char": mention.end_char,
-        "confidence": mention.confidence,
-        "confidence_exact": exact_number(mention.confidence),
-        "source": mention.source,
-        "alias": alias,
-        "folded": folded,
-        "folded_hash": None if folded is None else digest(folded),
-        "since": teller.said,
-        "withdrawn": teller.withdrawn,
-    }
+        return len(self.stated) - known, new, gone

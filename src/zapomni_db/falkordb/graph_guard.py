@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from zapomni_db.falkordb.connection import Session
 
-__all__ = ["GUARD", "SWEEP", "Change", "look"]
+__all__ = ["SWEEP", "Transaction", "look"]
 
 
 async def look(session: Session) -> tuple[int, int]:
@@ -24,7 +24,7 @@ async def look(session: Session) -> tuple[int, int]:
     return seen, number
 
 
-GUARD: LiteralString = """
+_GUARD: LiteralString = """
 MATCH (s:Store) WHERE s.graph = $seen
 WITH s, s.keys AS base
 SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + $keys
@@ -39,7 +39,7 @@ DELETE e
 """Deletes the entity `x` if nothing speaks of it any more."""
 
 
-class Change:
+class Transaction:
     """One statement, put together from parts; each part is run for every row `x` of a list.
 
     A part that may find nothing for a row looks with OPTIONAL MATCH: without a row, all that
@@ -64,5 +64,5 @@ class Change:
 
     async def write(self, session: Session) -> bool:
         """Write all of it; False if something was changed since we looked."""
-        statement = GUARD + "".join(self._parts) + "RETURN s.graph"
+        statement = _GUARD + "".join(self._parts) + "RETURN s.graph"
         return bool(await session.write(statement, keys=self._keys, **self.values))

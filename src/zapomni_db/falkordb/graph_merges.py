@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import LiteralString, NamedTuple
 
+from zapomni_db.copy_models import MergeCopy
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.graph_guard import Change, look
+from zapomni_db.falkordb.graph_guard import Transaction, look
 from zapomni_db.falkordb.values import from_time, to_time
 from zapomni_db.graph_models import Merge
 from zapomni_db.graph_rules import find_root
@@ -62,6 +63,7 @@ class Merges:
         self._changed: set[str] = set()
         self._created: list[_Row] = []
         self._undone: list[int] = []
+        self._forgotten: list[int] = []
         self._now = to_time(datetime.now(UTC))
 
     @classmethod
@@ -119,6 +121,23 @@ class Merges:
                 assert target is not None
                 self.merge(source, target, automatic=True)
 
+    def replace(self, merges: Sequence[MergeCopy]) -> None:
+        """Forget every merge there is, and make these instead."""
+        self._forgotten = [row.key for row in self._rows]
+        self._targets = {m.source_id: m.target_id for m in merges if m.undone_at is None}
+        self._created = [
+            _Row(
+                0,
+                merge.source_id,
+                merge.target_id,
+                merge.automatic,
+                to_time(merge.merged_at),
+                None if merge.undone_at is None else to_time(merge.undone_at),
+            )
+            for merge in merges
+        ]
+        self._reroot(self._roots.keys())
+
     def undo(self, row: _Row) -> None:
         """Part what a merge joined."""
         self._undone.append(row.key)
@@ -138,9 +157,10 @@ class Merges:
                 self._roots[entity_id] = root
                 self._changed.add(entity_id)
 
-    def write_into(self, change: Change) -> None:
+    def write_into(self, change: Transaction) -> None:
         """Add to a change what came of all this."""
         change.add(_UNDO, "undone", self._undone)
+        change.add(_FORGET, "forgotten", self._forgotten)
         created = [{**row._asdict(), "key": change.next_key()} for row in self._created]
         change.add(_CREATE, "merges", created)
         change.add(_PART, "parted", sorted(self._changed))
@@ -154,9 +174,10 @@ class Merges:
 
 
 _UNDO = "MATCH (g:Merge {key: x}) SET g.undone_at = $now"
+_FORGET = "OPTIONAL MATCH (g:Merge {key: x}) DELETE g"
 _CREATE = """
 CREATE (:Merge {key: base + x.key, source_id: x.source_id, target_id: x.target_id,
-    automatic: x.automatic, merged_at: x.merged_at})
+    automatic: x.automatic, merged_at: x.merged_at, undone_at: x.undone_at})
 """
 _PART = "OPTIONAL MATCH (:Entity {id: x})-[is:IS]->(:Entity) DELETE is"
 _JOIN = "MATCH (e:Entity {id: x.id}) MATCH (root:Entity {id: x.root}) CREATE (e)-[:IS]->(root)"
@@ -180,7 +201,7 @@ def merging(source_id: str, target_id: str) -> Callable[[Session], Awaitable[Mer
             if source == target:
                 raise ValidationError("These two are one entity already.", "VAL_003")
             row = merges.merge(source, target, automatic=False)
-            change = Change(seen)
+            change = Transaction(seen)
             merges.write_into(change)
             tried = source, target
             if await change.write(session):
@@ -219,7 +240,7 @@ def undoing(source_id: str | None) -> Callable[[Session], Awaitable[Merge | None
             row = _Row(*rows[0])
             merges = await Merges.load(session, {row.source_id}, number)
             merges.undo(row)
-            change = Change(seen)
+            change = Transaction(seen)
             merges.write_into(change)
             tried.add(row.key)
             if await change.write(session):

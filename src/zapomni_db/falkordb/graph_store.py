@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from zapomni_db.copy_models import MergeCopy, ReadingCopy, ReadingExport
 from zapomni_db.falkordb import (
     graph,
     graph_copying,
@@ -114,13 +115,29 @@ class FalkorDBGraph(FalkorDBBase):
     # --- copying ------------------------------------------------------------------------
 
     async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
-        """Return the next entities by id."""
+        """Return the next entities told by callers."""
         return await self._run("export_entities", graph_copying.export_entities, after, limit)
 
     async def export_relationships(
         self, after: tuple[str, str, str] | None, limit: int
     ) -> list[RelationshipData]:
-        """Return the next relationships by source, target and type."""
+        """Return the next relationships told by callers."""
         return await self._run(
             "export_relationships", graph_copying.export_relationships, after, limit
         )
+
+    async def export_readings(self, after: str | None, limit: int) -> ReadingExport:
+        """Return what was read in the next memories."""
+        return await self._run("export_readings", graph_copying.export_readings, after, limit)
+
+    async def import_readings(self, readings: Sequence[ReadingCopy]) -> None:
+        """Let these memories say this."""
+        await self._run("import_readings", graph_copying.import_readings, readings)
+
+    async def export_merges(self) -> list[MergeCopy]:
+        """Return all merges in the order they were made."""
+        return await self._run("export_merges", graph_copying.export_merges)
+
+    async def import_merges(self, merges: Sequence[MergeCopy]) -> None:
+        """Make the merges these."""
+        await self._run("import_merges", graph_copying.import_merges, merges)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zapomni_db.copy_models import MemoryCopy, MemoryExport
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.falkordb import copying, history, memories, places, search, spaces, storing, upkeep
 from zapomni_db.falkordb.graph_store import FalkorDBGraph
@@ -15,9 +16,7 @@ from zapomni_db.models import (
     ChunkVector,
     Embedding,
     EmbeddingSpace,
-    MemoryCopy,
     MemoryData,
-    MemoryExport,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
+from zapomni_db.copy_models import MemoryCopy
 from zapomni_db.exceptions import NotFoundError, QueryError, ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.schema import HnswOptions, ensure_vector_index
@@ -34,7 +35,7 @@ from zapomni_db.falkordb.values import (
     to_tokens,
 )
 from zapomni_db.falkordb.words import BREAK, as_document, stems_of
-from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryCopy, MemoryData, StoredMemory
+from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryData, StoredMemory
 
 __all__ = ["CREATE_CHUNKS", "END_EVIDENCE", "chunk_rows", "find_existing", "group_of", "store"]
 
@@ -73,6 +74,8 @@ CREATE (m:Memory {
     created_at: x.created_at,
     updated_at: x.updated_at, idempotency_key: x.idempotency_key,
     idempotency_hash: x.idempotency_hash})
+FOREACH (v IN x.versions | CREATE (m)-[:WAS]->(:Version {key: base + v.key,
+    replaced_at: v.replaced_at, fields: v.fields, text: v.text}))
 WITH base, m, x UNWIND x.chunks AS y
 """
 
@@ -287,11 +290,16 @@ def _memory_rows(memories: Sequence[MemoryData], slot: Slot) -> tuple[list[dict[
     rows = [_memory_row(memory, next(keys)) for memory in memories]
     for memory, row in zip(memories, rows, strict=True):
         row["chunks"] = chunk_rows(memory.chunks, slot, keys)
+        row["versions"] = _version_rows(memory, keys)
     return rows, next(keys)
 
 
 def _memory_row(memory: MemoryData, key: int) -> dict[str, Any]:
-    changed = memory.updated_at if isinstance(memory, MemoryCopy) else memory.timestamp
+    happened = memory.occurred_at or memory.timestamp
+    changed, said = memory.timestamp, happened
+    if isinstance(memory, MemoryCopy):
+        changed = memory.updated_at
+        said = max((v.replaced_at for v in memory.history if v.text is not None), default=happened)
     return {
         "id": memory.memory_id,
         "key": key,
@@ -308,13 +316,27 @@ def _memory_row(memory: MemoryData, key: int) -> dict[str, Any]:
         "parent": memory.parent,
         "position": memory.position,
         "group": group_of(memory.memory_id, memory.project, memory.parent),
-        "occurred_at": to_time(memory.occurred_at or memory.timestamp),
-        "said": to_time(memory.occurred_at or memory.timestamp),
+        "occurred_at": to_time(happened),
+        "said": to_time(said),
         "created_at": to_time(memory.timestamp),
         "updated_at": to_time(changed),
         "idempotency_key": memory.idempotency_key,
         "idempotency_hash": _idempotency_hash(memory.idempotency_key),
     }
+
+
+def _version_rows(memory: MemoryData, keys: Iterator[int]) -> list[dict[str, Any]]:
+    """Return what a memory was before, if it comes from another store."""
+    history = memory.history if isinstance(memory, MemoryCopy) else []
+    return [
+        {
+            "key": next(keys),
+            "replaced_at": to_time(version.replaced_at),
+            "fields": to_json(version.fields),
+            "text": version.text,
+        }
+        for version in history
+    ]
 
 
 def group_of(memory_id: str, project: str, parent: str) -> str:

@@ -6,9 +6,10 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryCopy, MemoryExport
+from zapomni_db.copy_models import MemoryCopy, MemoryExport, VersionCopy
+from zapomni_db.models import ChunkData, EmbeddingSpace
 from zapomni_db.sqlite.memories import insert
-from zapomni_db.sqlite.rows import from_blob, from_json, from_time
+from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time
 from zapomni_db.sqlite.spaces import active_space
 
 __all__ = ["export", "import_"]
@@ -67,7 +68,19 @@ def _to_copy(
         position=position,
         occurred_at=from_time(occurred),
         space=space if any(chunk.embedding for chunk in chunks) else None,
+        history=_history(connection, key),
     )
+
+
+def _history(connection: sqlite3.Connection, key: int) -> list[VersionCopy]:
+    rows = connection.execute(
+        "SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ? ORDER BY key",
+        (key,),
+    )
+    return [
+        VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
+        for at, fields, text in rows
+    ]
 
 
 def _to_chunk(row: tuple[Any, ...]) -> ChunkData:
@@ -86,4 +99,12 @@ def _to_chunk(row: tuple[Any, ...]) -> ChunkData:
 
 def import_(connection: sqlite3.Connection, memories: Sequence[MemoryCopy]) -> None:
     for memory in memories:
-        insert(connection, memory, memory.updated_at)
+        key = insert(connection, memory, memory.updated_at)
+        connection.executemany(
+            "INSERT INTO memory_history (memory_key, replaced_at, fields, text)"
+            " VALUES (?, ?, ?, ?)",
+            [
+                (key, to_time(version.replaced_at), to_json(version.fields), version.text)
+                for version in memory.history
+            ],
+        )

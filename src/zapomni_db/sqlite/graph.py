@@ -15,8 +15,6 @@ from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = [
     "count_unread",
-    "export_entities",
-    "export_relationships",
     "store",
     "store_extractions",
     "unread",
@@ -322,34 +320,3 @@ def _unread(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[obje
         tables += " AND m.id IN (SELECT value FROM json_each(?))"
         values.append(to_json(scope.memory_ids))
     return tables, values
-
-
-# --- To another store -------------------------------------------------------------------
-
-
-def export_entities(
-    connection: sqlite3.Connection, after: str | None, limit: int
-) -> list[EntityData]:
-    rows = connection.execute(
-        "SELECT id, name, type, description, confidence, source FROM graph_entities"
-        " WHERE given = 1 AND id > coalesce(?, '') ORDER BY id LIMIT ?",
-        (after, limit),
-    )
-    names = ("entity_id", "name", "type", "description", "confidence", "source")
-    return [EntityData(**dict(zip(names, row, strict=True))) for row in rows]
-
-
-def export_relationships(
-    connection: sqlite3.Connection, after: tuple[str, str, str] | None, limit: int
-) -> list[RelationshipData]:
-    rows = connection.execute(
-        "SELECT s.id, t.id, r.type, e.strength, e.text FROM graph_evidence e"
-        " JOIN graph_relationships r ON r.key = e.relationship_key"
-        " JOIN graph_entities s ON s.key = r.source_key"
-        " JOIN graph_entities t ON t.key = r.target_key"
-        " WHERE e.memory_key IS NULL AND (s.id, t.id, r.type) > (?, ?, ?)"
-        " ORDER BY s.id, t.id, r.type LIMIT ?",
-        (*(after or ("", "", "")), limit),
-    )
-    names = ("source_entity_id", "target_entity_id", "relationship_type", "strength", "evidence")
-    return [RelationshipData(**dict(zip(names, row, strict=True))) for row in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from zapomni_db.copy_models import MergeCopy, ReadingCopy, ReadingExport
 from zapomni_db.graph_models import (
     Edge,
     EdgeKey,
@@ -22,7 +23,7 @@ from zapomni_db.graph_models import (
     UnreadChunk,
 )
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.sqlite import graph, graph_edges, graph_merges, graph_reads
+from zapomni_db.sqlite import graph, graph_copying, graph_edges, graph_merges, graph_reads
 from zapomni_db.sqlite.file import SqliteFile
 
 __all__ = ["SqliteGraph"]
@@ -103,3 +104,31 @@ class SqliteGraph(SqliteFile):
     async def get_graph_stats(self, extractor: str) -> GraphStats:
         """Count what the graph holds now."""
         return await self._read("counting", graph_reads.stats, extractor)
+
+    # --- copying ------------------------------------------------------------------------
+
+    async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
+        """Return the next entities told by callers."""
+        return await self._read("exporting", graph_copying.export_entities, after, limit)
+
+    async def export_relationships(
+        self, after: tuple[str, str, str] | None, limit: int
+    ) -> list[RelationshipData]:
+        """Return the next relationships told by callers."""
+        return await self._read("exporting", graph_copying.export_relationships, after, limit)
+
+    async def export_readings(self, after: str | None, limit: int) -> ReadingExport:
+        """Return what was read in the next memories."""
+        return await self._read("exporting", graph_copying.export_readings, after, limit)
+
+    async def import_readings(self, readings: Sequence[ReadingCopy]) -> None:
+        """Let these memories say this."""
+        await self._write("importing", graph_copying.import_readings, readings)
+
+    async def export_merges(self) -> list[MergeCopy]:
+        """Return all merges in the order they were made."""
+        return await self._read("exporting", graph_copying.export_merges)
+
+    async def import_merges(self, merges: Sequence[MergeCopy]) -> None:
+        """Make the merges these."""
+        await self._write("importing", graph_copying.import_merges, merges)

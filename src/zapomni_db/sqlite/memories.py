@@ -74,8 +74,8 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
     return StoredMemory(memory_id=memory.memory_id)
 
 
-def insert(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> None:
-    """Store a memory whatever is there already."""
+def insert(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> int:
+    """Store a memory whatever is there already, and return its key."""
     key = connection.execute(
         "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
         " length, parent, position, occurred_at, created_at, updated_at, idempotency_key)"
@@ -104,6 +104,7 @@ def insert(connection: sqlite3.Connection, memory: MemoryData, updated_at: datet
     _insert_chunks(connection, key, memory.chunks, memory.space)
     if memory.supersedes is not None:
         _supersede(connection, memory.supersedes, key)
+    return key
 
 
 def find_existing(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zapomni_db.copy_models import MemoryCopy, MemoryExport
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
@@ -13,10 +14,7 @@ from zapomni_db.models import (
     ChunkVector,
     Embedding,
     EmbeddingSpace,
-    EntityData,
-    MemoryCopy,
     MemoryData,
-    MemoryExport,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
@@ -26,14 +24,13 @@ from zapomni_db.models import (
     Passage,
     PendingChunk,
     Place,
-    RelationshipData,
     StoredMemory,
     TextSearchRequest,
     VectorRanking,
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import copying, graph, history, memories, search, spaces, upkeep
+from zapomni_db.sqlite import copying, history, memories, search, spaces, upkeep
 from zapomni_db.sqlite.graph_storage import SqliteGraph
 from zapomni_db.sqlite.vector_cache import VectorCache
 
@@ -195,16 +192,6 @@ class SqliteStorage(SqliteGraph):
     async def import_memories(self, batch: Sequence[MemoryCopy]) -> None:
         """Keep these as they are, in this order."""
         await self._write("importing", copying.import_, batch)
-
-    async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
-        """Return the next entities by id."""
-        return await self._read("exporting", graph.export_entities, after, limit)
-
-    async def export_relationships(
-        self, after: tuple[str, str, str] | None, limit: int
-    ) -> list[RelationshipData]:
-        """Return the next relationships by source, target and type."""
-        return await self._read("exporting", graph.export_relationships, after, limit)
 
     # --- upkeep -------------------------------------------------------------------------
 
