@@ -6,8 +6,6 @@ exist: had it been asked, another error would have come.
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from builders import specified
@@ -49,9 +47,7 @@ async def test_add_memory_count_mismatch(nowhere):
 
 @pytest.mark.parametrize("dimension", [0, 1, 512, 767, 769, 1536])
 async def test_add_memory_wrong_embedding_dimension(nowhere, dimension):
-    memory = specified(chunks=2).model_copy(
-        update={"embeddings": [[0.1] * 768, [0.1] * dimension]}
-    )
+    memory = specified(chunks=2).model_copy(update={"embeddings": [[0.1] * 768, [0.1] * dimension]})
 
     with pytest.raises(
         ValidationError, match=f"embedding 1 dimension must be 768, got {dimension}$"
@@ -94,16 +90,14 @@ async def test_add_memory_connection_lost(proxy, falkordb_graph, pauses, count_m
 
 async def test_add_memory_commit_fails(client, admin, falkordb_graph, count_memories):
     """A constraint is violated at the end: all is rolled back, and the client stays usable."""
-    admin.execute_command(
-        "GRAPH.QUERY", falkordb_graph, "CREATE INDEX FOR (c:Chunk) ON (c.size)"
-    )
+    admin.execute_command("GRAPH.QUERY", falkordb_graph, "CREATE INDEX FOR (c:Chunk) ON (c.size)")
     admin.execute_command(
         "GRAPH.CONSTRAINT", "CREATE", falkordb_graph, "UNIQUE", "NODE", "Chunk",
         "PROPERTIES", 1, "size",
     )  # fmt: skip
     pending = "CALL db.constraints() YIELD status WHERE status <> 'OPERATIONAL' RETURN count(*)"
     while (await client.graph_query(pending)).rows != [{"count(*)": 0}]:
-        await asyncio.sleep(0.01)
+        pass
     chunks = [Chunk(text=text, index=i) for i, text in enumerate(["one", "two words", "odd"])]
 
     with pytest.raises(TransactionError, match="commit failed: ") as failed:

@@ -355,9 +355,7 @@ async def test_a_name_that_is_taken_by_other_data_is_refused(falkordb_server, ad
     admin.set(name, "a string")
     try:
         with pytest.raises(SchemaError, match="taken by other data"):
-            await FalkorDBClient(
-                unix_socket=str(falkordb_server.socket), graph_name=name
-            ).connect()
+            await FalkorDBClient(unix_socket=str(falkordb_server.socket), graph_name=name).connect()
     finally:
         admin.delete(name)
 
@@ -438,9 +436,7 @@ async def test_damage_is_found(client, admin, falkordb_graph, damage, problem):
 async def test_a_commit_that_violates_a_constraint_is_no_reason_to_try_again(
     client, admin, falkordb_graph, pauses
 ):
-    admin.execute_command(
-        "GRAPH.QUERY", falkordb_graph, "CREATE INDEX FOR (e:Entity) ON (e.name)"
-    )
+    admin.execute_command("GRAPH.QUERY", falkordb_graph, "CREATE INDEX FOR (e:Entity) ON (e.name)")
     await client.store_memory(memory("a", memory_id="same"))
 
     with pytest.raises(QueryError) as refused:

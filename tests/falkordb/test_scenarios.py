@@ -139,9 +139,7 @@ async def test_add_memory_text_too_long_raises(client):
 async def test_add_memory_chunks_embeddings_mismatch_raises(client):
     memory = specified(chunks=3).model_copy(update={"embeddings": [[0.1] * 768, [0.2] * 768]})
 
-    await refuse(
-        client, memory, "chunks and embeddings count mismatch (3 chunks, 2 embeddings)"
-    )
+    await refuse(client, memory, "chunks and embeddings count mismatch (3 chunks, 2 embeddings)")
 
 
 async def test_add_memory_wrong_embedding_dimension_raises(client):
@@ -222,9 +220,7 @@ async def test_add_memory_transaction_commit_fails_raises(
     with pytest.raises(TransactionError) as failed:
         await client.add_memory(specified("ten others"))
 
-    assert failed.value.message.startswith(
-        "Transaction error during add_memory: commit failed: "
-    )
+    assert failed.value.message.startswith("Transaction error during add_memory: commit failed: ")
     assert count_memories() == 2
     assert await client.check_integrity() == {}
 

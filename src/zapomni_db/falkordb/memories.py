@@ -12,7 +12,13 @@ from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.filters import where
 from zapomni_db.falkordb.schema import HnswOptions, ensure_vector_index
-from zapomni_db.falkordb.spaces import CLAIM, SLOT_ROW, active_slot, claim, claim_values
+from zapomni_db.falkordb.spaces import (
+    CLAIM,
+    SLOT_ROW,
+    active_slot,
+    claim,
+    claim_values,
+)
 from zapomni_db.falkordb.storing import CREATE_CHUNKS, chunk_rows, group_of
 from zapomni_db.falkordb.values import (
     content_hash,
@@ -23,7 +29,6 @@ from zapomni_db.falkordb.values import (
     to_time,
 )
 from zapomni_db.models import (
-    EmbeddingSpace,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
@@ -141,16 +146,13 @@ async def _replace_text(
     chunks = patch.chunks
     if not chunks:
         raise ValidationError("A new text needs its chunks; the list cannot be empty", "VAL_001")
-    first = next((c.embedding for c in chunks if c.embedding is not None), None)
     while True:
         active, _ = await active_slot(session)
-        slot = active
-        if first is not None:
-            space = patch.space or EmbeddingSpace(model="unknown", dimension=len(first))
-            slot = claim(active, space)
-            await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
+        slot = claim(active, chunks, patch.space)
+        if slot.space is not None:
+            await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
         keys = count(1)
-        rows = await asyncio.to_thread(chunk_rows, chunks, slot, keys)
+        rows = await asyncio.to_thread(chunk_rows, chunks, keys)
         written = await session.write(
             f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"
             " WHERE active = $active"
