@@ -80,6 +80,7 @@ def status(*, as_json: bool) -> None:
     epilog=examples(
         "zapomni db copy sqlite falkordb://local",
         "zapomni db copy falkordb://db.example:6379/team ~/team.db",
+        "zapomni db copy configured ~/backup.db",
     )
 )
 @click.argument("source", metavar="SRC")
@@ -88,10 +89,12 @@ def copy(source: str, destination: str) -> None:
     """Copy all memories from one store to another, and compare them.
 
     Both are named as ZAPOMNI_STORAGE names them: `sqlite` (the file in ZAPOMNI_HOME), a file,
-    or the address of a FalkorDB server. Everything goes along: dates, keys, replaced memories,
-    passages, vectors, entities. The destination must be empty, or an earlier copy of the same
-    memories that was interrupted: then only the rest is copied. What agents did stays in the
-    local file.
+    or the address of a FalkorDB server. `configured` is what ZAPOMNI_STORAGE names, so that no
+    password has to stand on the command line.
+
+    Everything goes along: dates, keys, replaced memories, passages, vectors, entities. The
+    destination must be empty, or an earlier copy of the same memories that was interrupted:
+    then only the rest is copied. What agents did stays in the local file.
     """
     settings = read_settings()
     origin, goal = (_naming(settings, given) for given in (source, destination))
@@ -112,6 +115,8 @@ def copy(source: str, destination: str) -> None:
 
 
 def _naming(settings: Settings, storage: str) -> Settings:
+    if storage == "configured":
+        return settings
     return settings.model_copy(update={"storage": SecretStr(storage)})
 
 

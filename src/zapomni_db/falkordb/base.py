@@ -46,7 +46,11 @@ class FalkorDBBase:
             SchemaError: It is no FalkorDB, too old, or the graph is not ours.
         """
         self._is_closed = False
-        await self._run("connect", upkeep.version)
+        try:
+            await self._run("connect", upkeep.version)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Close every connection. Safe to call again."""

@@ -31,7 +31,7 @@ from zapomni_db.exceptions import (
     SchemaError,
     ZapomniError,
 )
-from zapomni_db.falkordb.errors import is_absent_graph, is_unreachable, translate, unreachable
+from zapomni_db.falkordb.errors import is_unreachable, translate, unreachable
 from zapomni_db.falkordb.values import from_cell, parameters
 
 __all__ = ["Address", "Pool", "Session"]
@@ -209,9 +209,8 @@ class Pool:
                 await self._make_ready()
                 return await work(Session(self, attempt=attempt))
             except RedisError as error:
-                if is_absent_graph(error):
-                    # Whoever comes next begins a new one.
-                    self.forget()
+                # Whoever comes next looks anew whom he talks to, and what is there.
+                self.forget()
                 if not is_unreachable(error):
                     raise translate(operation, error) from error
                 if attempt == max_retries:
@@ -228,7 +227,8 @@ class Pool:
         if self._prepared == self.server != "":
             return
         async with self._preparing:
-            await self.redis.ping()
+            # Not PING: a server whose disk is full refuses that, but answers questions.
+            await self.redis.echo("")
             # Whoever waited for the lock finds the work done.
             if self._prepared != self.server:
                 session = Session(self)

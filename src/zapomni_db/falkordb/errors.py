@@ -28,8 +28,11 @@ _REFUSALS = (AuthenticationError, AuthorizationError, NoPermissionError)
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Say whether the server knows us and does not let us."""
-    return isinstance(error, _REFUSALS)
+    """Say whether the server knows us and does not let us.
+
+    On a unix socket redis-py takes what was refused for a socket that failed, and wraps it.
+    """
+    return isinstance(error, _REFUSALS) or isinstance(error.__cause__, _REFUSALS)
 
 
 def is_unreachable(error: BaseException) -> bool:

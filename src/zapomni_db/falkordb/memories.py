@@ -25,7 +25,6 @@ from zapomni_db.falkordb.values import (
     to_time,
 )
 from zapomni_db.models import (
-    EmbeddingSpace,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
@@ -156,16 +155,13 @@ async def _replace_text(
     chunks = patch.chunks
     if not chunks:
         raise ValidationError("A new text needs its chunks; the list cannot be empty", "VAL_001")
-    first = next((c.embedding for c in chunks if c.embedding is not None), None)
     active, _ = await active_slot(session)
-    slot = active
-    if first is not None:
-        space = patch.space or EmbeddingSpace(model="unknown", dimension=len(first))
-        slot = claim(active, space)
-        await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
+    slot = claim(active, chunks, patch.space)
+    if slot.space is not None:
+        await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
     # The first number is the version's.
     keys = count(2)
-    rows = await asyncio.to_thread(chunk_rows, chunks, slot, keys)
+    rows = await asyncio.to_thread(chunk_rows, chunks, keys)
     values["changes"]["said"] = values["changes"]["updated_at"]
     written = await session.write(
         f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"

@@ -9,7 +9,9 @@ from typing import Any
 from falkordb.asyncio.graph import AsyncGraph
 from falkordb.asyncio.query_result import QueryResult
 
+from falkordb import Edge, Node
 from zapomni_db.falkordb.connection import Session
+from zapomni_db.falkordb.values import decode
 
 __all__ = ["GraphRows", "run"]
 
@@ -32,4 +34,18 @@ async def run(session: Session, statement: str, values: Mapping[str, Any]) -> Gr
     parsed = QueryResult(AsyncGraph(session.redis, session.graph))
     await parsed.parse(answer)
     names = [name for _, name in parsed.header]
-    return GraphRows([dict(zip(names, row, strict=True)) for row in parsed.result_set])
+    rows = [dict(zip(names, map(_restored, row), strict=True)) for row in parsed.result_set]
+    return GraphRows(rows)
+
+
+def _restored(value: Any) -> Any:
+    """Return a value with its texts as they were given."""
+    if isinstance(value, str):
+        return decode(value)
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _restored(item) for name, item in value.items()}
+    if isinstance(value, Node | Edge):
+        value.properties = _restored(value.properties)
+    return value

@@ -200,7 +200,7 @@ async def _spread(
         " RETURN avg(score), stDevP(score), count(score)",
         query=Vector(request.query_embedding),
         dimension=len(request.query_embedding),
-        step=count // SAMPLE if count > INDEX_FROM else 1,
+        step=max(1, count // SAMPLE) if count > INDEX_FROM else 1,
         **values,
     )
     mean, deviation, among = rows[0]

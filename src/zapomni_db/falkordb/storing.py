@@ -23,9 +23,9 @@ from zapomni_db.falkordb.spaces import (
     claim,
     claim_values,
     slot_of,
-    to_vector,
 )
 from zapomni_db.falkordb.values import (
+    Vector,
     check_id,
     content_hash,
     digest,
@@ -35,7 +35,7 @@ from zapomni_db.falkordb.values import (
     to_tokens,
 )
 from zapomni_db.falkordb.words import BREAK, as_document, stems_of
-from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryData, StoredMemory
+from zapomni_db.models import ChunkData, MemoryData, StoredMemory
 
 __all__ = ["CREATE_CHUNKS", "END_EVIDENCE", "chunk_rows", "find_existing", "group_of", "store"]
 
@@ -138,7 +138,7 @@ async def _write(
     if slot.space is not None:
         await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
     # Words are made by the processor alone: others may have the event loop meanwhile.
-    rows, keys = await asyncio.to_thread(_memory_rows, plan.fresh, slot)
+    rows, keys = await asyncio.to_thread(_memory_rows, plan.fresh)
     superseded = [
         {
             "older": memory.supersedes,
@@ -216,10 +216,7 @@ class _Plan:
             self._keys[memory.idempotency_key] = memory.memory_id, content
 
     def _admit(self, memory: MemoryData, older: str) -> None:
-        first = next((c.embedding for c in memory.chunks if c.embedding is not None), None)
-        if first is not None:
-            space = memory.space or EmbeddingSpace(model="unknown", dimension=len(first))
-            self.slot = claim(self.slot, space)
+        self.slot = claim(self.slot, memory.chunks, memory.space)
         self.fresh.append(memory)
         self.answers.append(StoredMemory(memory_id=memory.memory_id))
         if memory.supersedes is not None:
@@ -284,12 +281,12 @@ def _existing(content: Any, keyed: str, used_for: str, same: Sequence[str]) -> S
     return StoredMemory(memory_id=same[0], status="duplicate") if same else None
 
 
-def _memory_rows(memories: Sequence[MemoryData], slot: Slot) -> tuple[list[dict[str, Any]], int]:
+def _memory_rows(memories: Sequence[MemoryData]) -> tuple[list[dict[str, Any]], int]:
     """Return the parameters of `_CREATE_MEMORIES` and how many keys they use."""
     keys = count(1)
     rows = [_memory_row(memory, next(keys)) for memory in memories]
     for memory, row in zip(memories, rows, strict=True):
-        row["chunks"] = chunk_rows(memory.chunks, slot, keys)
+        row["chunks"] = chunk_rows(memory.chunks, keys)
         row["versions"] = _version_rows(memory, keys)
     return rows, next(keys)
 
@@ -344,11 +341,8 @@ def group_of(memory_id: str, project: str, parent: str) -> str:
     return digest(project, parent) if parent else memory_id
 
 
-def chunk_rows(
-    chunks: Sequence[ChunkData], slot: Slot, keys: Iterator[int]
-) -> list[dict[str, Any]]:
+def chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[dict[str, Any]]:
     """Return the parameters of `CREATE_CHUNKS`."""
-    dimension = slot.space.dimension if slot.space else 0
     words = _words_in(chunks)
     return [
         {
@@ -364,9 +358,7 @@ def chunk_rows(
             "words": document,
             "size": size,
             "pending": True if chunk.embedding is None else None,
-            "vector": None
-            if chunk.embedding is None
-            else to_vector(chunk.embedding, dimension, chunk.index),
+            "vector": None if chunk.embedding is None else Vector(chunk.embedding),
             "tokens": None if chunk.embedding is None else to_tokens(chunk.tokens),
         }
         for chunk, (document, size) in zip(chunks, words, strict=True)

@@ -21,6 +21,7 @@ __all__ = [
     "Vector",
     "check_id",
     "content_hash",
+    "decode",
     "digest",
     "exact_number",
     "from_cell",
@@ -107,7 +108,8 @@ def _encode(text: str) -> str:
     return text.replace(_ESCAPE, _ESCAPE + "1").replace("\0", _ESCAPE + "0")
 
 
-def _decode(text: str) -> str:
+def decode(text: str) -> str:
+    """Undo what was done to a text to keep it."""
     if _ESCAPE not in text:
         return text
     return text.replace(_ESCAPE + "0", "\0").replace(_ESCAPE + "1", _ESCAPE)
@@ -118,7 +120,7 @@ def from_cell(cell: Sequence[Any]) -> Any:
     kind, value = cell
     match kind:
         case 2:
-            return _decode(value)
+            return decode(value)
         case 4:
             return value == "true"
         case 5:
