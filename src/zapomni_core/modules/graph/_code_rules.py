@@ -162,7 +162,9 @@ def _is_installed(walk: Walk) -> bool:
         return before not in ("a", "an") or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
-    if before in ("bump", "bumps", "bumped", "deps"):
+    if before in cues.BUMPS and after in ("from", "to"):
+        return is_version(walk.after(walk.at + 1))
+    if before in ("bump", "deps"):
         return bool(after)
     if walk.at and walk.lower[walk.at - 1] in ("deps", "deps)", "gemspec") and walk.token.first:
         return True

@@ -106,7 +106,10 @@ NUMBERED = _words(
 )
 NUMBERED_REFERENCES = frozenset({"pr", "mr", "issue", "ticket", "bug"})
 PACKAGE_NOUNS = ("package", "crate", "gem", "dependency", "leftovers")
-PACKAGE_CUES = _words(
+BUMPS = _words(
+    "bump bumps bumped bumping update updates updated updating upgrade upgrades upgraded upgrading downgrade"
+)
+PACKAGE_CUES = BUMPS | _words(
     "package packages crate crates gem gems dependency leftovers bump bumps bumped deps deps) "
     "gemspec installed required dependencies"
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from zapomni_core.modules.graph import _cues as cues
 from zapomni_core.modules.graph._dates import may_begin_date
 from zapomni_core.modules.graph._gazetteer import Entry
-from zapomni_core.modules.graph._shapes import is_version
 from zapomni_core.modules.graph._walk import Walk
 
 __all__ = ["handle", "known_name", "speaker", "unknown_name"]
 
 MOST_SURNAMES = 3
+# Not 104.1, which is a radio station.
+_VERSION_LIKE = re.compile(r"v?\d{1,2}(?:\.\d{1,3}){1,3}")
 QUOTES = "\"'\u201c\u2018"
 
 
@@ -156,10 +159,12 @@ def unknown_name(walk: Walk) -> bool:
     if token.first:
         return False
     if _is_employer(walk, before):
-        return walk.add(token.start, token.end, "ORG", 0.6, at)
+        upto = _full_name(walk)
+        return walk.add(token.start, walk.tokens[upto].end, "ORG", 0.6, upto)
     if _is_whereabouts(walk, before):
-        return walk.add(token.start, token.end, "PLACE", 0.6, at)
-    if word not in cues.NUMBERED and is_version(after) and before != "the":
+        upto = _full_name(walk)
+        return walk.add(token.start, walk.tokens[upto].end, "PLACE", 0.6, upto)
+    if word not in cues.NUMBERED and _VERSION_LIKE.fullmatch(after) and before != "the":
         return walk.add(token.start, token.end, "TECHNOLOGY", 0.6, at)
     return False
 
@@ -200,7 +205,9 @@ def _is_employer(walk: Walk, before: str) -> bool:
     earlier = walk.lower[max(0, walk.at - 3) : walk.at - 1]
     if before in ("at", "for", "from") and any(word in cues.EMPLOYMENT for word in earlier):
         return True
-    return before == "joined" or (before == "from" and _follows_person(walk))
+    if before == "from" and walk.after(_full_name(walk)) in cues.AFTER_PERSON:
+        return _follows_person(walk)
+    return before == "joined"
 
 
 def _follows_person(walk: Walk) -> bool:

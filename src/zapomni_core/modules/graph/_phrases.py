@@ -14,6 +14,7 @@ __all__ = [
     "BLOCKERS",
     "CONDITIONS",
     "DETERMINERS",
+    "HOLDING",
     "IN_FRONT",
     "PARTS",
     "PRODUCTS",
@@ -135,7 +136,7 @@ ADVERBS = _words(
     "commonly largely partly out"
 )
 DETERMINERS = _words(
-    "the a an our its their his her my your this that these those new old latest own same local "
+    "the a an our its their his her my your this these those new old latest own same local "
     "existing current official popular simple open-source standard built-in default some any "
     "both all other another whole entire underlying"
 )
@@ -161,6 +162,11 @@ BLOCKERS = _words(
 )
 # So short that nothing but an article may follow, and the name must stand for itself.
 WEAK = _words("in from of at to 's")
+# What is held is the name itself, not something called after it.
+HOLDING = _words("contains includes bundles ships provides exposes offers") | {
+    "ships with",
+    "comes with",
+}
 # A sentence with one of these in front of the statement does not claim it.
 UNCERTAIN = _words(
     "if whether unless should could would might maybe perhaps suppose imagine wish not never "

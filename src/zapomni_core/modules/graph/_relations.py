@@ -30,6 +30,7 @@ _PREPOSITIONS = frozenset(
 _REPLACEABLE = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "VERSION"})
 _THINGS = _REPLACEABLE | {"FILE"}
 _RELATIVE = re.compile(r"\s*,? (?:which|who|that) [^,]*$")
+_AHEAD = re.compile(r" ([a-z]{2,})")
 _CLAUSE = re.compile(r"[,;:(]")
 _DEFINITE = frozenset({"the", "our", "this", "my", "your"})
 _NOT_LINKED = frozenset({"DATE", "SELF", "VERSION"})
@@ -106,7 +107,7 @@ def _of_sentence(
     since, until = _validity(text, entities)
     reading = _Reading(text, sentence, _groups(text, entities), since, until)
     stated: set[frozenset[str]] = set()
-    statements = list(_versions(text, entities))
+    statements = list(_versions(entities))
     if not _is_question(reading):
         statements += _statements(reading)
     for statement in statements:
@@ -147,12 +148,28 @@ def _statements(reading: _Reading) -> Iterator[_Statement]:
         if _is_uncertain(reading, first, front):
             continue
         words = [word for word in _words(between) if word not in phrases.ADVERBS]
-        left = reading.groups[index - 1].end if index else reading.sentence.start
-        yield from _in_front(first, second, _words(reading.text[left : first.start]), words)
-        if "," not in between or _RELATIVE.match(between):
-            adjacent = index and reading.groups[index - 1].end + 1 >= first.start
-            yield from _between(reading, first, second, [] if adjacent else front, words)
+        yield from _in_front(first, second, _lead(reading, index, front), words)
+        # In `the Rust HTTP server uses Python dicts` neither HTTP nor Python is meant.
+        is_named = not _touch(reading, index - 1) and not _touch(reading, index + 1)
+        if is_named and ("," not in between or _RELATIVE.match(between)):
+            yield from _between(reading, first, second, front, words)
             yield from _made_for(reading, first, second, words)
+
+
+def _lead(reading: _Reading, index: int, front: list[str]) -> list[str]:
+    """The words before a name that may be meant with it: up to the name before that one."""
+    first = reading.groups[index]
+    if not index or first.members[0].type == "VERSION":  # updated X from 1 to 2
+        return front
+    return _words(reading.text[reading.groups[index - 1].end : first.start])
+
+
+def _touch(reading: _Reading, index: int) -> bool:
+    """Whether nothing but a blank stands between this group and the next."""
+    if not 0 <= index < len(reading.groups) - 1:
+        return False
+    end, start = reading.groups[index].end, reading.groups[index + 1].start
+    return start - end <= 2 and not reading.text[end:start].strip(" `")
 
 
 def _is_uncertain(reading: _Reading, first: _Group, front: Sequence[str]) -> bool:
@@ -188,10 +205,12 @@ def _between(
 
 def _leads_to(reading: _Reading, second: _Group, phrase: str, words: Sequence[str]) -> bool:
     """Whether the words behind a phrase only lead up to the name: `the`, `our new`."""
-    if phrase in phrases.WEAK:
-        behind = _words(reading.text[second.end : second.end + 20])[:1]
-        stands_alone = not behind or behind[0] not in phrases.PRODUCTS
-        return stands_alone and all(word in phrases.DETERMINERS for word in words)
+    if phrase in phrases.WEAK and any(word not in phrases.DETERMINERS for word in words):
+        return False
+    if phrase in phrases.WEAK or phrase in phrases.HOLDING:
+        behind = _AHEAD.match(reading.text, second.end)
+        if behind and behind[1].lower() not in phrases.BLOCKERS and _is_modifier(second):
+            return False
     if len(words) > MOST_FILLERS:
         return False
     return all(
@@ -249,8 +268,13 @@ def _in_front(
 def _pairs(first: _Group, second: _Group, kind: str) -> Iterator[_Statement]:
     for subject in first.members:
         for target in second.members:
-            if subject.type in _REPLACEABLE and target.type in _REPLACEABLE:
+            if _is_replaceable(subject) and _is_replaceable(target):
                 yield _Statement(subject, target, kind, 0.8)
+
+
+def _is_replaceable(entity: EntityData) -> bool:
+    # A version of nobody knows what may be any number.
+    return entity.type in _REPLACEABLE and (entity.type != "VERSION" or " " in entity.name)
 
 
 def _made_for(
@@ -288,6 +312,11 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
+def _is_modifier(group: _Group) -> bool:
+    """Whether a noun behind the name would be what is meant: `Rust port`, not `foo() function`."""
+    return group.members[-1].type in ("TECHNOLOGY", "PLACE", "ORG")
+
+
 # --- Names in a sentence ----------------------------------------------------------------
 
 
@@ -313,12 +342,14 @@ def _groups(text: str, entities: Sequence[EntityData]) -> list[_Group]:
     return groups
 
 
-def _versions(text: str, entities: Sequence[EntityData]) -> Iterator[_Statement]:
-    for thing, version in pairwise(entities):
-        if version.type == "VERSION" and thing.type in ("TECHNOLOGY", "PACKAGE"):
-            between = text[thing.end_char : version.start_char].strip().lower()
-            if between in ("", "==", "@", "version", "v", ">=", "^", "~="):
-                yield _Statement(thing, version, "HAS_VERSION", 0.9)
+def _versions(entities: Sequence[EntityData]) -> Iterator[_Statement]:
+    """A version carries the name of what it is one of."""
+    thing: EntityData | None = None
+    for entity in entities:
+        if entity.type in ("TECHNOLOGY", "PACKAGE"):
+            thing = entity
+        elif entity.type == "VERSION" and thing and entity.name.startswith(f"{thing.name} "):
+            yield _Statement(thing, entity, "HAS_VERSION", 0.9)
 
 
 def _together(entities: Sequence[EntityData], stated: set[frozenset[str]]) -> Iterator[_Statement]:

@@ -234,7 +234,7 @@ def _path(name: str, end: int) -> Shape | None:
     if name.startswith("@"):
         return Shape("PACKAGE", 0.9, 0, end) if name.count("/") == 1 else Shape("FILE", 0.6, 0, end)
     first = name.partition("/")[0]
-    if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3 or "_" in first:
+    if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3:
         return Shape("FILE", 0.8, 0, end)
     return None
 
