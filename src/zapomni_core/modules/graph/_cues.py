@@ -107,7 +107,7 @@ NUMBERED = _words(
 NUMBERED_REFERENCES = frozenset({"pr", "mr", "issue", "ticket", "bug"})
 PACKAGE_NOUNS = ("package", "crate", "gem", "dependency", "leftovers")
 BUMPS = _words(
-    "bump bumps bumped bumping update updates updated updating upgrade upgrades upgraded upgrading downgrade"
+    "bump bumps bumped bumping update updates updated updating upgrade upgrades upgraded upgrading"
 )
 PACKAGE_CUES = BUMPS | _words(
     "package packages crate crates gem gems dependency leftovers bump bumps bumped deps deps) "

@@ -115,7 +115,7 @@ IN_FRONT = (
     (
         _words("run running runs install installed installing deploy deployed deploying"),
         frozenset[str](),
-        _words("on under"),
+        _words("on"),
         "RUNS_ON",
     ),
 )
@@ -171,9 +171,10 @@ HOLDING = _words("contains includes bundles ships provides exposes offers") | {
 UNCERTAIN = _words(
     "if whether unless should could would might maybe perhaps suppose imagine wish not never "
     "don't didn't doesn't won't can't cannot isn't wasn't wouldn't shouldn't no nobody none "
-    "neither nor without consider considering n't dont doesnt didnt cant wont isnt let's lets "
-    "may ought hopefully ideally need wants want wanted plan plans planned planning try tried "
-    "trying unlike"
+    "neither nor without consider considering n't dont doesnt didnt cant wont isnt unlike "
+    "avoid avoids avoiding attempt attempting remove removes removed removing delete deleted "
+    "prevent prevents let's lets may ought hopefully ideally need wants want wanted plan plans "
+    "planned planning try tried trying"
 )
 CONDITIONS = _words("if whether unless suppose imagine")
 QUESTION_STARTS = _words(

@@ -30,6 +30,8 @@ _PREPOSITIONS = frozenset(
 _REPLACEABLE = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "VERSION"})
 _THINGS = _REPLACEABLE | {"FILE"}
 _RELATIVE = re.compile(r"\s*,? (?:which|who|that) [^,]*$")
+_FIXING = frozenset("fix fixes fixed close closes closed resolve resolves resolved".split())
+_POSSESSIVE = re.compile(r"`?['\u2019]s\b")
 _AHEAD = re.compile(r" ([a-z]{2,})")
 _CLAUSE = re.compile(r"[,;:(]")
 _DEFINITE = frozenset({"the", "our", "this", "my", "your"})
@@ -176,15 +178,20 @@ def _is_uncertain(reading: _Reading, first: _Group, front: Sequence[str]) -> boo
     """Whether what comes before takes back what is said: not, if, should."""
     if any(word in phrases.CONDITIONS for word in front):
         return True
-    clause = _CLAUSE.split(reading.text[reading.sentence.start : first.start])[-1]
-    return any(word in phrases.UNCERTAIN for word in _words(clause)[-8:])
+    clause = _words(_CLAUSE.split(reading.text[reading.sentence.start : first.start])[-1])[-8:]
+    # What somebody does when they say when, they do; what a thing does then, it may never do.
+    if any(word in ("when", "whenever") for word in clause) and first.members[0].type != "SELF":
+        return True
+    return any(word in phrases.UNCERTAIN for word in clause)
 
 
 def _between(
     reading: _Reading, first: _Group, second: _Group, front: Sequence[str], words: Sequence[str]
 ) -> Iterator[_Statement]:
     """A uses B."""
-    if front and front[-1] in _PREPOSITIONS:
+    if front and (front[-1] in _PREPOSITIONS or _is_object(first, front[-1])):
+        return
+    if _POSSESSIVE.match(reading.text, second.end):
         return
     head, told = _after_head(words)
     if head and front and front[-1] not in _DEFINITE:
@@ -201,6 +208,11 @@ def _between(
                     yield from found
                     return
             return
+
+
+def _is_object(group: _Group, before: str) -> bool:
+    """Whether the name belongs to what came before: `fixes #1 fixes #2`."""
+    return group.members[0].type == "REFERENCE" and before in _FIXING
 
 
 def _leads_to(reading: _Reading, second: _Group, phrase: str, words: Sequence[str]) -> bool:
@@ -227,7 +239,7 @@ def _after_head(words: Sequence[str]) -> tuple[int, list[str]]:
     rest = list(words[head:])
     if rest and rest[0] in ("which", "who", "that"):
         rest = rest[1:]
-    while rest and rest[0] in phrases.AUXILIARIES:
+    while rest and rest[0] in phrases.AUXILIARIES and rest[1:2] != ["support"]:
         rest = rest[1:]
     return head, rest
 
@@ -301,9 +313,11 @@ def _made_for(
 
 
 def _is_question(reading: _Reading) -> bool:
-    if reading.sentence.question:
+    begin, end = reading.sentence.start, reading.sentence.end
+    if reading.sentence.question or reading.text[max(begin, end - 5) : end].rstrip(
+        "*_`\"')"
+    ).endswith("?"):
         return True
-    begin = reading.sentence.start
     first = reading.text[begin : begin + 20].split(maxsplit=1)
     return bool(first) and first[0].lower() in phrases.QUESTION_STARTS
 

@@ -59,16 +59,16 @@ _STATUS = re.compile(r"[45]\d\d")
 
 _EXTENSIONS = (
     "py pyi pyc ipynb js mjs cjs jsx ts tsx vue svelte rb erb rs go java kt kts scala clj ex "
-    "exs erl hs ml fs c cc cpp cxx h hh hpp cs vb php phtml pl pm lua swift mm sh bash zsh fish "
+    "exs erl hs c cc cpp cxx h hh hpp cs vb php phtml pl pm lua swift mm sh bash zsh fish "
     "ps1 bat cmd sql db sqlite sqlite3 dump html htm xhtml css scss sass less xml xsl xslt xsd "
     "wsdl xaml json jsonl json5 geojson yaml yml toml ini cfg conf config properties env lock "
     "md mdx rst txt tex csv tsv xls xlsx doc docx ppt pptx pdf log png jpg jpeg gif svg ico "
     "webp bmp tif tiff mp3 mp4 wav avi mov mkv zip tar gz tgz bz2 xz zst 7z rar jar war ear "
-    "class dll exe so dylib lib obj pdb deb rpm apk ipa dmg iso whl egg nupkg gem pem crt key "
+    "class dll exe so dylib lib obj pdb deb rpm apk ipa dmg iso whl egg nupkg gem pem crt "
     "csr cer p12 jks graphql gql proto tf tfvars hcl gradle sln csproj vcxproj pbxproj plist "
     "xib nib storyboard jsp jspx aspx ascx cshtml tpl twig blade ftl mustache hbs ejs pug haml "
-    "slim vim el lisp r rmd rdata mat fig asm s patch diff bak tmp swp map min test spec "
-    "service socket timer mod sum parquet onnx gguf bin dat pkl npy h5 gcda gcno cmake mk rake "
+    "slim vim lisp r rmd rdata mat asm patch diff bak tmp swp "
+    "parquet onnx gguf bin dat pkl npy h5 gcda gcno cmake mk rake "
     "gemspec podspec htaccess gitignore"
 ).split()
 _EXTENSION = "|".join(sorted(_EXTENSIONS, key=len, reverse=True))
@@ -79,7 +79,7 @@ _LINE = re.compile(r"(?::\d{1,6}){1,2}$")
 _WELL_KNOWN_FILES = re.compile(
     r"(?:.*/)?(?:(?:Docker|Make|make|Jenkins|Gem|Proc|Vagrant|Rake|Brew|Pod|Pip|Just|Cap|Guard|Cart|Fast|App)file"
     r"(?:\.[\w-]+)?|CMakeLists\.txt|LICENSE|CHANGELOG|README|authorized_keys|known_hosts|"
-    r"node_modules|__pycache__|site-packages|"
+    r"node_modules|__pycache__|site-packages|go\.(?:mod|sum)|"
     r"\.(?:env(?:\.[\w-]+)*|git(?:ignore|attributes|modules|config|keep)|bashrc|bash_profile|zshrc|profile|"
     r"vimrc|emacs|npmrc|nvmrc|editorconfig|htaccess|htpasswd|dockerignore|eslintrc|prettierrc|babelrc|pypirc|"
     r"netrc|tool-versions|python-version|ssh|github|gitlab|circleci|vscode|idea|venv|cache|config|travis)"
