@@ -50,6 +50,7 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
 @filter_options
 @observation_filters
 @page_options(default=10)
+@click.option("--no-graph", is_flag=True, help="Leave the knowledge graph out of it.")
 @click.option("--explain", is_flag=True, help="Say what spoke for each memory.")
 @json_option
 def search(
@@ -58,6 +59,7 @@ def search(
     offset: int,
     *,
     where: str,
+    no_graph: bool,
     explain: bool,
     as_json: bool,
     **filters: Any,
@@ -79,6 +81,7 @@ def search(
         limit=limit,
         offset=offset,
         filters=chosen(without_filters(filters)),
+        graph=not no_graph,
         explain=explain,
     )
     response = with_engine(lambda engine: engine.search_memory(request))

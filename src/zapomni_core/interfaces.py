@@ -107,6 +107,8 @@ class SearchRequest(_Frozen):
     filters: dict[str, Any] | None = None
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
+    graph: bool = True
+    """Whether the knowledge graph has a say, as far as it was built."""
     explain: bool = False
     """Whether each result says what spoke for it."""
 

@@ -64,6 +64,7 @@ class Candidate:
     similarities: Any = None
     """Of the question's tokens: a row of numbers, once it is known."""
     hop: float = 0.0
+    graph: float = 0.0
     recency: float = 0.0
     date: float = 0.0
     score: float = 0.0

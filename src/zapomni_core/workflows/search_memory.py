@@ -36,6 +36,7 @@ from zapomni_core.shared.text import (
     query_terms,
     rare_words,
 )
+from zapomni_core.workflows.graph_arm import Links, follow_graph
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
@@ -277,7 +278,14 @@ class Searcher:
             return pool
         found = await self._hop_scores(search, seeds)
         known = {candidate.chunk_id for candidate in pool}
+        links = Links()
+        if search.request.graph:
+            best = {seed.chunk_id: seed.score / seeds[0].score for seed in seeds}
+            links = await follow_graph(
+                self.storage, search.request.query, best, known, search.total
+            )
         new = [i for i in sorted(found, key=lambda i: (-found[i], i)) if i not in known][:HOP_NEW]
+        new += links.new({*known, *new})
         places = await self.storage.get_places(new, search.filters)
         added = [_candidate(place, 0.0) for place in places.values() if place.selected]
         if added:
@@ -287,10 +295,12 @@ class Searcher:
         first = {seed.chunk_id for seed in seeds}
         others = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
         highest = max(others, default=0.0)
+        linked = links.scores([c.chunk_id for c in pool], first)
         for candidate in pool:
             gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
             candidate.hop = SEED_HOP if candidate.chunk_id in first else min(gain, 1.0)
-            candidate.score += HOP * candidate.hop
+            candidate.graph = linked[candidate.chunk_id]
+            candidate.score += HOP * candidate.hop + candidate.graph
         return pool
 
     async def _hop_scores(self, search: _Search, seeds: list[Candidate]) -> dict[str, float]:
@@ -380,7 +390,7 @@ def _best_per_memory(ranked: Sequence[Candidate]) -> list[Candidate]:
 
 def _explain(hit: Candidate) -> dict[str, float | dict[str, float]]:
     arms = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens")
-    boosts = ("recency", "date", "hop")
+    boosts = ("recency", "date", "hop", "graph")
     return {
         "score": round(hit.score, 4),
         "arms": {arm: round(getattr(hit, arm), 4) for arm in arms},
