@@ -152,21 +152,21 @@ def unknown_name(walk: Walk) -> bool:
         return True
     if word.isupper():
         return False
-    token, at = walk.token, walk.at
-    if _is_somebody(walk, before, after):
+    kind = _kind_by_cue(walk, before, after)
+    if kind is not None:
         upto = _full_name(walk)
-        return walk.add(token.start, walk.tokens[upto].end, "PERSON", 0.6, upto)
-    if token.first:
-        return False
-    if _is_employer(walk, before):
-        upto = _full_name(walk)
-        return walk.add(token.start, walk.tokens[upto].end, "ORG", 0.6, upto)
-    if _is_whereabouts(walk, before):
-        upto = _full_name(walk)
-        return walk.add(token.start, walk.tokens[upto].end, "PLACE", 0.6, upto)
-    if word not in cues.NUMBERED and _VERSION_LIKE.fullmatch(after) and before != "the":
-        return walk.add(token.start, token.end, "TECHNOLOGY", 0.6, at)
+        return walk.add(walk.token.start, walk.tokens[upto].end, kind, 0.6, upto)
+    if word not in cues.NUMBERED and _VERSION_LIKE.fullmatch(after) and not walk.token.first:
+        return walk.add(walk.token.start, walk.token.end, "TECHNOLOGY", 0.6, walk.at)
     return False
+
+
+def _kind_by_cue(walk: Walk, before: str, after: str) -> str | None:
+    if not walk.token.first and _is_employer(walk, before):
+        return "ORG"
+    if _is_somebody(walk, before, after):
+        return "PERSON"
+    return "PLACE" if not walk.token.first and _is_whereabouts(walk, before) else None
 
 
 def _organization(walk: Walk) -> bool:
@@ -182,6 +182,8 @@ def _organization(walk: Walk) -> bool:
 
 
 def _add_organization(walk: Walk, upto: int) -> bool:
+    while walk.joined(upto) and walk.tokens[upto + 1].text.rstrip(".") in cues.ORG_ENDINGS:
+        upto += 1
     if walk.after(upto) == "of" and walk.joined(upto + 1):
         word = walk.tokens[upto + 2].text
         if word[0].isupper():

@@ -159,6 +159,7 @@ BLOCKERS = _words(
     "through and or but that which who when while if because is are was were be been not no it "
     "they we you he she i at so then where what how outside inside over under after before "
     "during until"
+    " avoiding removing dropping"
 )
 # So short that nothing but an article may follow, and the name must stand for itself.
 WEAK = _words("in from of at to 's")

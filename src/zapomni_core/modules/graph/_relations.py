@@ -19,7 +19,6 @@ LONGEST_PHRASE = 5
 MOST_FILLERS = 4
 # Co-occurrence: how many names may stand between two that belong together.
 NEAREST = 3
-MOST_IN_SENTENCE = 30
 
 _BREAK = re.compile(r"[;:()\[\]{}|?!\u2014]")
 _WORD = re.compile(r"'s\b|[^\s,\"'`*_.]+(?:['._][^\s,\"'`*.]+)*")
@@ -75,7 +74,7 @@ def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
     for sentence in sentences(text):
         inside: list[EntityData] = []
         while at < len(ordered) and ordered[at].start_char < sentence.end:
-            if ordered[at].start_char >= sentence.start and len(inside) < MOST_IN_SENTENCE:
+            if ordered[at].start_char >= sentence.start:
                 inside.append(ordered[at])
             at += 1
         if len(inside) > 1:
@@ -200,7 +199,7 @@ def _between(
     for size in range(min(LONGEST_PHRASE, len(told)), 0, -1):
         text = " ".join(told[:size])
         if text in known and _leads_to(reading, second, text, told[size:]):
-            if text in phrases.BARE and not _may_be_plural(first, words):
+            if text in phrases.BARE and not _may_be_plural(first, words[: -len(told)]):
                 return
             for phrase in known[text]:
                 found = list(_stated(first, second, phrase, 0.8 if head else 1.0))
@@ -244,11 +243,11 @@ def _after_head(words: Sequence[str]) -> tuple[int, list[str]]:
     return head, rest
 
 
-def _may_be_plural(first: _Group, words: Sequence[str]) -> bool:
+def _may_be_plural(first: _Group, skipped: Sequence[str]) -> bool:
     """Whether `use` can be said of the subject: of several things, of us; or it `is using`."""
     if len(first.members) > 1 or first.members[0].type == "SELF":
         return True
-    return words[0] in ("is", "was", "are") and words[-1] != words[0]
+    return any(word in ("is", "was", "are") for word in skipped)
 
 
 def _stated(
@@ -328,7 +327,7 @@ def _words(text: str) -> list[str]:
 
 def _is_modifier(group: _Group) -> bool:
     """Whether a noun behind the name would be what is meant: `Rust port`, not `foo() function`."""
-    return group.members[-1].type in ("TECHNOLOGY", "PLACE", "ORG")
+    return group.members[-1].type in ("TECHNOLOGY", "PLACE")
 
 
 # --- Names in a sentence ----------------------------------------------------------------

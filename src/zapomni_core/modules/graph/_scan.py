@@ -50,7 +50,7 @@ def _read(walk: Walk) -> bool:
     word, lower = walk.token.text, walk.lower[walk.at]
     if word.isalpha() and word.islower():
         # Most words: nothing begins with them.
-        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower):
+        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower) or not lower.isascii():
             return _by_first_word(walk, word, lower)
         return walk.names_packages and package(walk)
     if _by_first_word(walk, word, lower):

@@ -113,15 +113,15 @@ _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+")
 _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
-_CAMEL = re.compile(r"[a-z]+[a-z0-9]*[A-Z][A-Za-z0-9]*")
+_CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _PASCAL = re.compile(
     r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]{1,5}[A-Z][a-z]{2,}[A-Za-z0-9]*|[A-Z][a-z]+\d*[A-Z]{2,}\w*"
 )
 _HEADER = re.compile(
     r"(?:X|Content|Accept|Access-Control|Set|User|Cache|If|Last|Transfer|Proxy|WWW|Strict)(?:-[A-Z][A-Za-z]*)+|x(?:-[a-z]+){1,4}"
 )
-_GENERIC = re.compile(r"[A-Za-z_][\w.]*(?:<[\w<>,.?\s\[\]]+>|\[[\w\[\], .|]*\])")
-_SELECTOR = re.compile(r"\.[a-z][\w]*(?:-[\w-]+)+|#[a-zA-Z][\w-]+")
+_GENERIC = re.compile(r"[A-Za-z_][\w.:]*(?:<[\w<>,.?\s\[\]]+>|\[[\w\[\], .|]*\])")
+_SELECTOR = re.compile(r"\.[a-z]\w*-[\w-]+|#[a-zA-Z][\w-]+")
 _DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-[a-z][a-z-]*")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
@@ -153,11 +153,13 @@ def shape_of(word: str) -> Shape | None:
             return found
     if "#" in word and _ISSUE.fullmatch(word):
         return Shape("REFERENCE", 0.95)
+    if error := _error(word):
+        return error
     if word[0].isdigit() or word[-1].isdigit():
         found = _numbered(word)
         if found is not None:
             return found
-    return _error(word) or _file(word) or _code(word)
+    return _file(word) or _code(word)
 
 
 def is_version(word: str) -> bool:
