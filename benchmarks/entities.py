@@ -196,7 +196,7 @@ def main() -> None:
     options = parser.parse_args()
     samples = list(conll_samples(options.data)) if options.data else own_samples(options.half)
     types = set(MAPPED.values()) if options.data else set()
-    settings = load_settings()
+    settings = load_settings(extractor=options.extractor)
     pairs, seconds = asyncio.run(run(settings, samples, types))
     if options.show:
         show(pairs)

@@ -61,7 +61,10 @@ just [[docker compose up -d|COMMAND]] and wait
 [[sudo systemctl restart nginx|COMMAND]] fixed it
 we go test the market
 see [[https://example.com/a?b=1|URL]], ok
+[docs]([[https://example.com/x|URL]]) and <a href="[[http://a.b/c|URL]]">
 clone [[git@github.com:acme/x.git|URL]]
+Merge pull request [[#7|REFERENCE]] from acme/fix-timeouts
+when calling ``[[f|CODE]]``, then ``[[not record|CODE]]`` is `[[g|CODE]]` too
 write to me@example.com
 fixes [[#12|REFERENCE]], [[acme/x#3|REFERENCE]] and [[OPS-118|REFERENCE]]
 [[PR 1432|REFERENCE]] and commit [[9f3c2ab|REFERENCE]], [[CVE-2024-3094|REFERENCE]]

@@ -25,7 +25,8 @@ __all__ = [
 LONGEST_CODE = 120
 MOST_ARGUMENTS = 8
 
-_BACKTICKS = re.compile(r"`([^`\n]{1,300})`")
+# One or two on either side: Markdown and reStructuredText.
+_BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
 _LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
 _FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 _PINNED = re.compile(
@@ -51,7 +52,7 @@ def quoted(walk: Walk) -> list[Quoted]:
         while block < len(blocks) and blocks[block][1] + 3 <= match.start():
             block += 1
         if block == len(blocks) or match.end() <= blocks[block][0]:
-            found.append((match.start(), match.end(), _in_backticks(walk, *match.span(1))))
+            found.append((match.start(), match.end(), _in_backticks(walk, *match.span(2))))
     return sorted(found, key=lambda stretch: stretch[0])
 
 
@@ -69,7 +70,7 @@ def _in_backticks(walk: Walk, start: int, end: int) -> Mention | None:
             return Mention(start, end, "TECHNOLOGY", entry.name, 0.9, "gazetteer", entry.aliases)
     if len(words) > 1:
         return Mention(start, end, "CODE", content, 0.8)
-    if walk.text[end + 1 : end + 12].lower().lstrip().startswith(cues.PACKAGE_NOUNS):
+    if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return Mention(start, end, "PACKAGE", content, 0.9)
     if is_version(content):
         return Mention(start, end, "VERSION", content, 0.9)
@@ -230,11 +231,17 @@ def shaped(walk: Walk) -> bool:
     shape = shape_of(token.text)
     if shape is None or token.text in cues.NOT_CODE or _is_commit_prefix(walk):
         return False
-    if not shape.type:
+    if not shape.type or _is_branch(walk):
         walk.at += 1
         return True
     end = token.end if shape.end is None else token.start + shape.end
     return walk.add(token.start + shape.start, end, shape.type, shape.confidence, walk.at)
+
+
+def _is_branch(walk: Walk) -> bool:
+    """Merge pull request #12 from owner/branch."""
+    last = walk.last(len(" from "))
+    return walk.before() == "from" and last is not None and last.type == "REFERENCE"
 
 
 def _is_commit_prefix(walk: Walk) -> bool:

@@ -20,6 +20,7 @@ class Shape(NamedTuple):
 _URL = re.compile(
     r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.IGNORECASE
 )
+_URL_INSIDE = re.compile(r"(?<=[(<\[\"'=])(?:https?|ftps?|wss?)://[^\s()<>\[\]\"']+", re.IGNORECASE)
 _REMOTE = re.compile(r"git@[\w.-]+:[\w./-]+")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 
@@ -169,6 +170,8 @@ def is_version(word: str) -> bool:
 def _address(word: str) -> Shape | None:
     if _URL.match(word) or _REMOTE.match(word):
         return Shape("URL", 0.98)
+    if inside := _URL_INSIDE.search(word):  # [a link](https://...)
+        return Shape("URL", 0.95, inside.start(), inside.end())
     if _EMAIL.fullmatch(word):
         return Shape("", 0.0)
     return None
