@@ -14,6 +14,7 @@ __all__ = [
     "Quoted",
     "command",
     "date",
+    "named_error",
     "numbered_reference",
     "package",
     "parts",
@@ -24,6 +25,7 @@ __all__ = [
 
 LONGEST_CODE = 120
 MOST_ARGUMENTS = 8
+LONGEST_ERROR = 40
 
 # One or two on either side: Markdown and reStructuredText.
 _BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
@@ -186,12 +188,30 @@ def numbered_reference(walk: Walk) -> bool:
     return walk.add(walk.token.start, walk.tokens[walk.at + 1].end, "REFERENCE", 0.8, walk.at + 1)
 
 
+def named_error(walk: Walk) -> bool:
+    """Segmentation fault, null pointer exceptions."""
+    start = walk.token.start
+    text = walk.text[start : start + LONGEST_ERROR].lower()
+    first = walk.lower[walk.at]
+    for rest in cues.NAMED_ERRORS[first]:
+        name = f"{first} {rest}"
+        if not text.startswith(name):
+            continue
+        end = start + len(name) + text.startswith("s", len(name))
+        upto = walk.at + len(name.split()) - 1
+        if upto < len(walk.tokens) and walk.tokens[upto].end == end:
+            return walk.add(start, end, "ERROR", 0.7, upto)
+    return False
+
+
 def version(walk: Walk) -> bool:
     """A number that is a version, or the status of an answer, because of what stands around."""
     token, before = walk.token, walk.before()
     word = token.text.rstrip("+")
     if is_status(word) and _status(walk, before):
         return True
+    if word.isdigit() and len(word) > 1 and _is_error_code(walk, before):
+        return walk.add(token.start, token.end, "ERROR", 0.6, walk.at)
     if not is_version(word) and not (word.isdigit() and len(word) <= 4):
         return False
     last = walk.last(8)
@@ -204,6 +224,15 @@ def version(walk: Walk) -> bool:
     return False
 
 
+def _is_error_code(walk: Walk, before: str) -> bool:
+    """Error 1009; the error code is 102."""
+    if before == "is":
+        before = walk.before(walk.at - 1)
+    if before == "code":
+        return "error" in walk.lower[max(0, walk.at - 4) : walk.at]
+    return before in ("error", "errno")
+
+
 def _stands_behind_name(walk: Walk) -> bool:
     last = walk.mentions[-1] if walk.mentions else None
     if last is None or last.type not in ("TECHNOLOGY", "PACKAGE"):
@@ -213,15 +242,18 @@ def _stands_behind_name(walk: Walk) -> bool:
 
 def _status(walk: Walk, before: str) -> bool:
     """An error status of HTTP, with its words if they follow."""
+    if before in ("a", "an", "the", "is"):  # getting a 401
+        before = walk.before(walk.at - 1)
     if before not in cues.BEFORE_STATUS and walk.after() not in cues.AFTER_STATUS:
         return False
     start, upto = walk.token.start, walk.at
-    if before == "http":
+    if walk.before() == "http":
         start = walk.tokens[walk.at - 1].start
         if walk.mentions and walk.mentions[-1].start == start:
             walk.mentions.pop()
-    while walk.after(upto) in cues.STATUS_WORDS:
-        upto += 1
+    if walk.after(upto) in cues.STATUS_FIRST_WORDS:
+        while walk.after(upto) in cues.STATUS_WORDS:
+            upto += 1
     return walk.add(start, walk.tokens[upto].end, "ERROR", 0.7, upto)
 
 

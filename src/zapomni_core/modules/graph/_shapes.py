@@ -40,7 +40,7 @@ _VERSION = re.compile(
 )
 
 _ERROR_CLASS = re.compile(
-    r"(?:[a-zA-Z_][\w$]*(?:\.|::)){0,8}[a-z]{0,4}[A-Z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault|Interrupt)s?"
+    r"(?:[a-zA-Z_][\w$]*(?:\.|::)){0,8}[a-z]{0,2}[A-Z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault|Interrupt)s?"
     r"|(?:[a-zA-Z_][\w$]*\.){1,8}(?:Error|Exception)|Errno::E[A-Z]+"
 )
 _ERROR_CODE = re.compile(
