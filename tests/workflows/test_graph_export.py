@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from graph_builders import day, entity, stated
+from graph_builders import day, entity, learn, stated
 from zapomni_cli.graph_export import FORMATS as OFFERED
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import ValidationError
@@ -156,6 +156,18 @@ async def test_merged_and_ended_things_are_not_exported(engine):
     assert [n["data"]["name"] for n in elements["nodes"]] == ["Redis", "Shop"]
     assert elements["nodes"][0]["data"]["aliases"] == ["Valkey"]
     assert elements["edges"] == []
+
+
+async def test_a_relationship_leads_to_the_memory_that_states_it(engine):
+    memory_id = await learn(
+        engine.storage, "Shop uses Redis", ["Shop", "Redis"], [("Shop", "USES", "Redis")]
+    )
+    *_, link = json.loads(await written(engine, "jsonld"))["@graph"]
+    assert (link["memory"], link["evidence"]) == (
+        f"urn:zapomni:memory:{memory_id}",
+        "Shop uses Redis",
+    )
+    assert f"memory_id: '{memory_id}'" in await written(engine, "cypher")
 
 
 async def test_an_unknown_format_is_refused(engine):
