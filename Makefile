@@ -45,6 +45,8 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.record
 	$(BIN)/python -m benchmarks.observations
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.graph
+	$(BIN)/python -m benchmarks.graph --walk
 	$(if $(DATA),$(BIN)/python -m benchmarks.retrieval $(foreach file,$(DATA),--data $(file)))
 
 # What people use instead, in an environment of its own: make bench-peers; make bench DATA=FILE

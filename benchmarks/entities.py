@@ -76,10 +76,11 @@ def own_samples(half: str) -> list[Sample]:
         for line in OWN.read_text(encoding="utf-8").splitlines()
         if line and not line.startswith("#")
     ]
-    return [_labelled(line) for line in lines[half == "test" :: 2]]
+    return [labelled(line) for line in lines[half == "test" :: 2]]
 
 
-def _labelled(line: str) -> Sample:
+def labelled(line: str) -> Sample:
+    """Read a line in which entities stand as [[words|TYPE]]."""
     text, gold, done = "", [], 0
     for label in LABEL.finditer(line):
         text += line[done : label.start()]
@@ -195,7 +196,7 @@ def main() -> None:
     options = parser.parse_args()
     samples = list(conll_samples(options.data)) if options.data else own_samples(options.half)
     types = set(MAPPED.values()) if options.data else set()
-    settings = load_settings()
+    settings = load_settings(extractor=options.extractor)
     pairs, seconds = asyncio.run(run(settings, samples, types))
     if options.show:
         show(pairs)

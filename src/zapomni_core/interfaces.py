@@ -111,6 +111,8 @@ class SearchRequest(_Frozen):
     """What is searched: what was kept, what agents did, or both ranked together."""
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
+    graph: bool = True
+    """Whether the knowledge graph has a say, as far as it was built."""
     explain: bool = False
     """Whether each result says what spoke for it."""
     beside: bool = False

@@ -164,10 +164,13 @@ class Evidence(_Frozen):
 
 
 class Mention(NamedTuple):
-    """A passage that names an entity."""
+    """A passage and an entity it names."""
 
     chunk_id: str
-    confidence: float
+    entity_id: str
+    type: str
+    start_char: int
+    """Where it is named first."""
 
 
 class GraphStats(_Frozen):

@@ -319,10 +319,20 @@ class GraphReadStore(Protocol):
         """Return the strongest, then newest sentences that state each relationship then."""
         ...
 
+    async def find_named(self, names: Sequence[str], as_of: datetime | None) -> list[str]:
+        """Return the ids of all entities whose name or alias is one of these, folded."""
+        ...
+
     async def get_mentions(
         self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
     ) -> dict[str, list[Mention]]:
         """Return the newest passages that name each entity, at most `limit` of each."""
+        ...
+
+    async def get_named(
+        self, chunk_ids: Sequence[str], as_of: datetime | None
+    ) -> dict[str, list[Mention]]:
+        """Return what each of these passages names, each entity once, in the order of the text."""
         ...
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:

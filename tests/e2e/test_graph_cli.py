@@ -201,6 +201,16 @@ def test_export_writes_a_private_file_and_overwrites_none(graph, tmp_path):
     assert "Error" in told
 
 
+def test_an_export_that_fails_leaves_no_file(graph, tmp_path, monkeypatch):
+    async def fail(self, name):
+        yield "half"
+        raise OSError
+
+    monkeypatch.setattr("zapomni_core.workflows.knowledge_graph.KnowledgeGraph.export", fail)
+    refused(1, "graph", "export", "--to", str(tmp_path / "out"))
+    assert list(tmp_path.glob("*out*")) == []
+
+
 def test_history_shows_versions_and_what_superseded_what():
     first = add("We use MySQL.")
     answer("update", first, "--text", "We use MySQL 8.")

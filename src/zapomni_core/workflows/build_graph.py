@@ -21,7 +21,7 @@ from zapomni_db.graph_models import (
     UnreadChunk,
 )
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.models import EntityData
 
 __all__ = ["build_graph"]
 
@@ -32,8 +32,6 @@ Report = Callable[[int, int | None, str], Awaitable[None]]
 STORE_AT_ONCE = 32
 STORE_AFTER_SECONDS = 2.0
 
-# Said of two things together, not of one about the other.
-MUTUAL = frozenset({"RELATED_TO"})
 # Types of which a misspelling may be merged with what it misspells.
 FORGIVING = ("ORG", "PLACE", "TECHNOLOGY")
 
@@ -102,26 +100,14 @@ def _extracted(chunk: UnreadChunk, found: Extraction) -> ExtractedChunk:
         chunk_id=chunk.chunk_id,
         entities=found.entities,
         relationships=[
-            _directed(stated)
+            stated.model_copy(update={"exclusive": True})
+            if stated.relationship_type in SINGLE_VALUED
+            else stated
             for stated in found.relationships
             # The passage before has said so already.
             if not chunk.repeated or stated.end_char > chunk.repeated
         ],
     )
-
-
-def _directed(stated: RelationshipData) -> RelationshipData:
-    """Give mutual relationships one direction, and say which end when a newer one begins."""
-    if stated.relationship_type in SINGLE_VALUED:
-        return stated.model_copy(update={"exclusive": True})
-    if stated.relationship_type in MUTUAL and stated.source_entity_id > stated.target_entity_id:
-        return stated.model_copy(
-            update={
-                "source_entity_id": stated.target_entity_id,
-                "target_entity_id": stated.source_entity_id,
-            }
-        )
-    return stated
 
 
 class _Known:

@@ -124,8 +124,8 @@ class KnowledgeGraph:
         }
         if asked in every or not every:
             return asked
-        found = await self._extractor.extract(asked)
-        named = every & {entity.entity_id for entity in found.entities}
+        found = await self._extractor.recognize(asked)
+        named = every & {entity.entity_id for entity in found}
         chosen = named or every
         if len(chosen) > 1:
             ids = ", ".join(sorted(chosen))

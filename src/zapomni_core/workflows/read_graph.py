@@ -85,7 +85,7 @@ async def resolve(
     if found := await storage.find_entities(query):
         return found
     # An alias that no text uses, or a longer form of a name, as the extractor reads it.
-    named = (await extractor.extract(name)).entities
+    named = await extractor.recognize(name)
     whole = {e.entity_id for e in named if len(e.surface) * 2 >= len(name)}
     if by_alias := await storage.get_entities(sorted(whole), as_of):
         return list({entity.entity_id: entity for entity in by_alias.values()}.values())

@@ -10,10 +10,10 @@ from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.graph_edges import GROUPS, SPOKEN, STATED, count_edges, moment
 from zapomni_db.falkordb.graph_unread import count_unread
 from zapomni_db.falkordb.values import digest
-from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats, Mention
+from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats
 from zapomni_db.graph_rules import ALIASES_SHOWN, LEAST_LIKENESS, choose_aliases, fold, likeness
 
-__all__ = ["find_entities", "get_entities", "list_entities", "mentions", "names", "stats"]
+__all__ = ["find_entities", "get_entities", "list_entities", "names", "stats"]
 
 # Names of which many contain the text: more than anybody looks through.
 MOST_MATCHES = 2000
@@ -221,24 +221,6 @@ async def names(session: Session, types: Sequence[str]) -> list[EntityName]:
 
 
 # --- Mentions and counts ----------------------------------------------------------------
-
-_MENTIONS: LiteralString = f"""
-MATCH (asked:Entity) WHERE asked.id IN $ids OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
-WITH asked, coalesce(its, asked) AS root OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
-WITH asked, root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
-MATCH (leaf)<-[m:MENTIONS]-(c:Chunk) WHERE {SPOKEN}
-WITH asked, c, max(m.confidence) AS confidence ORDER BY c.key DESC
-RETURN asked.id, collect([c.id, confidence])[0..$limit]
-"""
-
-
-async def mentions(
-    session: Session, entity_ids: Sequence[str], as_of: datetime | None, limit: int
-) -> dict[str, list[Mention]]:
-    rows = await session.read(_MENTIONS, ids=list(entity_ids), now=moment(as_of), limit=limit)
-    found = {entity_id: [Mention(*one) for one in named] for entity_id, named in rows}
-    return {entity_id: found.get(entity_id, []) for entity_id in entity_ids}
-
 
 _TYPES: LiteralString = (
     "MATCH (e:Entity) WITH e"

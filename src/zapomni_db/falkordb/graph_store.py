@@ -10,6 +10,7 @@ from zapomni_db.falkordb import (
     graph,
     graph_copying,
     graph_edges,
+    graph_mentions,
     graph_merges,
     graph_reads,
     graph_unread,
@@ -98,7 +99,17 @@ class FalkorDBGraph(FalkorDBBase):
         self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
     ) -> dict[str, list[Mention]]:
         """Return the newest passages that name each entity."""
-        return await self._run("get_mentions", graph_reads.mentions, entity_ids, as_of, limit)
+        return await self._run("get_mentions", graph_mentions.of_entities, entity_ids, as_of, limit)
+
+    async def find_named(self, names: Sequence[str], as_of: datetime | None) -> list[str]:
+        """Return the ids of all entities whose name or alias is one of these."""
+        return await self._run("find_named", graph_mentions.named, names, as_of)
+
+    async def get_named(
+        self, chunk_ids: Sequence[str], as_of: datetime | None
+    ) -> dict[str, list[Mention]]:
+        """Return what each of these passages names."""
+        return await self._run("get_named", graph_mentions.of_chunks, chunk_ids, as_of)
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
         """Return all that is spoken of now, page by page."""

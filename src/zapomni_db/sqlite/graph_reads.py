@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString
 
-from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats, Mention
+from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats
 from zapomni_db.graph_rules import (
     ALIASES_SHOWN,
     LEAST_LIKENESS,
@@ -19,7 +19,7 @@ from zapomni_db.sqlite.graph import count_unread
 from zapomni_db.sqlite.graph_edges import SPOKEN, STATED, count_edges, leaves_of, moment
 from zapomni_db.sqlite.rows import to_json
 
-__all__ = ["find_entities", "get_entities", "list_entities", "mentions", "names", "stats"]
+__all__ = ["find_entities", "get_entities", "list_entities", "names", "stats"]
 
 # Names of which many contain the text: more than anybody looks through.
 MOST_MATCHES = 2000
@@ -207,29 +207,7 @@ def _aliases(
     return choose_aliases(name, merged, written)
 
 
-# --- Mentions and counts ----------------------------------------------------------------
-
-
-def mentions(
-    connection: sqlite3.Connection,
-    entity_ids: Sequence[str],
-    as_of: datetime | None,
-    limit: int,
-) -> dict[str, list[Mention]]:
-    now = moment(as_of)
-    found: dict[str, list[Mention]] = {}
-    for entity_id in entity_ids:
-        rows = connection.execute(
-            "SELECT m.chunk_id, max(m.confidence) FROM graph_mentions m WHERE m.entity_key IN"
-            " (SELECT l.key FROM graph_entities a JOIN graph_entities l"
-            " ON l.key = coalesce(a.root, a.key) OR l.root = coalesce(a.root, a.key)"
-            " WHERE a.id = :id) AND "
-            + SPOKEN
-            + " GROUP BY m.chunk_id ORDER BY m.chunk_id DESC LIMIT :limit",
-            {"id": entity_id, "now": now, "limit": limit},
-        )
-        found[entity_id] = [Mention(str(chunk_id), confidence) for chunk_id, confidence in rows]
-    return found
+# --- Counting ---------------------------------------------------------------------------
 
 
 def stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:

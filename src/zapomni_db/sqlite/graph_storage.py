@@ -23,7 +23,14 @@ from zapomni_db.graph_models import (
     UnreadChunk,
 )
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.sqlite import graph, graph_copying, graph_edges, graph_merges, graph_reads
+from zapomni_db.sqlite import (
+    graph,
+    graph_copying,
+    graph_edges,
+    graph_mentions,
+    graph_merges,
+    graph_reads,
+)
 from zapomni_db.sqlite.file import SqliteFile
 
 __all__ = ["SqliteGraph"]
@@ -87,11 +94,21 @@ class SqliteGraph(SqliteFile):
         """Return the sentences that state each relationship."""
         return await self._read("reading the graph", graph_edges.evidence, edges, as_of, limit)
 
+    async def find_named(self, names: Sequence[str], as_of: datetime | None) -> list[str]:
+        """Return the ids of all entities whose name or alias is one of these."""
+        return self._read_here("searching", graph_mentions.named, names, as_of)
+
     async def get_mentions(
         self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
     ) -> dict[str, list[Mention]]:
         """Return the newest passages that name each entity."""
-        return self._read_here("searching", graph_reads.mentions, entity_ids, as_of, limit)
+        return self._read_here("searching", graph_mentions.of_entities, entity_ids, as_of, limit)
+
+    async def get_named(
+        self, chunk_ids: Sequence[str], as_of: datetime | None
+    ) -> dict[str, list[Mention]]:
+        """Return what each of these passages names."""
+        return self._read_here("searching", graph_mentions.of_chunks, chunk_ids, as_of)
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
         """Return all that is spoken of now, page by page."""

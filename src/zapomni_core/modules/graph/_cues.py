@@ -106,7 +106,10 @@ NUMBERED = _words(
 )
 NUMBERED_REFERENCES = frozenset({"pr", "mr", "issue", "ticket", "bug"})
 PACKAGE_NOUNS = ("package", "crate", "gem", "dependency", "leftovers")
-PACKAGE_CUES = _words(
+BUMPS = _words(
+    "bump bumps bumped bumping update updates updated updating upgrade upgrades upgraded upgrading"
+)
+PACKAGE_CUES = BUMPS | _words(
     "package packages crate crates gem gems dependency leftovers bump bumps bumped deps deps) "
     "gemspec installed required dependencies"
 )
@@ -144,7 +147,35 @@ BEFORE_STATUS = _words(
     "http returns returned return returning status error errors gives gave got get getting "
     "throws code"
 )
-AFTER_STATUS = _words("error errors response responses status handler page")
+AFTER_STATUS = _words("error errors response responses status handler handling page action code")
+# Errors that are called by words: the first one, and what may follow it.
+NAMED_ERRORS: dict[str, tuple[str, ...]] = {
+    "access": ("violation",),
+    "assertion": ("error", "failure"),
+    "bad": ("gateway",),
+    "build": ("error",),
+    "compilation": ("error",),
+    "compile": ("error",),
+    "connection": ("refused", "reset"),
+    "division": ("by zero",),
+    "divide": ("by zero",),
+    "fatal": ("error",),
+    "file": ("not found exception", "not found error"),
+    "gateway": ("error", "timeout"),
+    "index": ("out of range", "out of bounds"),
+    "internal": ("server error",),
+    "null": ("pointer exception", "reference exception", "pointer", "reference"),
+    "nullpointer": ("exception",),
+    "out": ("of memory",),
+    "parse": ("error",),
+    "permission": ("denied",),
+    "runtime": ("error", "exception"),
+    "segmentation": ("fault", "violation"),
+    "stack": ("overflow error", "overflow exception"),
+    "syntax": ("error",),
+    "type": ("mismatch", "error"),
+}
+STATUS_FIRST_WORDS = _words("forbidden unauthorized not bad internal service")
 STATUS_WORDS = _words(
     "forbidden unauthorized not found bad request gateway internal server error service unavailable"
 )

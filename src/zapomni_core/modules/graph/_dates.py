@@ -72,7 +72,7 @@ _NEXT_WEEKDAY = re.compile(rf"(?P<which>last|past|this|next|coming) {_W}", re.IG
 _NEXT_MONTH = re.compile(rf"(?P<which>last|this|next) {_M}", re.IGNORECASE)
 _WEEKDAY = re.compile(_W, re.IGNORECASE)
 _AGO = re.compile(rf"{_N} {_UNIT}s? (?P<way>ago|from now|later)\b", re.IGNORECASE)
-_IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b)", re.IGNORECASE)
+_IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b|['\u2019])", re.IGNORECASE)
 _END_OF = re.compile(
     rf"(?:(?:the )?(?:end|beginning|start) of (?:the |this )?{_UNIT}|EO(?P<letter>[DWMQY]))\b",
     re.IGNORECASE,
@@ -93,6 +93,7 @@ _BEFORE_YEAR = _BEFORE_MONTH | {
     "fall",
     "copyright",
 }
+_YEAR_AND = re.compile(r"(?:19|20)\d\d and ")
 _RECURRING = frozenset("every each first second third last-but-one per".split())
 _NOT_YEARS = re.compile(
     r"\s(?:[a-z]+s|ms|px|mb|kb|gb|mhz|hz|km|kg|lines?|rows?|items?|times|users?)\b", re.IGNORECASE
@@ -240,7 +241,10 @@ class _Reader:
         if _NOT_YEARS.match(match.string, match.end()) and self._before not in _BEFORE_YEAR:
             return None
         if self._before not in _BEFORE_YEAR and self._before:
-            return None
+            # between 2020 and 2022
+            start = match.start()
+            if not _YEAR_AND.fullmatch(match.string[max(0, start - 9) : start]):
+                return None
         return _span(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
 
     def _days_away(self, match: re.Match[str], days: int) -> FoundDate:

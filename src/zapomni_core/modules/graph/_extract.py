@@ -78,10 +78,9 @@ def _with_speakers(text: str, mentions: list[Mention]) -> list[Mention]:
 def _entity(text: str, mentions: Sequence[Mention], index: int) -> EntityData:
     mention = mentions[index]
     name = canonical_name(mention.name, mention.type)
-    if mention.type == "VERSION" and index and _belongs(text, mentions[index - 1], mention):
+    if mention.type == "VERSION" and (thing := _versioned(text, mentions, index)):
         # 1.2 of one thing is not 1.2 of another.
-        name = f"{mentions[index - 1].name} {name}"
-    surface = text[mention.start : mention.end]
+        name = f"{thing.name} {name}"
     # Built from checked parts; thousands are made per second.
     return EntityData.model_construct(
         entity_id=entity_id(name, mention.type),
@@ -90,29 +89,27 @@ def _entity(text: str, mentions: Sequence[Mention], index: int) -> EntityData:
         description="",
         confidence=mention.confidence,
         source=mention.source,
-        surface=surface,
+        surface=text[mention.start : mention.end],
         start_char=mention.start,
         end_char=mention.end,
         aliases=[alias for alias in mention.aliases if alias != name],
     )
 
 
-def _belongs(text: str, thing: Mention, version: Mention) -> bool:
-    between = text[thing.end : version.start].strip()
-    return (
-        thing.type in ("TECHNOLOGY", "PACKAGE")
-        and len(between) <= 8
-        and between.lower()
-        in (
-            "",
-            "==",
-            "@",
-            "version",
-            "v",
-            ">=",
-            "^",
-            "~=",
-            "<",
-            ">",
-        )
-    )
+def _versioned(text: str, mentions: Sequence[Mention], index: int) -> Mention | None:
+    """Return what a version is one of: `Python 3.12`, `cryptography from 42.0.8 to 43.0.0`."""
+    version = mentions[index]
+    for before in reversed(mentions[max(0, index - 2) : index]):
+        between = text[before.end : version.start].strip().lower()
+        if before.type in ("TECHNOLOGY", "PACKAGE") and between in _BEFORE_VERSION:
+            return before
+        if before.type != "VERSION" or between not in _BETWEEN_VERSIONS:
+            return None
+        version = before
+    return None
+
+
+_BEFORE_VERSION = frozenset(
+    {"", "==", "@", "version", "v", ">=", "^", "~=", "<", ">", "from", "to"}
+)
+_BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"})

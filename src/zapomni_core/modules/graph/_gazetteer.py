@@ -135,7 +135,7 @@ def _parse(text: str) -> tuple[list[Entry], set[str]]:
 
 
 def _entries(line: str, number: int, kind: str, *, exact: bool) -> list[Entry]:
-    name, _, others = line.partition(" = ")
+    name, _, others = line.partition("=")
     aliases = tuple(filter(None, (other.strip() for other in others.split(","))))
     names = [name.strip()]
     if kind == "PERSON" and not aliases:

@@ -14,6 +14,7 @@ __all__ = [
     "BLOCKERS",
     "CONDITIONS",
     "DETERMINERS",
+    "HOLDING",
     "IN_FRONT",
     "PARTS",
     "PRODUCTS",
@@ -114,7 +115,7 @@ IN_FRONT = (
     (
         _words("run running runs install installed installing deploy deployed deploying"),
         frozenset[str](),
-        _words("on under"),
+        _words("on"),
         "RUNS_ON",
     ),
 )
@@ -135,7 +136,7 @@ ADVERBS = _words(
     "commonly largely partly out"
 )
 DETERMINERS = _words(
-    "the a an our its their his her my your this that these those new old latest own same local "
+    "the a an our its their his her my your this these those new old latest own same local "
     "existing current official popular simple open-source standard built-in default some any "
     "both all other another whole entire underlying"
 )
@@ -158,16 +159,23 @@ BLOCKERS = _words(
     "through and or but that which who when while if because is are was were be been not no it "
     "they we you he she i at so then where what how outside inside over under after before "
     "during until"
+    " avoiding removing dropping"
 )
 # So short that nothing but an article may follow, and the name must stand for itself.
 WEAK = _words("in from of at to 's")
+# What is held is the name itself, not something called after it.
+HOLDING = _words("contains includes bundles ships provides exposes offers") | {
+    "ships with",
+    "comes with",
+}
 # A sentence with one of these in front of the statement does not claim it.
 UNCERTAIN = _words(
     "if whether unless should could would might maybe perhaps suppose imagine wish not never "
     "don't didn't doesn't won't can't cannot isn't wasn't wouldn't shouldn't no nobody none "
-    "neither nor without consider considering n't dont doesnt didnt cant wont isnt let's lets "
-    "may ought hopefully ideally need wants want wanted plan plans planned planning try tried "
-    "trying unlike"
+    "neither nor without consider considering n't dont doesnt didnt cant wont isnt unlike "
+    "avoid avoids avoiding attempt attempting remove removes removed removing delete deleted "
+    "prevent prevents let's lets may ought hopefully ideally need wants want wanted plan plans "
+    "planned planning try tried trying"
 )
 CONDITIONS = _words("if whether unless suppose imagine")
 QUESTION_STARTS = _words(

@@ -8,6 +8,7 @@ from zapomni_core.modules.graph import _cues as cues
 from zapomni_core.modules.graph._code_rules import (
     command,
     date,
+    named_error,
     numbered_reference,
     package,
     parts,
@@ -50,7 +51,7 @@ def _read(walk: Walk) -> bool:
     word, lower = walk.token.text, walk.lower[walk.at]
     if word.isalpha() and word.islower():
         # Most words: nothing begins with them.
-        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower):
+        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower) or not lower.isascii():
             return _by_first_word(walk, word, lower)
         return walk.names_packages and package(walk)
     if _by_first_word(walk, word, lower):
@@ -62,7 +63,13 @@ def _read(walk: Walk) -> bool:
     return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk)
 
 
-_FIRST_WORDS = DATE_WORDS | cues.COMMANDS.keys() | cues.NUMBERED_REFERENCES | cues.SPEAKERS
+_FIRST_WORDS = (
+    DATE_WORDS
+    | cues.COMMANDS.keys()
+    | cues.NAMED_ERRORS.keys()
+    | cues.NUMBERED_REFERENCES
+    | cues.SPEAKERS
+)
 
 
 def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
@@ -74,6 +81,8 @@ def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
     if lower in cues.NUMBERED_REFERENCES and numbered_reference(walk):
         return True
     if lower in cues.SPEAKERS and speaker(walk):
+        return True
+    if lower in cues.NAMED_ERRORS and named_error(walk):
         return True
     if word[0] == "@" and handle(walk):
         return True
