@@ -110,7 +110,7 @@ async def everything(storage) -> dict[str, object]:
             [e.model_copy(update={"merged_ids": sorted(e.merged_ids)}) for e in entities],
             [(e.key, pytest.approx(e.strength), e.support) for e in edges],
             {k: [s.model_copy(update={"chunk_id": None}) for s in v] for k, v in evidence.items()},
-            {i: [m.confidence for m in named] for i, named in mentions.items()},
+            {i: [m[1:] for m in named] for i, named in mentions.items()},
         )
     found["stats"] = await storage.get_graph_stats(READER)
     found["unread"] = [c.text for c in await storage.get_unread(READER, EVERYTHING, None, 99)]

@@ -37,9 +37,12 @@ __all__ = [
 # --- Told by callers --------------------------------------------------------------------
 
 
+# `id + ''`: an index would find another order than the one texts have.
+
+
 async def export_entities(session: Session, after: str | None, limit: int) -> list[EntityData]:
     rows = await session.read(
-        "MATCH (e:Entity) WHERE e.given AND e.id > $after"
+        "MATCH (e:Entity) WHERE e.given AND e.id + '' > $after"
         f" RETURN {ENTITY} ORDER BY e.id LIMIT $limit",
         after=after or "",
         limit=limit,
@@ -80,8 +83,9 @@ async def export_relationships(
 ) -> list[RelationshipData]:
     source, target, kind = after or ("", "", "")
     rows = await session.read(
-        "MATCH (a:Entity)-[v:RELATES]->(b:Entity) WHERE v.memory IS NULL AND (a.id > $source"
-        " OR (a.id = $source AND (b.id > $target OR (b.id = $target AND v.type > $kind))))"
+        "MATCH (a:Entity)-[v:RELATES]->(b:Entity) WHERE v.memory IS NULL"
+        " AND (a.id + '' > $source OR (a.id + '' = $source AND (b.id + '' > $target"
+        " OR (b.id + '' = $target AND v.type > $kind))))"
         f" RETURN {_SENTENCE} ORDER BY a.id, b.id, v.type LIMIT $limit",
         source=source,
         target=target,
