@@ -25,7 +25,6 @@ MATCH (asked:Entity) WHERE asked.id IN $ids
 OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
 WITH DISTINCT coalesce(its, asked) AS root
 OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
-WITH root, merged ORDER BY merged.key
 WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 """
 """From entities to what they stand for, and all that stands for the same, itself first."""

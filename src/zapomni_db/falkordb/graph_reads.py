@@ -145,7 +145,7 @@ WITH root, leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number,
     sum(CASE WHEN {SPOKEN} THEN 1 ELSE 0 END) AS named
 WITH root, leaf, sum(named) AS named,
     collect(CASE WHEN folded IS NOT NULL THEN [-number, folded, alias] END) AS aliases
-ORDER BY leaf.key
+ORDER BY leaf.id
 WITH root, sum(named) AS named, collect([leaf.id, leaf.name, aliases]) AS leaves
 RETURN root.id, root.name, root.type, root.description,
     coalesce(root.confidence_exact, root.confidence), root.source, named, leaves

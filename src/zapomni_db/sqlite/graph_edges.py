@@ -47,7 +47,7 @@ def leaves_of(connection: sqlite3.Connection, roots: Collection[int]) -> dict[in
     found: dict[int, list[int]] = {root: [root] for root in roots}
     for root, key in connection.execute(
         "SELECT root, key FROM graph_entities WHERE root IN (SELECT value FROM json_each(?))"
-        " ORDER BY key",
+        " ORDER BY id",
         (to_json(list(roots)),),
     ):
         found[root].append(key)
