@@ -14,7 +14,6 @@ __all__ = [
     "BM25SearchResult",
     "Chunk",
     "ChunkData",
-    "ChunkVector",
     "Embedding",
     "EmbeddingSpace",
     "EntityData",
@@ -28,7 +27,6 @@ __all__ = [
     "MemoryStats",
     "MemorySummary",
     "Passage",
-    "PendingChunk",
     "Place",
     "QueryEmbedding",
     "RelationshipData",
@@ -299,24 +297,6 @@ class HybridSearchResult(_Hit):
     similarity_score: float
     bm25_score: float
     fused_score: float
-
-
-# --- Vectors ----------------------------------------------------------------------------
-
-
-class PendingChunk(_Frozen):
-    """A chunk that has no vector in some space yet."""
-
-    chunk_id: str
-    text: str
-
-
-class ChunkVector(_Frozen):
-    """A vector for a chunk that was pending."""
-
-    chunk_id: str
-    embedding: list[float]
-    tokens: bytes | None = None
 
 
 # --- Knowledge graph --------------------------------------------------------------------

@@ -17,7 +17,6 @@ from zapomni_db.falkordb import FalkorDBClient, search, words
 from zapomni_db.falkordb.schema import HnswOptions
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
-    ChunkVector,
     EmbeddingSpace,
     EntityData,
     MemoryFilter,
@@ -25,6 +24,7 @@ from zapomni_db.models import (
     RelationshipData,
     VectorSearchRequest,
 )
+from zapomni_db.vector_models import ChunkVector
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,6 @@ from zapomni_db.falkordb.validation import to_patch
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     BM25SearchResult,
-    ChunkVector,
     Embedding,
     EmbeddingSpace,
     MemoryData,
@@ -23,7 +22,6 @@ from zapomni_db.models import (
     MemoryRecord,
     MemorySummary,
     Passage,
-    PendingChunk,
     Place,
     StoredMemory,
     TextSearchRequest,
@@ -31,6 +29,7 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = ["FalkorDBStore"]
 

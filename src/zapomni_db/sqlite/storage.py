@@ -11,7 +11,6 @@ from zapomni_db.exceptions import DatabaseError
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     BM25SearchResult,
-    ChunkVector,
     Embedding,
     EmbeddingSpace,
     MemoryData,
@@ -22,7 +21,6 @@ from zapomni_db.models import (
     MemoryStats,
     MemorySummary,
     Passage,
-    PendingChunk,
     Place,
     StoredMemory,
     TextSearchRequest,
@@ -33,6 +31,7 @@ from zapomni_db.models import (
 from zapomni_db.sqlite import copying, history, memories, search, spaces, upkeep
 from zapomni_db.sqlite.graph_storage import SqliteGraph
 from zapomni_db.sqlite.vector_cache import VectorCache
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = ["SqliteStorage"]
 
