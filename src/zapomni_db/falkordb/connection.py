@@ -82,6 +82,7 @@ class Session:
         self._pool = pool
         self.redis = pool.redis
         self.graph = pool.graph
+        self.known_indexes = pool.known_indexes
         self._server = pool.server
         self.is_repeated = attempt > 0
         """Whether an earlier attempt may have done the work without our learning of it."""
@@ -147,6 +148,8 @@ class Pool:
     ) -> None:
         self.graph = graph
         self.server = ""
+        self.known_indexes: set[tuple[str, int]] = set()
+        """Vector indexes that are there: looking each time would cost as much as a small write."""
         self._timeout = timeout
         self._max_retries = max_retries
         self._allow_volatile = allow_volatile
@@ -171,6 +174,7 @@ class Pool:
     def forget(self) -> None:
         """Prepare the server again before the next operation."""
         self._prepared = ""
+        self.known_indexes.clear()
 
     async def close(self) -> None:
         """Close every connection."""
