@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -152,7 +151,7 @@ async def _replace_text(
         if slot.space is not None:
             await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
         keys = count(1)
-        rows = await asyncio.to_thread(chunk_rows, chunks, keys)
+        rows = await chunk_rows(chunks, keys)
         written = await session.write(
             f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"
             " WHERE active = $active"

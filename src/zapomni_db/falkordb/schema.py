@@ -192,7 +192,7 @@ async def ensure_vector_index(
     On a graph that holds much already it is built in the background, and searches compare with
     every vector until it is there.
     """
-    if (name, dimension) in session.known_indexes:
+    if (name, dimension) in session.known.indexes:
         return
     rows = await session.read(
         "CALL db.indexes() YIELD label, options WHERE label = 'Chunk' RETURN options"
@@ -207,7 +207,7 @@ async def ensure_vector_index(
                 f" efConstruction: {options.ef_construction:d}, efRuntime: {options.ef_runtime:d}}}"
             )
         )
-    session.known_indexes.add((name, dimension))
+    session.known.indexes.add((name, dimension))
 
 
 async def drop_vector_index(session: Session, name: str) -> None:

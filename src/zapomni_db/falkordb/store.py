@@ -41,6 +41,10 @@ __all__ = ["FalkorDBStore"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# A text of ten million characters has 12,000 chunks: no timeout made for one memory fits it.
+MANY_CHUNKS = 1000
+SECONDS_PER_CHUNK = 0.01
+
 
 class FalkorDBStore:
     """The StorageProvider. Connects by itself when first used."""
@@ -93,7 +97,16 @@ class FalkorDBStore:
 
     async def store_memories(self, batch: Sequence[MemoryData]) -> list[StoredMemory]:
         """Store all of these or none, in one statement."""
-        return await self._run("store_memories", storing.store, self._hnsw, batch)
+        return await self._store("store_memories", batch)
+
+    async def _store(
+        self, operation: str, batch: Sequence[MemoryData], *, join: bool = True
+    ) -> list[StoredMemory]:
+        return await self._open().run(
+            operation,
+            lambda session: storing.store(session, self._hnsw, batch, join=join),
+            patience=_patience(sum(len(memory.chunks) for memory in batch)),
+        )
 
     async def find_existing(
         self,
@@ -128,8 +141,11 @@ class FalkorDBStore:
 
     async def update_memory(self, memory_id: str, patch: MemoryPatch | Mapping[str, Any]) -> bool:
         """Apply a patch, or a mapping with its fields, at once."""
-        return await self._run(
-            "update_memory", memories.update, self._hnsw, memory_id, to_patch(patch)
+        changes = to_patch(patch)
+        return await self._open().run(
+            "update_memory",
+            lambda session: memories.update(session, self._hnsw, memory_id, changes),
+            patience=_patience(len(changes.chunks or [])),
         )
 
     async def delete_memory(self, memory_id: str) -> bool:
@@ -239,7 +255,7 @@ class FalkorDBStore:
 
     async def import_memories(self, batch: Sequence[MemoryCopy]) -> None:
         """Keep these as they are, in this order."""
-        await self._run("import_memories", storing.store, self._hnsw, batch, join=False)
+        await self._store("import_memories", batch, join=False)
 
     async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
         """Return the next entities by id."""
@@ -287,3 +303,7 @@ class FalkorDBStore:
         if self._pool is None:
             self._pool = self._open_pool()
         return self._pool
+
+
+def _patience(chunks: int) -> float:
+    return SECONDS_PER_CHUNK * max(0, chunks - MANY_CHUNKS)
