@@ -17,7 +17,7 @@ import pytest
 import redis
 from proxy import proxy_to
 
-from builders import memory, specified, vector
+from builders import SPACE, memory, specified, vector
 from zapomni_db.exceptions import (
     DatabaseConnectionError,
     DatabaseError,
@@ -29,7 +29,12 @@ from zapomni_db.exceptions import (
 )
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.falkordb.server import start_server, stop_server
-from zapomni_db.models import MemoryFilter, TextSearchRequest, VectorSearchRequest
+from zapomni_db.models import (
+    ChunkVector,
+    MemoryFilter,
+    TextSearchRequest,
+    VectorSearchRequest,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -361,11 +366,17 @@ async def test_a_name_that_is_taken_by_other_data_is_refused(falkordb_server, ad
 
 
 async def test_a_graph_deleted_under_us_is_noticed_and_begun_anew(client, admin, falkordb_graph):
-    await client.store_memory(memory("soon gone"))
-    admin.execute_command("GRAPH.DELETE", falkordb_graph)
+    for use in (
+        lambda: client.store_memory(memory("where to?")),
+        lambda: client.get_memory("any"),
+        lambda: client.store_vectors(SPACE, [ChunkVector(chunk_id="x", embedding=vector(1))]),
+        client.get_version,
+    ):
+        await client.store_memory(memory("soon gone"))
+        admin.execute_command("GRAPH.DELETE", falkordb_graph)
 
-    with pytest.raises(SchemaError, match="the graph is gone"):
-        await client.store_memory(memory("where to?"))
+        with pytest.raises(SchemaError, match="the graph is gone"):
+            await use()
 
     await client.store_memory(memory("a new beginning"))
     assert (await client.list_memories(MemoryFilter(), 10, 0)).total == 1

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import SPACE, memory, specified, vector
-from zapomni_db.exceptions import ValidationError
+from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.falkordb import FalkorDBClient, search, words
 from zapomni_db.falkordb.schema import HnswOptions
 from zapomni_db.interfaces import StorageProvider
@@ -104,6 +104,7 @@ async def test_indexes_are_there_after_connecting_and_in_use(another):
 
 async def test_every_property_is_declared_before_it_is_used(client):
     """A name that came with a statement that failed would be mixed up by the server."""
+    await client.store_memory(memory("without any vector"))
     old = await client.store_memory(
         memory("one | two", vector(1), None, tags=["t"], idempotency_key="k")
     )
@@ -209,6 +210,24 @@ async def test_the_first_of_two_models_at_once_wins(client, another):
     assert sum(isinstance(result, ValidationError) for result in results) == 5
     assert (await client.get_space()) in spaces
     assert (await client.get_stats())["total_memories"] == 1
+
+
+async def test_a_plan_made_for_another_state_writes_nothing(client, another):
+    """What a client saw last is outdated: it looks again, and what it writes is whole."""
+    old = await client.store_memory(memory("old"))
+    async with another() as other:
+        await other.store_memory(memory("the first vector", vector(1)))
+
+        new = await client.store_memory(memory("new", supersedes=old))
+        assert (await client.get_memory(old)).superseded_by == new
+        await other.delete_memory(new)
+        with pytest.raises(NotFoundError):
+            await client.store_memory(memory("newest", supersedes=new))
+        (again,) = await client.store_memories([memory("the first vector", vector(1))])
+
+    assert again.status == "duplicate"
+    assert (await client.list_memories(MemoryFilter(), 10, 0)).total == 2
+    assert await client.check_integrity() == {}
 
 
 async def test_logs_carry_ids_and_counts_but_no_words(client, caplog):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zapomni_db.falkordb import graph_walk, query, schema, storing, upkeep
+from zapomni_db.falkordb import graph_walk, query, schema, upkeep
 from zapomni_db.falkordb.connection import Address, Pool
 from zapomni_db.falkordb.store import FalkorDBStore
 from zapomni_db.falkordb.validation import check_client, to_memory_data
@@ -95,7 +95,7 @@ class FalkorDBClient(FalkorDBStore):
     async def _add(self, operation: str, batch: Sequence[Memory]) -> list[str]:
         started = time.perf_counter()
         checked = [to_memory_data(memory, self._dimension) for memory in batch]
-        stored = await self._run(operation, storing.store, self._hnsw, checked, join=False)
+        stored = await self._store(operation, checked, join=False)
         logger.info(
             "memories_added",
             extra={

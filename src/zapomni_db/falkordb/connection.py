@@ -31,10 +31,10 @@ from zapomni_db.exceptions import (
     SchemaError,
     ZapomniError,
 )
-from zapomni_db.falkordb.errors import is_unreachable, translate, unreachable
+from zapomni_db.falkordb.errors import absent_graph, is_unreachable, translate, unreachable
 from zapomni_db.falkordb.values import from_cell, parameters
 
-__all__ = ["Address", "Pool", "Session"]
+__all__ = ["Address", "Known", "Pool", "Session"]
 
 T = TypeVar("T")
 
@@ -75,6 +75,16 @@ class Address:
         return options
 
 
+@dataclass
+class Known:
+    """What was seen on the server last: to look each time would cost as much as a small write."""
+
+    indexes: set[tuple[str, int]] = field(default_factory=set)
+    """Vector indexes, by property and dimension."""
+    active: list[Any] | None = None
+    """The active space. May be outdated: whoever uses it lets the statement check it."""
+
+
 class Session:
     """One attempt of one operation, on one server."""
 
@@ -82,6 +92,7 @@ class Session:
         self._pool = pool
         self.redis = pool.redis
         self.graph = pool.graph
+        self.known = pool.known
         self._server = pool.server
         self.is_repeated = attempt > 0
         """Whether an earlier attempt may have done the work without our learning of it."""
@@ -89,6 +100,13 @@ class Session:
     async def read(self, statement: str, **values: Any) -> list[list[Any]]:
         """Return the rows of a statement that changes nothing; the server sees to that."""
         return await self._rows("GRAPH.RO_QUERY", statement, values)
+
+    async def read_store(self, statement: str, **values: Any) -> list[list[Any]]:
+        """Return the rows of a statement that finds at least the Store."""
+        rows = await self.read(statement, **values)
+        if not rows:
+            raise absent_graph()
+        return rows
 
     async def write(self, statement: str, **values: Any) -> list[list[Any]]:
         """Run a statement, all of it or nothing of it, and return its rows."""
@@ -147,6 +165,7 @@ class Pool:
     ) -> None:
         self.graph = graph
         self.server = ""
+        self.known = Known()
         self._timeout = timeout
         self._max_retries = max_retries
         self._allow_volatile = allow_volatile
@@ -171,6 +190,7 @@ class Pool:
     def forget(self) -> None:
         """Prepare the server again before the next operation."""
         self._prepared = ""
+        self.known = Known()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -182,8 +202,11 @@ class Pool:
         work: Callable[[Session], Awaitable[T]],
         *,
         max_retries: int | None = None,
+        patience: float = 0.0,
     ) -> T:
         """Do the work, again if the server was not reached.
+
+        `patience` are seconds more than the timeout, for work that is known to be much.
 
         Raises:
             DatabaseTimeoutError: It took longer than the timeout.
@@ -191,12 +214,13 @@ class Pool:
             ZapomniError: The server refused, or what the work raised.
         """
         retries = self._max_retries if max_retries is None else max_retries
+        seconds = self._timeout + patience
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(seconds):
                 return await self._attempts(operation, work, retries)
         except TimeoutError as error:
             raise DatabaseTimeoutError(
-                f"{operation} operation exceeded timeout ({self._timeout:g}s)",
+                f"{operation} operation exceeded timeout ({seconds:g}s)",
                 original_exception=error,
             ) from error
 

@@ -9,6 +9,7 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
+    ResponseError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -22,7 +23,14 @@ from zapomni_db.exceptions import (
     TransactionError,
 )
 
-__all__ = ["is_absent_graph", "is_refusal", "is_unreachable", "translate", "unreachable"]
+__all__ = [
+    "absent_graph",
+    "is_absent_graph",
+    "is_refusal",
+    "is_unreachable",
+    "translate",
+    "unreachable",
+]
 
 _REFUSALS = (AuthenticationError, AuthorizationError, NoPermissionError)
 
@@ -38,6 +46,11 @@ def is_refusal(error: BaseException) -> bool:
 def is_unreachable(error: BaseException) -> bool:
     """Say whether the server was not reached, or the way back was cut: trying again may help."""
     return not is_refusal(error) and isinstance(error, RedisConnectionError | RedisTimeoutError)
+
+
+def absent_graph() -> ResponseError:
+    """Return what the server says of a graph that does not exist: an empty one is not ours."""
+    return ResponseError("Invalid graph operation on empty key")
 
 
 def is_absent_graph(error: RedisError) -> bool:

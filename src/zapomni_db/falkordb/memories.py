@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -161,7 +160,7 @@ async def _replace_text(
         await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
     # The first number is the version's.
     keys = count(2)
-    rows = await asyncio.to_thread(chunk_rows, chunks, keys)
+    rows = await chunk_rows(chunks, keys)
     values["changes"]["said"] = values["changes"]["updated_at"]
     written = await session.write(
         f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"

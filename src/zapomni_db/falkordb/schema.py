@@ -216,21 +216,22 @@ async def ensure_vector_index(
     On a graph that holds much already it is built in the background, and searches compare with
     every vector until it is there.
     """
+    if (name, dimension) in session.known.indexes:
+        return
     rows = await session.read(
         "CALL db.indexes() YIELD label, options WHERE label = 'Chunk' RETURN options"
     )
     found = {row[0][name].get("dimension") for row in rows if name in row[0]}
-    if found == {dimension}:
-        return
-    if found:
+    if found != {dimension}:
         await drop_vector_index(session, name)
-    await _unless_there(
-        session.write(
-            f"CREATE VECTOR INDEX FOR (c:Chunk) ON (c.{name}) OPTIONS"
-            f" {{dimension: {dimension:d}, similarityFunction: 'cosine', M: {options.m:d},"
-            f" efConstruction: {options.ef_construction:d}, efRuntime: {options.ef_runtime:d}}}"
+        await _unless_there(
+            session.write(
+                f"CREATE VECTOR INDEX FOR (c:Chunk) ON (c.{name}) OPTIONS"
+                f" {{dimension: {dimension:d}, similarityFunction: 'cosine', M: {options.m:d},"
+                f" efConstruction: {options.ef_construction:d}, efRuntime: {options.ef_runtime:d}}}"
+            )
         )
-    )
+    session.known.indexes.add((name, dimension))
 
 
 async def drop_vector_index(session: Session, name: str) -> None:

@@ -97,17 +97,20 @@ async def matches(
 ) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = dict.fromkeys(phrases, frozenset())
     asked = _phrases(phrases)
-    if asked:
-        rows = await session.read(
-            # One string comes back much faster than many.
-            _MATCHING + "WITH p, collect(c.id) AS ids RETURN p.number,"
-            " CASE WHEN size(ids) <= $limit THEN string.join(ids, ',') END",
-            phrases=asked,
-            limit=limit,
-        )
-        for number, ids in rows:
-            found[phrases[number]] = None if ids is None else frozenset(ids.split(","))
-    return found
+    if not asked:
+        return found
+    # Counted first: to gather a word's passages costs far more, and of common ones for nothing.
+    counts = await session.read(_MATCHING + "RETURN p.number, count(c)", phrases=asked)
+    for number, count in counts:
+        if count > limit:
+            found[phrases[number]] = None
+    few = [phrase for phrase in asked if found[phrases[phrase["number"]]] is not None]
+    rows = await session.read(
+        # One string comes back much faster than many.
+        _MATCHING + "RETURN p.number, string.join(collect(c.id), ',')",
+        phrases=few,
+    )
+    return found | {phrases[number]: frozenset(ids.split(",")) for number, ids in rows}
 
 
 _VECTORS = """
@@ -191,8 +194,12 @@ async def _nearest_by_index(session: Session, request: VectorSearchRequest) -> d
 async def _spread(
     session: Session, request: VectorSearchRequest, count: int
 ) -> tuple[float, float, int]:
-    """Return mean and deviation of the cosines of all that counts, and how many that are."""
+    """Return mean and deviation of the cosines of all that counts, and how many that are.
+
+    Of many, an even share is enough to know that.
+    """
     condition, values = where(request.filters)
+    step = max(1, count // SAMPLE)
     rows = await session.read(
         f"{_VECTORS} MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)"
         f" WHERE c.key % $step = 0 AND c[e.vectors] IS NOT NULL AND {condition}"
@@ -200,11 +207,11 @@ async def _spread(
         " RETURN avg(score), stDevP(score), count(score)",
         query=Vector(request.query_embedding),
         dimension=len(request.query_embedding),
-        step=max(1, count // SAMPLE) if count > INDEX_FROM else 1,
+        step=step,
         **values,
     )
-    mean, deviation, among = rows[0]
-    return mean or 0.0, deviation or 0.0, among
+    mean, deviation, sampled = rows[0]
+    return mean or 0.0, deviation or 0.0, sampled * step
 
 
 async def similarities(

@@ -54,12 +54,12 @@ class Slot(NamedTuple):
     @property
     def vectors(self) -> str:
         """The property of a chunk that holds its vector."""
-        return "embedding" if self.number == 1 else f"embedding_{self.number:d}"
+        return "embedding" if self.number <= 1 else f"embedding_{self.number:d}"
 
     @property
     def tokens(self) -> str:
         """The property of a chunk that holds its token vectors."""
-        return "tokens" if self.number == 1 else f"tokens_{self.number:d}"
+        return "tokens" if self.number <= 1 else f"tokens_{self.number:d}"
 
     def as_row(self) -> list[Any]:
         """Return what `SLOT_ROW` says of this slot."""
@@ -100,7 +100,7 @@ def slot_of(row: Sequence[Any]) -> Slot:
 
 async def active_slot(session: Session) -> tuple[Slot, int]:
     """Return the slot searches use, and how many chunks there are."""
-    rows = await session.read(
+    rows = await session.read_store(
         "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
         f" RETURN {SLOT_ROW}, s.chunks"
     )
@@ -194,8 +194,10 @@ async def _waiting(session: Session, space: EmbeddingSpace | None) -> str:
 
 
 async def _slots(session: Session) -> list[tuple[Slot, bool]]:
-    rows = await session.read("MATCH (e:EmbeddingSpace) RETURN " + SLOT_ROW + ", e.active")
-    return [(slot_of(row), is_active) for row, is_active in rows]
+    rows = await session.read_store(
+        f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) RETURN {SLOT_ROW}, e.active"
+    )
+    return [(slot_of(row), is_active) for row, is_active in rows if row[0]]
 
 
 async def pending(session: Session, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:

@@ -34,6 +34,11 @@ from zapomni_db.vector_models import ChunkVector, PendingChunk
 __all__ = ["FalkorDBStore"]
 
 
+# A text of ten million characters has 12,000 chunks: no timeout made for one memory fits it.
+MANY_CHUNKS = 1000
+SECONDS_PER_CHUNK = 0.01
+
+
 class FalkorDBStore(FalkorDBGraph):
     """The StorageProvider, whole."""
 
@@ -46,7 +51,16 @@ class FalkorDBStore(FalkorDBGraph):
 
     async def store_memories(self, batch: Sequence[MemoryData]) -> list[StoredMemory]:
         """Store all of these or none, in one statement."""
-        return await self._run("store_memories", storing.store, self._hnsw, batch)
+        return await self._store("store_memories", batch)
+
+    async def _store(
+        self, operation: str, batch: Sequence[MemoryData], *, join: bool = True
+    ) -> list[StoredMemory]:
+        return await self._open().run(
+            operation,
+            lambda session: storing.store(session, self._hnsw, batch, join=join),
+            patience=_patience(sum(len(memory.chunks) for memory in batch)),
+        )
 
     async def find_existing(
         self,
@@ -81,8 +95,11 @@ class FalkorDBStore(FalkorDBGraph):
 
     async def update_memory(self, memory_id: str, patch: MemoryPatch | Mapping[str, Any]) -> bool:
         """Apply a patch, or a mapping with its fields, at once."""
-        return await self._run(
-            "update_memory", memories.update, self._hnsw, memory_id, to_patch(patch)
+        changes = to_patch(patch)
+        return await self._open().run(
+            "update_memory",
+            lambda session: memories.update(session, self._hnsw, memory_id, changes),
+            patience=_patience(len(changes.chunks or [])),
         )
 
     async def delete_memory(self, memory_id: str) -> bool:
@@ -188,7 +205,7 @@ class FalkorDBStore(FalkorDBGraph):
 
     async def import_memories(self, batch: Sequence[MemoryCopy]) -> None:
         """Keep these as they are, in this order."""
-        await self._run("import_memories", storing.store, self._hnsw, batch, join=False)
+        await self._store("import_memories", batch, join=False)
 
     # --- upkeep -------------------------------------------------------------------------
 
@@ -208,3 +225,7 @@ class FalkorDBStore(FalkorDBGraph):
     async def check_integrity(self) -> Mapping[str, str]:
         """Return problems by the name of the check; none if all is sound."""
         return await self._run("check_integrity", upkeep.check_integrity)
+
+
+def _patience(chunks: int) -> float:
+    return SECONDS_PER_CHUNK * max(0, chunks - MANY_CHUNKS)

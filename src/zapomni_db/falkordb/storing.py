@@ -1,7 +1,7 @@
-"""Storing memories: look what is there, plan, write all of it in one statement.
+"""Storing memories: plan for what is there, write all of it in one statement.
 
-The statement looks again and writes nothing if what it finds is not what was planned for. Then
-somebody else was faster, and we plan anew.
+The statement looks what is there and writes nothing if that is not what was planned for. Then
+we look first, and plan anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from zapomni_db.copy_models import MemoryCopy
-from zapomni_db.exceptions import NotFoundError, QueryError, ValidationError
+from zapomni_db.exceptions import NotFoundError, QueryError, ValidationError, ZapomniError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.schema import HnswOptions, ensure_vector_index
 from zapomni_db.falkordb.spaces import (
@@ -38,6 +38,9 @@ from zapomni_db.falkordb.words import BREAK, as_document, stems_of
 from zapomni_db.models import ChunkData, MemoryData, StoredMemory
 
 __all__ = ["CREATE_CHUNKS", "END_EVIDENCE", "chunk_rows", "find_existing", "group_of", "store"]
+
+# Chunks whose words take longer to make than another thread takes to wake up.
+LONG = 10
 
 # One row per memory: itself if it is here, what its key was used for, the live memories with its
 # text in its place (oldest first), the memory it supersedes.
@@ -89,7 +92,7 @@ CREATE (m)-[:HAS_CHUNK {{index: y.index}}]->(c:Chunk {{
 """From the memory `m`, the number `base` and a chunk's row `y`."""
 
 _SUPERSEDE = """
-WITH count(c) AS made
+WITH count(c) AS made WHERE made > 0
 UNWIND $superseded AS pair MATCH (o:Memory {id: pair.older})
 SET o.superseded_by = pair.newer, o.superseded_at = pair.at
 WITH o.id AS older, pair.since AS ended
@@ -115,14 +118,39 @@ async def store(
     for memory in memories:
         _check(memory)
     asked = [_question(number, memory, join=join) for number, memory in enumerate(memories)]
+    state = None if session.is_repeated else _expected(session, memories)
     while memories:
-        ((found, active),) = await session.read(_LOOK + "RETURN found, active", asked=asked)
-        plan = _Plan(slot_of(active), join=join, is_repeated=session.is_repeated)
-        for memory, row in zip(memories, found, strict=True):
-            plan.add(memory, *row)
-        if not plan.fresh or await _write(session, hnsw, plan, asked, found, active):
-            return plan.answers
+        found, active = state or await _look(session, asked)
+        try:
+            plan = _Plan(slot_of(active), join=join, is_repeated=session.is_repeated)
+            for memory, row in zip(memories, found, strict=True):
+                plan.add(memory, *row)
+        except ZapomniError:
+            if state is None:
+                raise
+        else:
+            if not plan.fresh or await _write(session, hnsw, plan, asked, found, active):
+                session.known.active = plan.slot.as_row()
+                return plan.answers
+        state = None
     return []
+
+
+def _expected(
+    session: Session, memories: Sequence[MemoryData]
+) -> tuple[list[list[Any]], list[Any]] | None:
+    """Return what is most likely found: nothing, and the space that was active last."""
+    if session.known.active is None:
+        return None
+    return [["", "", "", [], memory.supersedes or ""] for memory in memories], session.known.active
+
+
+async def _look(session: Session, asked: Sequence[Any]) -> tuple[list[list[Any]], list[Any]]:
+    ((found, active),) = await session.read_store(
+        _LOOK + "MATCH (s:Store) RETURN found, active", asked=asked
+    )
+    session.known.active = active
+    return found, active
 
 
 async def _write(
@@ -137,8 +165,7 @@ async def _write(
     slot = plan.slot
     if slot.space is not None:
         await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
-    # Words are made by the processor alone: others may have the event loop meanwhile.
-    rows, keys = await asyncio.to_thread(_memory_rows, plan.fresh)
+    rows, keys = await _memory_rows(plan.fresh)
     superseded = [
         {
             "older": memory.supersedes,
@@ -281,12 +308,12 @@ def _existing(content: Any, keyed: str, used_for: str, same: Sequence[str]) -> S
     return StoredMemory(memory_id=same[0], status="duplicate") if same else None
 
 
-def _memory_rows(memories: Sequence[MemoryData]) -> tuple[list[dict[str, Any]], int]:
+async def _memory_rows(memories: Sequence[MemoryData]) -> tuple[list[dict[str, Any]], int]:
     """Return the parameters of `_CREATE_MEMORIES` and how many keys they use."""
     keys = count(1)
     rows = [_memory_row(memory, next(keys)) for memory in memories]
     for memory, row in zip(memories, rows, strict=True):
-        row["chunks"] = chunk_rows(memory.chunks, keys)
+        row["chunks"] = await chunk_rows(memory.chunks, keys)
         row["versions"] = _version_rows(memory, keys)
     return rows, next(keys)
 
@@ -341,9 +368,11 @@ def group_of(memory_id: str, project: str, parent: str) -> str:
     return digest(project, parent) if parent else memory_id
 
 
-def chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[dict[str, Any]]:
+async def chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[dict[str, Any]]:
     """Return the parameters of `CREATE_CHUNKS`."""
-    words = _words_in(chunks)
+    # Others may have the event loop while the words of a long text are made.
+    is_long = len(chunks) > LONG
+    words = await asyncio.to_thread(_words_in, chunks) if is_long else _words_in(chunks)
     return [
         {
             "id": str(uuid.uuid4()),

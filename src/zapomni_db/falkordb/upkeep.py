@@ -15,7 +15,7 @@ __all__ = ["check_integrity", "count_chunks", "drop", "stats", "version"]
 
 async def version(session: Session) -> int:
     """Return the counter that every write raises."""
-    return int((await session.read("MATCH (s:Store) RETURN s.version"))[0][0])
+    return int((await session.read_store("MATCH (s:Store) RETURN s.version"))[0][0])
 
 
 async def count_chunks(session: Session) -> int:
