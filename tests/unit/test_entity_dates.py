@@ -153,6 +153,7 @@ def test_a_name_tells_from_when_to_when(name, since, until):
     assert window is not None
     assert [moment.date().isoformat() for moment in window] == [since, until]
     assert window_of("yesterday") is None
+    assert window_of("9999-12") is None
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001

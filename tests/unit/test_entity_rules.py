@@ -73,6 +73,9 @@ reach 10.0.0.12 within 2.5 seconds
 raises [[KeyError|ERROR]] and [[ECONNREFUSED|ERROR]]
 [[java.lang.OutOfMemoryError|ERROR]], [[E0382|ERROR]], [[ORA-00942|ERROR]]
 it returns [[404|ERROR]] for them
+getting a [[401|ERROR]] again
+a [[segmentation fault|ERROR]] or [[null pointer exceptions|ERROR]]
+the error code is [[102|ERROR]], see error [[1009|ERROR]]
 [[HTTP 403 Forbidden|ERROR]] from [[nginx|TECHNOLOGY]]
 we have 404 users
 """

@@ -42,8 +42,11 @@ async def test_the_users_names_are_known_beside_the_shipped_ones(own):
 
 
 async def test_a_minus_takes_a_shipped_name_out(own):
-    gazetteer = own("[technology]\n-Redis\n- nginx\n")
-    assert await named(gazetteer, "Redis behind nginx on Linux") == [("Linux", "TECHNOLOGY")]
+    gazetteer = own(
+        "[technology]  # ours\n-Redis # not this one\n- nginx\nC# = sharp # a language\n"
+    )
+    text = "Redis behind nginx on Linux in sharp"
+    assert await named(gazetteer, text) == [("Linux", "TECHNOLOGY"), ("C#", "TECHNOLOGY")]
 
 
 async def test_a_name_given_again_replaces_the_shipped_one(own):

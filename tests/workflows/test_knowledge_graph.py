@@ -271,7 +271,7 @@ async def test_depth_limit_and_types_bound_the_walk(engine):
     assert names(await related(engine, "Redis", depth=1)) == ["Celery"]
     assert names(await related(engine, "Redis", depth=3)) == ["Celery", "Kafka", "Sentry"]
     assert names(await related(engine, "Redis", depth=3, limit=1)) == ["Celery"]
-    only = await related(engine, "Redis", depth=3, types=["DEPENDS_ON"])
+    only = await related(engine, "Redis", depth=3, types=["depends on"])
     assert names(only) == ["Celery"]
     nothing = await related(engine, "Redis", types=["CAUSES"])
     assert (nothing.related, nothing.entity.name) == ([], "Redis")

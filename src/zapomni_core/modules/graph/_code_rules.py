@@ -129,17 +129,7 @@ def date(walk: Walk) -> bool:
     found = date_at(walk.text, token.start, walk.before(), walk.reference)
     if found is None:
         return False
-    walk.mentions.append(
-        Mention(
-            token.start,
-            found.end,
-            "DATE",
-            found.name,
-            found.confidence,
-            since=found.since,
-            until=found.until,
-        )
-    )
+    walk.mentions.append(Mention(token.start, found.end, "DATE", found.name, found.confidence))
     while walk.at < len(walk.tokens) and walk.token.start < found.end:
         walk.at += 1
     return True

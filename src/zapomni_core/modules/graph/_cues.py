@@ -121,11 +121,6 @@ COMPOUND_TAILS = _words(
     "hosted level first"
 )
 NOT_CODE = _words("snake_case camelCase PascalCase and/or")
-CODE_NOUNS = _words(
-    "method function class property attribute parameter argument field event annotation "
-    "interface constructor callback handler instance tag element directive hook macro trait "
-    "struct enum variable"
-)
 ORDINARY = _words(
     "a about above after again all also an and another any are as at base be because before "
     "below both but by can class code could custom data default did different do does each "

@@ -11,13 +11,11 @@ __all__ = ["DATE_WORDS", "FoundDate", "date_at", "may_begin_date", "window_of"]
 
 
 class FoundDate(NamedTuple):
-    """A date in a text: from its first day until before its last."""
+    """A date in a text, and where it ends."""
 
     end: int
     name: str
     """As ISO 8601 writes it: 2024-03-05, 2024-03, 2024-W10, 2024-Q1, 2024."""
-    since: datetime | None
-    until: datetime | None
     confidence: float
 
 
@@ -154,24 +152,23 @@ class _Reader:
         month = _month_number(parts.get("month") or parts.get("stem") or "")
         day = int(parts["day"]) if parts.get("day") else None
         if parts["year"]:
-            return _span(match.end(), int(parts["year"]), month, day)
+            return _written_as(match.end(), int(parts["year"]), month, day)
         if self._today is None:
-            return FoundDate(match.end(), match[0].lower(), None, None, 0.7)
-        return _span(match.end(), self._nearest_year(month, day or 1), month, day)
+            return FoundDate(match.end(), match[0].lower(), 0.7)
+        return _written_as(match.end(), self._nearest_year(month, day or 1), month, day)
 
     def numeric(self, match: re.Match[str]) -> FoundDate | None:
         first, second = int(match["first"]), int(match["second"])
         # With dots the day comes first; with slashes, in America, the month does.
         day, month = (first, second) if match["mark"] == "." or first > 12 else (second, first)
-        return _span(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
+        return _written_as(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
 
     def quarter(self, match: re.Match[str]) -> FoundDate | None:
         quarter = int(match["quarter"])
         if not match["year"] and self._today is None:
-            return FoundDate(match.end(), match[0].upper(), None, None, 0.6)
+            return FoundDate(match.end(), match[0].upper(), 0.6)
         year = int(match["year"]) if match["year"] else self._nearest_year(quarter * 3 - 1, 15)
-        since = datetime(year, quarter * 3 - 2, 1, tzinfo=UTC)
-        return FoundDate(match.end(), f"{year}-Q{quarter}", since, _later(since, 3), 0.9)
+        return FoundDate(match.end(), f"{year}-Q{quarter}", 0.9)
 
     def day_word(self, match: re.Match[str]) -> FoundDate | None:
         days = {"yesterday": -1, "tomorrow": 1, "after tomorrow": 2, "before yesterday": -2}
@@ -235,7 +232,7 @@ class _Reader:
             year = self._today.year - (month >= self._today.month)
         elif which == "next" or (not which and self._before in _COMING_CUES):
             year = self._today.year + (month <= self._today.month)
-        return _span(match.end(), year, month, None)
+        return _written_as(match.end(), year, month, None)
 
     def plain_year(self, match: re.Match[str]) -> FoundDate | None:
         if _NOT_YEARS.match(match.string, match.end()) and self._before not in _BEFORE_YEAR:
@@ -245,13 +242,13 @@ class _Reader:
             start = match.start()
             if not _YEAR_AND.fullmatch(match.string[max(0, start - 9) : start]):
                 return None
-        return _span(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
+        return _written_as(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
 
     def _days_away(self, match: re.Match[str], days: int) -> FoundDate:
         if self._today is None:
             return self._unresolved(match)
         day = self._today + timedelta(days=days)
-        return _span(match.end(), day.year, day.month, day.day)
+        return _written_as(match.end(), day.year, day.month, day.day)
 
     def _units_away(self, match: re.Match[str], unit: str, away: int) -> FoundDate:
         if self._today is None:
@@ -262,22 +259,18 @@ class _Reader:
         if unit == "week":
             since = today + timedelta(days=7 * away - today.weekday())
             year, week, _ = since.isocalendar()
-            return FoundDate(
-                match.end(), f"{year}-W{week:02}", since, since + timedelta(days=7), 0.9
-            )
+            return FoundDate(match.end(), f"{year}-W{week:02}", 0.9)
         if unit == "year":
-            return _span(match.end(), today.year + away, None, None)
+            return _written_as(match.end(), today.year + away, None, None)
         if unit == "quarter":
             first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
             since = _later(first, 3 * away)
-            return FoundDate(
-                match.end(), f"{since.year}-Q{since.month // 3 + 1}", since, _later(since, 3), 0.9
-            )
+            return FoundDate(match.end(), f"{since.year}-Q{since.month // 3 + 1}", 0.9)
         month = _later(today.replace(day=1), away)
-        return _span(match.end(), month.year, month.month, None)
+        return _written_as(match.end(), month.year, month.month, None)
 
     def _unresolved(self, match: re.Match[str]) -> FoundDate:
-        return FoundDate(match.end(), match[0].lower(), None, None, 0.6)
+        return FoundDate(match.end(), match[0].lower(), 0.6)
 
     def _nearest_year(self, month: int, day: int) -> int:
         assert self._today is not None
@@ -336,13 +329,11 @@ def _month_number(name: str) -> int:
     return _MONTH_OF.get(name) or next(n for stem, n in _STEM_OF.items() if name.startswith(stem))
 
 
-def _span(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
-    since = datetime(year, month or 1, day or 1, tzinfo=UTC)
+def _written_as(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
+    first = datetime(year, month or 1, day or 1, tzinfo=UTC)
     if day is not None:
-        return FoundDate(end, since.strftime("%Y-%m-%d"), since, since + timedelta(days=1), 0.95)
-    if month is not None:
-        return FoundDate(end, since.strftime("%Y-%m"), since, _later(since, 1), 0.9)
-    return FoundDate(end, str(year), since, _later(since, 12), 0.9)
+        return FoundDate(end, first.strftime("%Y-%m-%d"), 0.95)
+    return FoundDate(end, first.strftime("%Y-%m" if month else "%Y"), 0.9)
 
 
 def _later(first: datetime, months: int) -> datetime:
@@ -353,8 +344,13 @@ def _later(first: datetime, months: int) -> datetime:
 def window_of(name: str) -> tuple[datetime, datetime] | None:
     """Return the first moment of a date and the first one after it; None if it is not resolved."""
     match = _NAME.fullmatch(name)
-    if match is None:
+    try:
+        return None if match is None else _window(match)
+    except (ValueError, OverflowError):  # the end of the year 9999
         return None
+
+
+def _window(match: re.Match[str]) -> tuple[datetime, datetime]:
     year = int(match["year"])
     if match["week"]:
         since = datetime.fromisocalendar(year, int(match["week"]), 1).replace(tzinfo=UTC)
@@ -362,11 +358,10 @@ def window_of(name: str) -> tuple[datetime, datetime] | None:
     if match["quarter"]:
         since = datetime(year, int(match["quarter"]) * 3 - 2, 1, tzinfo=UTC)
         return since, _later(since, 3)
-    month, day = match["month"], match["day"]
-    found = _span(0, year, int(month) if month else None, int(day) if day else None)
-    assert found.since is not None
-    assert found.until is not None
-    return found.since, found.until
+    since = datetime(year, int(match["month"] or 1), int(match["day"] or 1), tzinfo=UTC)
+    if match["day"]:
+        return since, since + timedelta(days=1)
+    return since, _later(since, 1 if match["month"] else 12)
 
 
 _NAME = re.compile(

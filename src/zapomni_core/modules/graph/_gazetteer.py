@@ -28,6 +28,7 @@ SHORTEST_IN_ANY_CASE = 4
 LONGEST_NAME = 6
 MOST_BYTES = 5_000_000
 
+_COMMENT = re.compile(r"(?:^|\s)#.*")  # not the # of C#
 _SECTION = re.compile(r"\[(\w+)( exact)?\]")
 
 
@@ -116,8 +117,8 @@ def _parse(text: str) -> tuple[list[Entry], set[str]]:
     removed: set[str] = set()
     kind, exact = "", False
     for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()  # noqa: PLW2901 - the same line
-        if not line or line.startswith("#"):
+        line = _COMMENT.sub("", line).strip()  # noqa: PLW2901 - the same line
+        if not line:
             continue
         if section := _SECTION.fullmatch(line):
             kind, exact = SECTIONS.get(section[1], ""), section[2] is not None

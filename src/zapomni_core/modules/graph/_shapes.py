@@ -35,7 +35,7 @@ _NOT_A_TICKET = frozenset(
 
 _VERSION = re.compile(
     r"[vV]?\d{1,5}(?:\.\d{1,5}){1,4}(?:[-+.]?(?:rc|alpha|beta|a|b|dev|post|pre|snapshot|final|ga|m)"
-    r"[-.]?\d*(?:[-.]\w+)?)?\+?|[vV]\d{1,4}|[vV]?\d{1,4}(?:\.\d{1,4})*\.[xX*]",
+    r"[-.]?\d*(?:[-.]\w+)?|-\d{1,4})?\+?|[vV]\d{1,4}|[vV]?\d{1,4}(?:\.\d{1,4})*\.[xX*]",
     re.IGNORECASE,
 )
 

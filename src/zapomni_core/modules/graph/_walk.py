@@ -22,9 +22,6 @@ class Mention(NamedTuple):
     confidence: float
     source: str = "rules"
     aliases: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    """Of a date: its first moment, and the first one after it."""
 
 
 class Walk:
