@@ -30,9 +30,9 @@ WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 """From entities to what they stand for, and all that stands for the same, itself first."""
 
 _HOLDING: LiteralString = f"""
+WITH root, leaf, other, v, CASE WHEN {STATED} THEN v.strength END AS holds
 WITH root, leaf, other, v.type AS type, v.exclusive AS exclusive, count(v) AS every,
-    max(v.strength) AS most, min(v.key) AS first, sum(CASE WHEN {STATED} THEN 1 ELSE 0 END) AS
-    support, max(CASE WHEN {STATED} THEN v.strength END) AS strength
+    max(v.strength) AS most, min(v.key) AS first, count(holds) AS support, max(holds) AS strength
 WITH root, leaf, other, type, exclusive, strength, support, first,
     1 - (1 - most) / (1 + 0.1 * (every - 1)) AS weight WHERE support > 0
 """

@@ -19,8 +19,8 @@ UNWIND $hashes AS hash MATCH (e:Entity {{folded_hash: hash}})
 WITH DISTINCT e {_ROOT} AS root RETURN root.id
 """
 _BY_ALIAS: LiteralString = f"""
-UNWIND $hashes AS hash MATCH (:Chunk)-[m:MENTIONS {{folded_hash: hash}}]->(e:Entity)
-WHERE {SPOKEN} WITH DISTINCT e {_ROOT} AS root RETURN root.id
+UNWIND $hashes AS hash MATCH ()-[m:MENTIONS {{folded_hash: hash}}]->()
+WHERE {SPOKEN} WITH DISTINCT endNode(m) AS e {_ROOT} AS root RETURN root.id
 """
 
 
