@@ -29,23 +29,24 @@ WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 """
 """From entities to what they stand for, and all that stands for the same, itself first."""
 
+# In both directions at once: `out` says in which.
+_EDGES: LiteralString = "MATCH (leaf)-[v:RELATES]-(other:Entity) "
 _HOLDING: LiteralString = f"""
 WITH root, leaf, other, v, CASE WHEN {STATED} THEN v.strength END AS holds
-WITH root, leaf, other, v.type AS type, v.exclusive AS exclusive, count(v) AS every,
-    max(v.strength) AS most, min(v.key) AS first, count(holds) AS support, max(holds) AS strength
-WITH root, leaf, other, type, exclusive, strength, support, first,
+WITH root, leaf, other, startNode(v) = leaf AS out, v.type AS type, v.exclusive AS exclusive,
+    count(v) AS every, max(v.strength) AS most, min(v.key) AS first, count(holds) AS support,
+    max(holds) AS strength
+WITH root, leaf, out, other, type, exclusive, strength, support, first,
     1 - (1 - most) / (1 + 0.1 * (every - 1)) AS weight WHERE support > 0
-"""
-_WEIGHTIEST: LiteralString = """
-WITH root, leaf, other, type, exclusive, strength, support, weight, first
+WITH root, leaf, out, other, type, exclusive, strength, support, weight, first
 ORDER BY weight DESC, first
-WITH root, leaf, collect([other, type, exclusive, strength, support])[0..$limit] AS edges
-UNWIND edges AS edge WITH root, leaf, edge, edge[0] AS other
+WITH root, leaf, out, collect([other, type, exclusive, strength, support])[0..$limit] AS edges
+UNWIND edges AS edge WITH root, leaf, out, edge, edge[0] AS other
 OPTIONAL MATCH (other)-[:IS]->(stands:Entity)
-RETURN leaf.id, root.id, other.id, coalesce(stands.id, other.id), edge[1], edge[2], edge[3], edge[4]
+RETURN out, leaf.id, root.id, other.id, coalesce(stands.id, other.id), edge[1], edge[2], edge[3],
+    edge[4]
 """
 _OUT: LiteralString = "MATCH (leaf)-[v:RELATES]->(other:Entity) "
-_IN: LiteralString = "MATCH (leaf)<-[v:RELATES]-(other:Entity) "
 
 
 class _Row(NamedTuple):
@@ -71,22 +72,18 @@ async def edges(session: Session, entity_ids: Sequence[str], query: EdgeQuery) -
         "limit": query.limit,
         **({"types": query.types} if query.types else {}),
     }
-    rows: dict[EdgeKey, _Row] = {}
-    for direction in (_OUT, _IN):
-        statement = GROUPS + direction + of_type + _HOLDING + _WEIGHTIEST
-        for found in await session.read(statement, **values):
-            row = _to_row(found, forward=direction is _OUT)
-            rows[row.stored] = row
+    found = await session.read(GROUPS + _EDGES + of_type + _HOLDING, **values)
+    rows = {row.stored: row for row in map(_to_row, found)}
     kept = await _still_true(session, list(rows.values()), now)
     return join_edges((row.read, row.strength, row.support) for row in kept)
 
 
-def _to_row(found: Sequence[Any], *, forward: bool) -> _Row:
-    leaf, root, other, stands, kind, exclusive, strength, support = found
-    if not forward:
+def _to_row(found: Sequence[Any]) -> _Row:
+    out, leaf, root, other, stands, kind, exclusive, strength, support = found
+    if not out:
         leaf, root, other, stands = other, stands, leaf, root
     return _Row(
-        EdgeKey(leaf, other, kind), EdgeKey(root, stands, kind), exclusive, strength, int(support)
+        EdgeKey(leaf, other, kind), EdgeKey(root, stands, kind), exclusive, strength, support
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.graph_edges import GROUPS, SPOKEN, STATED, count_edges, moment
+from zapomni_db.falkordb.graph_edges import SPOKEN, STATED, count_edges, moment
 from zapomni_db.falkordb.graph_unread import count_unread
 from zapomni_db.falkordb.values import digest
 from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats
@@ -69,13 +69,13 @@ _ROOT: LiteralString = (
 )
 _SHOWN: LiteralString = "(size($types) = 0 OR e.type IN $types) WITH e" + _SPOKEN_OF
 _EVERYTHING: tuple[tuple[LiteralString, float], ...] = (("MATCH (e:Entity) WHERE " + _SHOWN, 1.0),)
-# From the best kind of match to the worst.
+# From the best kind of match to the worst. Mentions are asked for without labels: with them, the
+# server would look at every passage instead of the index.
 _EXACT: tuple[tuple[LiteralString, float], ...] = (
-    ("MATCH (e:Entity {folded_hash: $hash}) WHERE " + _SHOWN, 1.0),
     (
-        # Without labels: with them, the server would look at every passage instead of the index.
-        f"MATCH ()-[m:MENTIONS {{folded_hash: $hash}}]->() WHERE {SPOKEN}"
-        " WITH DISTINCT endNode(m) AS e WHERE " + _SHOWN,
+        "CALL { MATCH (e:Entity {folded_hash: $hash}) RETURN e UNION"
+        f" MATCH ()-[m:MENTIONS {{folded_hash: $hash}}]->() WHERE {SPOKEN}"
+        " RETURN endNode(m) AS e } WITH DISTINCT e WHERE " + _SHOWN,
         1.0,
     ),
 )
@@ -136,30 +136,37 @@ async def _alike(session: Session, asked: str, query: EntityQuery, now: int) -> 
 
 # --- Describing -------------------------------------------------------------------------
 
-# A row for each other name the texts use for a leaf, and one for its own.
-_DESCRIBE: LiteralString = (
-    _THESE
-    + _LEAVES
-    + f"""
+# Everything about roots in one go: what stands for the same, and the words texts use for it.
+_DESCRIBE: LiteralString = f"""
+MATCH (asked:Entity) WHERE asked.id IN $ids
+OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
+WITH coalesce(its, asked) AS root, collect(asked.id) AS asked
+OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
+WITH root, asked, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 OPTIONAL MATCH (leaf)<-[m:MENTIONS]-(:Chunk)
-WITH root, leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number,
-    sum(CASE WHEN {SPOKEN} THEN 1 ELSE 0 END) AS named
-WITH root, leaf, sum(named) AS named,
+WITH root, asked, leaf, m, CASE WHEN {SPOKEN} THEN m END AS spoken
+WITH root, asked, leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number,
+    count(spoken) AS named
+WITH root, asked, leaf, toInteger(sum(named)) AS named,
     collect(CASE WHEN folded IS NOT NULL THEN [-number, folded, alias] END) AS aliases
+WITH root, asked, leaf, named, aliases,
+    CASE WHEN named = 0 AND NOT leaf.given THEN leaf END AS unnamed
+OPTIONAL MATCH (unnamed)-[v:RELATES]-(:Entity) WHERE {STATED}
+WITH root, asked, leaf, named, aliases, leaf.given OR named > 0 OR count(v) > 0 AS is_spoken_of
 ORDER BY leaf.id
-WITH root, sum(named) AS named, collect([leaf.id, leaf.name, aliases]) AS leaves
-RETURN root.id, root.name, root.type, root.description,
+WITH root, asked, toInteger(sum(named)) AS named, collect([leaf.id, leaf.name, aliases]) AS leaves,
+    collect(is_spoken_of) AS spoken_of WHERE true IN spoken_of
+RETURN asked, root.id, root.name, root.type, root.description,
     coalesce(root.confidence_exact, root.confidence), root.source, named, leaves
 """
-)
 
 
-async def _describe(session: Session, roots: Iterable[str], now: int) -> dict[str, Entity]:
-    ids = list(roots)
-    if not ids:
-        return {}
-    rows = await session.read(_DESCRIBE, ids=ids, now=now)
-    return {row[0]: _to_entity(row) for row in rows}
+async def _describe(session: Session, entity_ids: Iterable[str], now: int) -> dict[str, Entity]:
+    """Return those that are spoken of, by the id asked for."""
+    ids = list(entity_ids)
+    rows = await session.read(_DESCRIBE, ids=ids, now=now) if ids else []
+    described = [(asked, _to_entity(row)) for asked, *row in rows]
+    return {entity_id: entity for asked, entity in described for entity_id in asked}
 
 
 def _to_entity(row: Sequence[Any]) -> Entity:
@@ -175,7 +182,7 @@ def _to_entity(row: Sequence[Any]) -> Entity:
         confidence=float(confidence),
         source=source,
         aliases=choose_aliases(name, [leaf[1] for leaf in merged], written),
-        mentions=int(named),
+        mentions=named,
         merged_ids=[leaf[0] for leaf in merged],
         match=1.0,
     )
@@ -184,20 +191,8 @@ def _to_entity(row: Sequence[Any]) -> Entity:
 async def get_entities(
     session: Session, entity_ids: Sequence[str], as_of: datetime | None
 ) -> dict[str, Entity]:
-    now = moment(as_of)
-    rows = await session.read(
-        "MATCH (asked:Entity) WHERE asked.id IN $ids OPTIONAL MATCH (asked)-[:IS]->(its:Entity)"
-        " RETURN asked.id, coalesce(its.id, asked.id)",
-        ids=list(entity_ids),
-    )
-    roots = dict(rows)
-    spoken = await session.read(
-        GROUPS + "WITH DISTINCT leaf AS e" + _SPOKEN_OF + _ROOT + "RETURN root.id",
-        ids=list(set(roots.values())),
-        now=now,
-    )
-    described = await _describe(session, [row[0] for row in spoken], now)
-    return {i: described[root] for i, root in roots.items() if root in described}
+    found = await _describe(session, entity_ids, moment(as_of))
+    return {entity_id: found[entity_id] for entity_id in entity_ids if entity_id in found}
 
 
 async def list_entities(session: Session, after: str | None, limit: int) -> list[Entity]:

@@ -14,7 +14,8 @@ from zapomni_db.falkordb.graph_guard import SWEEP
 from zapomni_db.falkordb.history import RECORD, STATE, to_state, version_rows
 from zapomni_db.falkordb.schema import HnswOptions, ensure_vector_index
 from zapomni_db.falkordb.spaces import CLAIM, SLOT_ROW, active_slot, claim, claim_values
-from zapomni_db.falkordb.storing import CREATE_CHUNKS, END_EVIDENCE, chunk_rows, group_of
+from zapomni_db.falkordb.storing import CREATE_CHUNKS, END_EVIDENCE
+from zapomni_db.falkordb.storing_rows import chunk_rows, group_of
 from zapomni_db.falkordb.values import (
     content_hash,
     digest,
