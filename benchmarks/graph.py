@@ -153,7 +153,7 @@ async def measure_walk(entities: int, edges: int, walks: int) -> dict[str, Any]:
             stats = await engine.graph.get_status()
             dice = random.Random(7)
             asked = [f"e{dice.randrange(entities)}" for _ in range(walks)]
-            hubs = [f"e{n}" for n in range(20)]
+            hubs = [f"e{n % 20}" for n in range(100)]
             await walk(engine, "e1")
             usual = sorted([await walk(engine, name) for name in asked])
             worst = sorted([await walk(engine, name) for name in hubs])
