@@ -178,7 +178,7 @@ async def measure_walk(kind: str, entities: int, edges: int, walks: int) -> dict
         stats = await engine.graph.get_status()
         dice = random.Random(7)
         asked = [f"e{dice.randrange(entities)}" for _ in range(walks)]
-        hubs = [f"e{n}" for n in range(20)]
+        hubs = [f"e{n % 20}" for n in range(100)]
         await walk(engine, "e1")
         usual = [await walk(engine, name) for name in asked]
         worst = [await walk(engine, name) for name in hubs]
