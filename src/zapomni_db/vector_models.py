@@ -8,7 +8,7 @@ __all__ = ["ChunkVector", "PendingChunk"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class PendingChunk(_Frozen):
