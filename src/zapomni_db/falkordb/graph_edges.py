@@ -29,18 +29,18 @@ WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 """
 """From entities to what they stand for, and all that stands for the same, itself first."""
 
-# In both directions at once: `out` says in which.
-_EDGES: LiteralString = "MATCH (leaf)-[v:RELATES]-(other:Entity) "
+# In both directions at once: `out` says in which. Few things go through the sums, and only what
+# they are made of: this is where the time goes.
+_EDGES: LiteralString = "WITH leaf MATCH (leaf)-[v:RELATES]-(other:Entity) "
 _HOLDING: LiteralString = f"""
-WITH root, leaf, other, v, CASE WHEN {STATED} THEN v.strength END AS holds
-WITH root, leaf, other, startNode(v) = leaf AS out, v.type AS type, v.exclusive AS exclusive,
-    count(v) AS every, max(v.strength) AS most, min(v.key) AS first, count(holds) AS support,
-    max(holds) AS strength
-WITH root, leaf, out, other, type, exclusive, strength, support, first,
-    1 - (1 - most) / (1 + 0.1 * (every - 1)) AS weight WHERE support > 0
-WITH root, leaf, out, other, type, exclusive, strength, support, weight, first
-ORDER BY weight DESC, first
-WITH root, leaf, out, collect([other, type, exclusive, strength, support])[0..$limit] AS edges
+WITH leaf, other, v, CASE WHEN {STATED} THEN v.strength END AS holds
+WITH leaf, other, startNode(v) = leaf AS out, v.type AS type, v.exclusive AS exclusive,
+    1 - (1 - max(v.strength)) / (1 + 0.1 * (count(v) - 1)) AS weight, min(v.key) AS first,
+    count(holds) AS support, max(holds) AS strength
+ORDER BY weight DESC, first WHERE support > 0
+WITH leaf, out, collect([other, type, exclusive, strength, support])[0..$limit] AS edges
+OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
+WITH leaf, coalesce(its, leaf) AS root, out, edges
 UNWIND edges AS edge WITH root, leaf, out, edge, edge[0] AS other
 OPTIONAL MATCH (other)-[:IS]->(stands:Entity)
 RETURN out, leaf.id, root.id, other.id, coalesce(stands.id, other.id), edge[1], edge[2], edge[3],

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.graph_edges import SPOKEN, STATED, count_edges, moment
+from zapomni_db.falkordb.graph_edges import GROUPS, SPOKEN, STATED, count_edges, moment
 from zapomni_db.falkordb.graph_unread import count_unread
 from zapomni_db.falkordb.values import digest
 from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats
@@ -137,36 +137,35 @@ async def _alike(session: Session, asked: str, query: EntityQuery, now: int) -> 
 # --- Describing -------------------------------------------------------------------------
 
 # Everything about roots in one go: what stands for the same, and the words texts use for it.
-_DESCRIBE: LiteralString = f"""
-MATCH (asked:Entity) WHERE asked.id IN $ids
-OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
-WITH coalesce(its, asked) AS root, collect(asked.id) AS asked
-OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
-WITH root, asked, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
-OPTIONAL MATCH (leaf)<-[m:MENTIONS]-(:Chunk)
-WITH root, asked, leaf, m, CASE WHEN {SPOKEN} THEN m END AS spoken
-WITH root, asked, leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number,
-    count(spoken) AS named
-WITH root, asked, leaf, toInteger(sum(named)) AS named,
+_DESCRIBE: LiteralString = (
+    GROUPS
+    + f"""
+WITH leaf OPTIONAL MATCH (leaf)<-[m:MENTIONS]-()
+WITH leaf, m, CASE WHEN {SPOKEN} THEN 1 END AS spoken
+WITH leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number, count(spoken) AS named
+WITH leaf, toInteger(sum(named)) AS named,
     collect(CASE WHEN folded IS NOT NULL THEN [-number, folded, alias] END) AS aliases
-WITH root, asked, leaf, named, aliases,
-    CASE WHEN named = 0 AND NOT leaf.given THEN leaf END AS unnamed
-OPTIONAL MATCH (unnamed)-[v:RELATES]-(:Entity) WHERE {STATED}
-WITH root, asked, leaf, named, aliases, leaf.given OR named > 0 OR count(v) > 0 AS is_spoken_of
+WITH leaf, named, aliases, CASE WHEN named = 0 AND NOT leaf.given THEN leaf END AS unnamed
+OPTIONAL MATCH (unnamed)-[v:RELATES]-() WHERE {STATED}
+WITH leaf, named, aliases, leaf.given OR named > 0 OR count(v) > 0 AS is_spoken_of
 ORDER BY leaf.id
-WITH root, asked, toInteger(sum(named)) AS named, collect([leaf.id, leaf.name, aliases]) AS leaves,
-    collect(is_spoken_of) AS spoken_of WHERE true IN spoken_of
-RETURN asked, root.id, root.name, root.type, root.description,
+OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
+WITH coalesce(its, leaf) AS root, toInteger(sum(named)) AS named,
+    collect([leaf.id, leaf.name, aliases]) AS leaves, collect(is_spoken_of) AS spoken_of
+    WHERE true IN spoken_of
+RETURN root.id, root.name, root.type, root.description,
     coalesce(root.confidence_exact, root.confidence), root.source, named, leaves
 """
+)
 
 
 async def _describe(session: Session, entity_ids: Iterable[str], now: int) -> dict[str, Entity]:
     """Return those that are spoken of, by the id asked for."""
     ids = list(entity_ids)
     rows = await session.read(_DESCRIBE, ids=ids, now=now) if ids else []
-    described = [(asked, _to_entity(row)) for asked, *row in rows]
-    return {entity_id: entity for asked, entity in described for entity_id in asked}
+    described = [_to_entity(row) for row in rows]
+    known = {i: entity for entity in described for i in (entity.entity_id, *entity.merged_ids)}
+    return {entity_id: known[entity_id] for entity_id in ids if entity_id in known}
 
 
 def _to_entity(row: Sequence[Any]) -> Entity:
@@ -191,8 +190,7 @@ def _to_entity(row: Sequence[Any]) -> Entity:
 async def get_entities(
     session: Session, entity_ids: Sequence[str], as_of: datetime | None
 ) -> dict[str, Entity]:
-    found = await _describe(session, entity_ids, moment(as_of))
-    return {entity_id: found[entity_id] for entity_id in entity_ids if entity_id in found}
+    return await _describe(session, entity_ids, moment(as_of))
 
 
 async def list_entities(session: Session, after: str | None, limit: int) -> list[Entity]:
