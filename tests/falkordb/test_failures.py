@@ -220,6 +220,36 @@ async def test_a_read_only_replica_can_be_read_but_not_written(own_server, own_a
         stop_server(replica.folder)
 
 
+SLOW = "UNWIND range(1, 1000000) AS x WITH x WHERE x % 2 = 0 RETURN count(x) AS half"
+
+
+async def test_a_server_that_ends_queries_early_lets_ours_finish(own_server, own_admin):
+    """As the official image is set: queries may take a moment and no more."""
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT", 5)
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        assert (await client.graph_query(SLOW)).rows == [{"half": 500_000}]
+
+
+async def test_a_limit_the_server_insists_on_is_respected(own_server, own_admin):
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 50)
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 50)
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        memory_id = await client.add_memory(specified("quick enough"))
+        assert (await client.get_memory(memory_id)).text == "quick enough"
+        with pytest.raises(DatabaseTimeoutError, match="the server gave up the query"):
+            await client.graph_query(SLOW)
+
+
+async def test_a_long_query_is_ended_with_the_operation_that_asked(own_server, own_admin):
+    async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=0.3) as client:
+        with pytest.raises(DatabaseTimeoutError):
+            await client.graph_query(
+                "UNWIND range(1, 3000) AS x UNWIND range(1, 3000) AS y UNWIND range(1, 3000) AS z"
+                " RETURN count(x + y + z)"
+            )
+        wait_until(lambda: not own_admin.execute_command("GRAPH.INFO", "RunningQueries")[1])
+
+
 # --- a server that is not what it should be ------------------------------------------------
 
 
