@@ -66,6 +66,33 @@ async def test_a_server_killed_and_started_again_is_found_again(own_server, paus
         assert await client.health_check()
 
 
+async def test_a_server_restarted_unnoticed_is_looked_at_before_it_is_trusted(own_server, pauses):
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        await client.store_memory(memory("still here"))
+        os.kill(own_server.pid, signal.SIGKILL)
+        start_server(own_server.folder)
+
+        hits = await client.bm25_search(TextSearchRequest(terms=["here"]))
+
+    assert [hit.text for hit in hits] == ["still here"]
+    assert pauses == [1]
+
+
+async def test_a_server_that_is_still_loading_is_waited_for(proxy, falkordb_graph, monkeypatch):
+    proxy.rewrite = lambda answer: answer.replace(b"\r\nloading:0", b"\r\nloading:1")
+    waited = []
+
+    async def finish_loading(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            proxy.rewrite = lambda answer: answer
+
+    monkeypatch.setattr("zapomni_db.falkordb.connection.pause", finish_loading)
+    async with FalkorDBClient(unix_socket=str(proxy.path), graph_name=falkordb_graph) as client:
+        assert await client.health_check()
+    assert waited == [1, 2]
+
+
 async def test_an_operation_that_meets_the_restart_waits_for_it(own_server, monkeypatch):
     restarted = []
 
@@ -436,6 +463,31 @@ async def test_a_broken_statement_is_refused_without_quoting_it(client):
 
     assert refused.value.error_code == "QUERY_001"
     assert "secret" not in str(refused.value.to_dict())
+
+
+async def test_an_error_in_the_midst_of_an_answer_is_an_error(client):
+    with pytest.raises(QueryError):
+        await client.graph_query("UNWIND [1, 0] AS x RETURN 10 / x")
+
+
+async def test_two_nodes_with_one_id_are_noticed(client, admin, falkordb_graph):
+    def constrain(verb: str) -> None:
+        admin.execute_command(
+            "GRAPH.CONSTRAINT", verb, falkordb_graph, "UNIQUE", "NODE", "Entity",
+            "PROPERTIES", 1, "id",
+        )  # fmt: skip
+
+    constrain("DROP")
+    admin.execute_command(
+        "GRAPH.QUERY", falkordb_graph, "CREATE (:Entity {id: 'x'}), (:Entity {id: 'x'})"
+    )
+    constrain("CREATE")
+    await client.close()
+
+    with pytest.raises(SchemaError, match="two of its nodes have the same id") as refused:
+        await client.connect()
+
+    assert refused.value.error_code == "SCHEMA_002"
 
 
 async def test_a_statement_that_would_write_is_refused(client):
