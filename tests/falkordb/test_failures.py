@@ -66,6 +66,33 @@ async def test_a_server_killed_and_started_again_is_found_again(own_server, paus
         assert await client.health_check()
 
 
+async def test_a_server_restarted_unnoticed_is_looked_at_before_it_is_trusted(own_server, pauses):
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        await client.store_memory(memory("still here"))
+        os.kill(own_server.pid, signal.SIGKILL)
+        start_server(own_server.folder)
+
+        hits = await client.bm25_search(TextSearchRequest(terms=["here"]))
+
+    assert [hit.text for hit in hits] == ["still here"]
+    assert pauses == [1]
+
+
+async def test_a_server_that_is_still_loading_is_waited_for(proxy, falkordb_graph, monkeypatch):
+    proxy.rewrite = lambda answer: answer.replace(b"\r\nloading:0", b"\r\nloading:1")
+    waited = []
+
+    async def finish_loading(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            proxy.rewrite = lambda answer: answer
+
+    monkeypatch.setattr("zapomni_db.falkordb.connection.pause", finish_loading)
+    async with FalkorDBClient(unix_socket=str(proxy.path), graph_name=falkordb_graph) as client:
+        assert await client.health_check()
+    assert waited == [1, 2]
+
+
 async def test_an_operation_that_meets_the_restart_waits_for_it(own_server, monkeypatch):
     restarted = []
 
@@ -218,6 +245,36 @@ async def test_a_read_only_replica_can_be_read_but_not_written(own_server, own_a
     finally:
         os.kill(replica.pid, signal.SIGKILL)  # asked to, a replica takes half a minute to end
         stop_server(replica.folder)
+
+
+SLOW = "UNWIND range(1, 1000000) AS x WITH x WHERE x % 2 = 0 RETURN count(x) AS half"
+
+
+async def test_a_server_that_ends_queries_early_lets_ours_finish(own_server, own_admin):
+    """As the official image is set: queries may take a moment and no more."""
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT", 5)
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        assert (await client.graph_query(SLOW)).rows == [{"half": 500_000}]
+
+
+async def test_a_limit_the_server_insists_on_is_respected(own_server, own_admin):
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 50)
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 50)
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        memory_id = await client.add_memory(specified("quick enough"))
+        assert (await client.get_memory(memory_id)).text == "quick enough"
+        with pytest.raises(DatabaseTimeoutError, match="the server gave up the query"):
+            await client.graph_query(SLOW)
+
+
+async def test_a_long_query_is_ended_with_the_operation_that_asked(own_server, own_admin):
+    async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=0.3) as client:
+        with pytest.raises(DatabaseTimeoutError):
+            await client.graph_query(
+                "UNWIND range(1, 3000) AS x UNWIND range(1, 3000) AS y UNWIND range(1, 3000) AS z"
+                " RETURN count(x + y + z)"
+            )
+        wait_until(lambda: not own_admin.execute_command("GRAPH.INFO", "RunningQueries")[1])
 
 
 # --- a server that is not what it should be ------------------------------------------------
@@ -406,6 +463,31 @@ async def test_a_broken_statement_is_refused_without_quoting_it(client):
 
     assert refused.value.error_code == "QUERY_001"
     assert "secret" not in str(refused.value.to_dict())
+
+
+async def test_an_error_in_the_midst_of_an_answer_is_an_error(client):
+    with pytest.raises(QueryError):
+        await client.graph_query("UNWIND [1, 0] AS x RETURN 10 / x")
+
+
+async def test_two_nodes_with_one_id_are_noticed(client, admin, falkordb_graph):
+    def constrain(verb: str) -> None:
+        admin.execute_command(
+            "GRAPH.CONSTRAINT", verb, falkordb_graph, "UNIQUE", "NODE", "Entity",
+            "PROPERTIES", 1, "id",
+        )  # fmt: skip
+
+    constrain("DROP")
+    admin.execute_command(
+        "GRAPH.QUERY", falkordb_graph, "CREATE (:Entity {id: 'x'}), (:Entity {id: 'x'})"
+    )
+    constrain("CREATE")
+    await client.close()
+
+    with pytest.raises(SchemaError, match="two of its nodes have the same id") as refused:
+        await client.connect()
+
+    assert refused.value.error_code == "SCHEMA_002"
 
 
 async def test_a_statement_that_would_write_is_refused(client):

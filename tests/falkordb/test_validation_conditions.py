@@ -9,7 +9,7 @@ import math
 
 import pytest
 
-from builders import specified
+from builders import memory, specified
 from zapomni_db.exceptions import DatabaseConnectionError, ValidationError
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.falkordb.schema import HnswOptions
@@ -130,18 +130,18 @@ def test_there_are_eleven_conditions():
 
 
 @pytest.mark.parametrize(
-    ("memory", "reason", "code"),
+    ("given", "reason", "code"),
     [
         pytest.param(*case, id=f"{name}_{number}")
         for name, cases in CONDITIONS.items()
         for number, case in enumerate(cases)
     ],
 )
-async def test_a_memory_is_refused_before_the_database_is_asked(nowhere, memory, reason, code):
+async def test_a_memory_is_refused_before_the_database_is_asked(nowhere, given, reason, code):
     with pytest.raises(ValidationError) as refused:
-        await nowhere.add_memory(memory)
+        await nowhere.add_memory(given)
     with pytest.raises(ValidationError) as refused_in_batch:
-        await nowhere.add_memories_batch([specified(), memory])
+        await nowhere.add_memories_batch([specified(), given])
 
     assert refused.value.message == f"Validation failed for memory: {reason}"
     assert refused.value.error_code == code
@@ -151,7 +151,7 @@ async def test_a_memory_is_refused_before_the_database_is_asked(nowhere, memory,
 
 
 @pytest.mark.parametrize(
-    "memory",
+    "given",
     [
         specified("x"),
         specified("x" * 1_000_000),
@@ -163,9 +163,9 @@ async def test_a_memory_is_refused_before_the_database_is_asked(nowhere, memory,
     ],
     ids=["short", "longest", "most_chunks", "whole_numbers", "zeros", "deepest", "no_metadata"],
 )
-async def test_what_is_just_allowed_reaches_the_database(nowhere, memory):
+async def test_what_is_just_allowed_reaches_the_database(nowhere, given):
     with pytest.raises(DatabaseConnectionError):
-        await nowhere.add_memory(memory)
+        await nowhere.add_memory(given)
 
 
 async def test_a_text_with_half_a_character_is_refused(client):
@@ -219,6 +219,11 @@ async def test_changes_that_cannot_be_are_refused(nowhere, changes, message):
         await nowhere.update_memory("any", changes)
 
     assert SECRET not in refused.value.message
+
+
+async def test_a_memory_to_be_stored_needs_its_chunks(client):
+    with pytest.raises(ValidationError, match="chunks list cannot be empty"):
+        await client.store_memory(memory("text").model_copy(update={"chunks": []}))
 
 
 async def test_a_new_text_needs_its_chunks(client):

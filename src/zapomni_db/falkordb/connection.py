@@ -83,13 +83,16 @@ class Known:
     """Vector indexes, by property and dimension."""
     active: list[Any] | None = None
     """The active space. May be outdated: whoever uses it lets the statement check it."""
+    grants_time: bool = True
+    """Whether a statement may say how long it may take."""
 
 
 class Session:
     """One attempt of one operation, on one server."""
 
-    def __init__(self, pool: Pool, *, attempt: int = 0) -> None:
+    def __init__(self, pool: Pool, seconds: float, *, attempt: int = 0) -> None:
         self._pool = pool
+        self._milliseconds = max(1, int(seconds * 1000))
         self.redis = pool.redis
         self.graph = pool.graph
         self.known = pool.known
@@ -121,9 +124,17 @@ class Session:
     async def ask(self, command: str, statement: str, values: dict[str, Any]) -> list[Any]:
         """Return a statement's answer as it came: header, rows, statistics."""
         header = parameters(values) if values else ""
-        answer: list[Any] = await self.command(
-            command, self._pool.graph, header + statement, "--compact"
-        )
+        words = (command, self.graph, header + statement, "--compact")
+        try:
+            # Without it, the official image would end every query after a second.
+            granted = ("timeout", self._milliseconds) if self.known.grants_time else ()
+            answer: list[Any] = await self.command(*words, *granted)
+        except ResponseError as error:
+            if "TIMEOUT_MAX" not in str(error):
+                raise
+            # The server's owner has set a limit that is not ours to change.
+            self.known.grants_time = False
+            answer = await self.command(*words)
         # An error in the midst of the work comes where the statistics would.
         if isinstance(answer[-1], ResponseError):
             raise answer[-1]
@@ -217,7 +228,7 @@ class Pool:
         seconds = self._timeout + patience
         try:
             async with asyncio.timeout(seconds):
-                return await self._attempts(operation, work, retries)
+                return await self._attempts(operation, work, retries, seconds)
         except TimeoutError as error:
             raise DatabaseTimeoutError(
                 f"{operation} operation exceeded timeout ({seconds:g}s)",
@@ -225,13 +236,17 @@ class Pool:
             ) from error
 
     async def _attempts(
-        self, operation: str, work: Callable[[Session], Awaitable[T]], max_retries: int
+        self,
+        operation: str,
+        work: Callable[[Session], Awaitable[T]],
+        max_retries: int,
+        seconds: float,
     ) -> T:
         attempt = 0
         while True:
             try:
-                await self._make_ready()
-                return await work(Session(self, attempt=attempt))
+                await self._make_ready(seconds)
+                return await work(Session(self, seconds, attempt=attempt))
             except RedisError as error:
                 # Whoever comes next looks anew whom he talks to, and what is there.
                 self.forget()
@@ -247,7 +262,7 @@ class Pool:
             await pause(2**attempt)
             attempt += 1
 
-    async def _make_ready(self) -> None:
+    async def _make_ready(self, seconds: float) -> None:
         if self._prepared == self.server != "":
             return
         async with self._preparing:
@@ -255,8 +270,7 @@ class Pool:
             await self.redis.echo("")
             # Whoever waited for the lock finds the work done.
             if self._prepared != self.server:
-                session = Session(self)
-                await self._prepare(session)
+                await self._prepare(Session(self, seconds))
                 self._prepared = self.server
 
     async def _greet(self, connection: AbstractConnection) -> None:

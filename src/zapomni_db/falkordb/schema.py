@@ -177,18 +177,26 @@ async def _unless_there(creation: Awaitable[object]) -> None:
 
 
 async def _wait_for_indexes(session: Session) -> None:
-    """Wait until every label's index and every constraint is in use.
+    """Wait until every label's index and every constraint of ours is in use.
 
     While an index is rebuilt beside one that is in use, there is nothing to wait for.
     """
+    labels = {label for label, _, _ in _INDEXED}
+    unique = {(label, name) for label, name, is_unique in _INDEXED if is_unique}
     while True:
         indexes = await session.read("CALL db.indexes() YIELD label, status RETURN label, status")
-        constraints = await session.read("CALL db.constraints() YIELD status RETURN status")
-        if any(status == "FAILED" for (status,) in constraints):
-            raise SchemaError("A constraint of the graph could not be created.", "SCHEMA_002")
         in_use = {label for label, status in indexes if status == "OPERATIONAL"}
-        built = {label for label, _ in indexes} <= in_use
-        if built and all(status == "OPERATIONAL" for (status,) in constraints):
+        constraints = await session.read(
+            "CALL db.constraints() YIELD label, properties, status RETURN label, properties, status"
+        )
+        ours = {status for label, (name, *_), status in constraints if (label, name) in unique}
+        if "FAILED" in ours:
+            raise SchemaError(
+                "A constraint of the graph could not be created: two of its nodes have the same "
+                "id. Restore a copy.",
+                "SCHEMA_002",
+            )
+        if ours <= {"OPERATIONAL"} and labels & {label for label, _ in indexes} <= in_use:
             return
         await asyncio.sleep(PAUSE_SECONDS)
 
