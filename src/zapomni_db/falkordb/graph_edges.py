@@ -29,24 +29,18 @@ WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 """
 """From entities to what they stand for, and all that stands for the same, itself first."""
 
-# In both directions at once: `out` says in which. Few things go through the sums, and only what
-# they are made of: this is where the time goes.
-_EDGES: LiteralString = "WITH leaf MATCH (leaf)-[v:RELATES]-(other:Entity) "
-_HOLDING: LiteralString = f"""
-WITH leaf, other, v, CASE WHEN {STATED} THEN v.strength END AS holds
-WITH leaf, other, startNode(v) = leaf AS out, v.type AS type, v.exclusive AS exclusive,
-    1 - (1 - max(v.strength)) / (1 + 0.1 * (count(v) - 1)) AS weight, min(v.key) AS first,
-    count(holds) AS support, max(holds) AS strength
-ORDER BY weight DESC, first WHERE support > 0
-WITH leaf, out, collect([other, type, exclusive, strength, support])[0..$limit] AS edges
+# A list for each entity: rows of their own would take as long as all the rest.
+_WEIGHTIEST: LiteralString = """
+WITH leaf, other, v.type AS type, v.exclusive AS exclusive, max(v.strength) AS strength,
+    count(v) AS support
+ORDER BY 1 - (1 - strength) / (1 + 0.1 * (support - 1)) DESC, id(other)
+WITH leaf, collect([other.id, type, exclusive, strength, support, outdegree(other, 'IS')]) AS edges
 OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
-WITH leaf, coalesce(its, leaf) AS root, out, edges
-UNWIND edges AS edge WITH root, leaf, out, edge, edge[0] AS other
-OPTIONAL MATCH (other)-[:IS]->(stands:Entity)
-RETURN out, leaf.id, root.id, other.id, coalesce(stands.id, other.id), edge[1], edge[2], edge[3],
-    edge[4]
+RETURN leaf.id AS leaf, coalesce(its.id, leaf.id) AS root, edges[0..$limit] AS edges,
 """
-_OUT: LiteralString = "MATCH (leaf)-[v:RELATES]->(other:Entity) "
+_OUT: LiteralString = "WITH root, leaf MATCH (leaf)-[v:RELATES]->(other:Entity) WHERE "
+_IN: LiteralString = "WITH root, leaf MATCH (leaf)<-[v:RELATES]-(other:Entity) WHERE "
+_OF_TYPE: LiteralString = " AND v.type IN $types"
 
 
 class _Row(NamedTuple):
@@ -65,32 +59,46 @@ def moment(as_of: datetime | None) -> int:
 
 
 async def edges(session: Session, entity_ids: Sequence[str], query: EdgeQuery) -> list[Edge]:
-    of_type: LiteralString = "WHERE v.type IN $types" if query.types else ""
-    values = {
-        "ids": list(entity_ids),
-        "now": (now := moment(query.as_of)),
-        "limit": query.limit,
+    holding: LiteralString = STATED + (_OF_TYPE if query.types else "") + _WEIGHTIEST
+    now = moment(query.as_of)
+    found = await session.read(
+        f"{GROUPS}{_OUT}{holding}true AS out UNION ALL {GROUPS}{_IN}{holding}false AS out",
+        ids=list(entity_ids),
+        now=now,
+        limit=query.limit,
         **({"types": query.types} if query.types else {}),
-    }
-    found = await session.read(GROUPS + _EDGES + of_type + _HOLDING, **values)
-    rows = {row.stored: row for row in map(_to_row, found)}
+    )
+    merged = {edge[0] for _, _, edges, _ in found for edge in edges if edge[5]}
+    roots = await _roots_of(session, merged)
+    rows = {row.stored: row for row in _to_rows(found, roots)}
     kept = await _still_true(session, list(rows.values()), now)
     return join_edges((row.read, row.strength, row.support) for row in kept)
 
 
-def _to_row(found: Sequence[Any]) -> _Row:
-    out, leaf, root, other, stands, kind, exclusive, strength, support = found
-    if not out:
-        leaf, root, other, stands = other, stands, leaf, root
-    return _Row(
-        EdgeKey(leaf, other, kind), EdgeKey(root, stands, kind), exclusive, strength, support
+async def _roots_of(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """Return what merged entities stand for."""
+    if not ids:
+        return {}
+    rows = await session.read(
+        "MATCH (e:Entity)-[:IS]->(root:Entity) WHERE e.id IN $ids RETURN e.id, root.id",
+        ids=sorted(ids),
     )
+    return dict(rows)
+
+
+def _to_rows(found: Iterable[Sequence[Any]], roots: Mapping[str, str]) -> Iterator[_Row]:
+    for leaf, root, edges, out in found:
+        for other, kind, exclusive, strength, support, _ in edges:
+            stands = roots.get(other, other)
+            stored = EdgeKey(leaf, other, kind) if out else EdgeKey(other, leaf, kind)
+            read = EdgeKey(root, stands, kind) if out else EdgeKey(stands, root, kind)
+            yield _Row(stored, read, exclusive, strength, support)
 
 
 # --- One at a time ----------------------------------------------------------------------
 
 _STATEMENTS: LiteralString = (
-    GROUPS + _OUT + f"WHERE v.exclusive AND {_SAID}"
+    GROUPS + _OUT + f"v.exclusive AND {_SAID}"
     " OPTIONAL MATCH (other)-[:IS]->(stands:Entity)"
     " RETURN root.id, v.type, leaf.id, other.id, v.key, coalesce(stands.id, other.id), v.said,"
     " v.since, v.until"
