@@ -30,6 +30,8 @@ Report = Callable[[int, int | None, str], Awaitable[None]]
 
 # A transaction is kept short for whoever waits to write; with a model it is one passage's.
 STORE_AT_ONCE = 32
+# Asking for unread passages may take a look at all of them: not for every transaction.
+PAGE = 4 * STORE_AT_ONCE
 STORE_AFTER_SECONDS = 2.0
 
 # Types of which a misspelling may be merged with what it misspells.
@@ -43,7 +45,7 @@ async def build_graph(
     total = await storage.count_unread(extractor.version, scope)
     known = _Known(await storage.get_names(FORGIVING) if total else [])
     done, growth, notice, after = 0, GraphGrowth(), None, None
-    while page := await storage.get_unread(extractor.version, scope, after, STORE_AT_ONCE):
+    while page := await storage.get_unread(extractor.version, scope, after, PAGE):
         after = page[-1].chunk_id
         while page:
             batch, page = await _read(extractor, page)
@@ -72,7 +74,7 @@ async def _read(
     for number, chunk in enumerate(page, start=1):
         batch.append((chunk, await extractor.extract(chunk.text, chunk.said_at)))
         await asyncio.sleep(0)  # Reading is work: let others have their turn.
-        if time.monotonic() - began > STORE_AFTER_SECONDS:
+        if number == STORE_AT_ONCE or time.monotonic() - began > STORE_AFTER_SECONDS:
             return batch, page[number:]
     return batch, []
 
