@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from recorders import record_forever, record_one, record_some
 
+from zapomni_db.sqlite.connection import prepare_file
+
 # `make soak` asks for more.
 CYCLES = int(os.environ.get("KILL_CYCLES", "200"))
 
@@ -80,6 +82,8 @@ def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(processes, folder
     home, report = folder / "home", folder / "report"
     dice = random.Random(4)
     report.touch()
+    # Making the file takes longer than the writers live; what is asked here is about writing.
+    prepare_file(home / "zapomni.db")
     for cycle in range(0, CYCLES, 2):
         pair = [
             processes.Process(

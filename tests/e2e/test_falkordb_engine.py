@@ -89,6 +89,11 @@ async def use_every_tool(client: Client, observation: int) -> dict[str, list]:
     await call("get_observations", ids=[observation])
     await call("timeline", anchor=observation)
     await call("recent_context")
+    task = await call("build_graph")
+    done = await call("get_task_status", task_id=task["task_id"], wait_seconds=120)
+    answers["get_task_status"] = [done["status"], done["result"]]
+    found = await call("get_related", entity="MySQL")
+    answers["get_related"] = [found["entity"]["name"], [r["name"] for r in found["related"]]]
     read = await client.read_resource(f"memory://{ids[1]}")
     answers["resource"] = [read.contents[0].text.splitlines()[-2]]
     return answers
@@ -97,7 +102,7 @@ async def use_every_tool(client: Client, observation: int) -> dict[str, list]:
 def comparable(value):
     """Leave out what no two runs share: ids, moments, and the engine's own figures."""
     own = {"memory_id", "chunk_id", "created_at", "updated_at", "superseded_by", "engine"}
-    own |= {"database_size_mb", "graph_name", "schema_version", "avg_query_latency_ms"}
+    own |= {"task_id", "database_size_mb", "graph_name", "schema_version", "avg_query_latency_ms"}
     if isinstance(value, dict):
         return {name: comparable(part) for name, part in value.items() if name not in own}
     if isinstance(value, list):
