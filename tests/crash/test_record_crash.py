@@ -97,7 +97,7 @@ def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(processes, folder
     report.touch()
     # Making the file takes longer than the writers live; what is asked here is about writing.
     prepare_file(home / "zapomni.db")
-    window = max(0.03, pace(processes, folder / "pace"))
+    window = max(0.03, 2 * pace(processes, folder / "pace"))
     for cycle in range(0, CYCLES, 2):
         pair = [
             processes.Process(

@@ -6,6 +6,7 @@ sentence that says so. It is there while one of them is, and holds while one of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -121,6 +122,7 @@ RETURN v.chunk, v.key, startNode(v).id, endNode(v).id, v.type, v.start_char, v.e
 """
 
 _Place = tuple[int, int, str]
+_Row = dict[str, Any]
 
 
 async def store_extractions(
@@ -136,10 +138,10 @@ async def store_extractions(
     while True:
         seen, number = await look(session)
         reading = await Reading.look(session, seen, chunks)
-        merges = await Merges.load(
-            session, reading.new.keys() | {i for pair in same for i in pair}, number
-        )
+        concerned = reading.new.keys() | {i for pair in same for i in pair}
+        merges = await Merges.load(session, concerned, number)
         merges.add(reading.new)
+        merges.drop(reading.gone)
         merges.merge_same(same)
         growth = reading.plan(dict.fromkeys(ids, extractor), merges)
         if await reading.change.write(session):
@@ -170,6 +172,8 @@ class Reading:
         self.tellers: dict[str, Teller] = {}
         self.mentions: dict[str, set[_Place]] = {}
         self.sentences: dict[str, dict[Sentence, int]] = {}
+        self.gone: set[str] = set()
+        """Entities that nothing will speak of any more."""
 
     @classmethod
     async def look(
@@ -196,7 +200,16 @@ class Reading:
         for chunk_id, key, *row in await session.read(_SENTENCES, ids=ids):
             known_as = Sentence(EdgeKey(*row[:3]), row[3], row[4], float(row[5]), *row[6:])
             reading.sentences.setdefault(chunk_id, {})[known_as] = key
+        reading.compare()
+        reading.gone = await _unsupported(session, reading)
         return reading
+
+    def compare(self) -> None:
+        """Find out what is new, and what is not said any more."""
+        known = len(self.stated)
+        self.named, self.unnamed = self._compare_mentions()
+        self.said, self.unsaid = self._compare_sentences()
+        self._added = len(self.stated) - known
 
     def plan(self, extractors: Mapping[str, str], merges: Merges) -> GraphGrowth:
         """Say what to write, and what was not there before."""
@@ -207,17 +220,14 @@ class Reading:
         kept = [entity_row(e, 0, given=False) for i, e in self._kept.items() if i in self._known]
         change.add(parts.TELL_AGAIN, "kept", kept)
         merges.write_into(change)
-        named, unnamed = self._plan_mentions()
-        change.add(parts.NAME, "named", named)
-        added, said, unsaid = self._plan_sentences()
-        change.add(parts.STATE, "said", said)
-        change.add(parts.UNNAME, "unnamed", unnamed)
-        change.add(parts.UNSTATE, "unsaid", unsaid)
-        touched = {row["entity"] for row in unnamed} | {i for row in unsaid for i in row["ends"]}
-        change.add(SWEEP, "touched", sorted(touched))
+        change.add(parts.NAME, "named", self.named)
+        change.add(parts.STATE, "said", self.said)
+        change.add(parts.UNNAME, "unnamed", self.unnamed)
+        change.add(parts.UNSTATE, "unsaid", self.unsaid)
+        change.add(SWEEP, "gone", sorted(self.gone))
         read = [{"id": c.chunk_id, "extractor": extractors[c.chunk_id]} for c in self._chunks]
         change.add(parts.MARK, "read", read)
-        return GraphGrowth(len(self.new), added, len(named))
+        return GraphGrowth(len(self.new), self._added, len(self.named))
 
     def _gains(self) -> Iterable[dict[str, Any]]:
         """Let what is known gain confidence and a description."""
@@ -234,8 +244,9 @@ class Reading:
                     "description": better[1],
                 }
 
-    def _plan_mentions(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        new, gone = [], []
+    def _compare_mentions(self) -> tuple[list[_Row], list[_Row]]:
+        new: list[_Row] = []
+        gone: list[_Row] = []
         for chunk in self._chunks:
             teller = self.tellers[chunk.chunk_id]
             before = self.mentions.get(chunk.chunk_id, set())
@@ -247,9 +258,9 @@ class Reading:
             ]
         return new, gone
 
-    def _plan_sentences(self) -> tuple[int, list[dict[str, Any]], list[dict[str, Any]]]:
-        new, gone = [], []
-        known = len(self.stated)
+    def _compare_sentences(self) -> tuple[list[_Row], list[_Row]]:
+        new: list[_Row] = []
+        gone: list[_Row] = []
         for chunk in self._chunks:
             teller = self.tellers[chunk.chunk_id]
             before = self.sentences.get(chunk.chunk_id, {})
@@ -267,4 +278,22 @@ class Reading:
                 for one, key in before.items()
                 if one not in now
             ]
-        return len(self.stated) - known, new, gone
+        return new, gone
+
+
+_SUPPORT = """
+MATCH (e:Entity) WHERE e.id IN $ids AND NOT e.given
+RETURN e.id, indegree(e, 'MENTIONS') + indegree(e, 'RELATES') + outdegree(e, 'RELATES')
+"""
+
+
+async def _unsupported(session: Session, reading: Reading) -> set[str]:
+    """Return the entities that lose with a reading all that spoke of them."""
+    lost = Counter(row["entity"] for row in reading.unnamed)
+    lost.update(i for row in reading.unsaid for i in row["ends"])
+    if not lost:
+        return set()
+    lost.subtract(row["entity"] for row in reading.named)
+    lost.subtract(row[end] for row in reading.said for end in ("source_id", "target_id"))
+    rows = await session.read(_SUPPORT, ids=sorted(lost))
+    return {entity_id for entity_id, support in rows if support <= lost[entity_id]}

@@ -86,6 +86,15 @@ class Merges:
         if self._rows:
             self._reroot(new)
 
+    def drop(self, gone_ids: Collection[str]) -> None:
+        """Take out entities that are about to go: what they stood for stands for itself."""
+        for entity_id, root in list(self._roots.items()):
+            if entity_id in gone_ids:
+                del self._roots[entity_id]
+                self._changed.discard(entity_id)
+            elif root in gone_ids:
+                self._roots[entity_id] = None
+
     def root_of(self, entity_id: str) -> str | None:
         """Return what an entity stands for; None if there is no such entity."""
         if entity_id not in self._roots:
