@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from builders import SPACE, memory, specified, vector
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.falkordb import FalkorDBClient, search, words
-from zapomni_db.falkordb.schema import HnswOptions
+from zapomni_db.falkordb.schema import CURRENT_VERSION, HnswOptions
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     EmbeddingSpace,
