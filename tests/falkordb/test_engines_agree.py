@@ -274,7 +274,8 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(wanted=filters, limit=st.integers(1, 4), offset=st.integers(0, 3),
           terms=st.lists(st.sampled_from([*WORDS, *PHRASES]), max_size=4),
-          query=(vectors(3) | vectors(2)).filter(any), least=st.sampled_from([-1.0, 0.2]))  # fmt: skip
+          query=(vectors(3) | vectors(2)).filter(any),
+          least=st.sampled_from([-1.0, 0.2]))  # fmt: skip
     def ask_anything(self, wanted, limit, offset, terms, query, least):
         self.list_memories(wanted, limit, offset)
         self.search_words(terms, wanted)
