@@ -38,15 +38,15 @@ class Cycle:
         self._number = number
         self._server = server
         self._keys = count()
+        self._wanted = random.Random(number).randrange(1, 20)
+        self._enough = asyncio.Event()
         self.tried: list[str] = []
         self.acknowledged: dict[str, str] = {}
 
     async def run(self) -> None:
         async with FalkorDBClient(unix_socket=str(self._server.socket), max_retries=0) as client:
             writers = [asyncio.create_task(self._write(client)) for _ in range(WRITERS)]
-            wanted = random.Random(self._number).randrange(1, 20)
-            while len(self.acknowledged) < wanted:  # noqa: ASYNC110 - other tasks do the work
-                await asyncio.sleep(0)
+            await self._enough.wait()
             await asyncio.sleep(random.Random(-self._number).random() * 0.02)
             os.kill(self._server.pid, signal.SIGKILL)
             await asyncio.gather(*writers)
@@ -59,6 +59,8 @@ class Cycle:
                 self.acknowledged[key] = await client.store_memory(passages(key))
             except DatabaseError:
                 return
+            if len(self.acknowledged) >= self._wanted:
+                self._enough.set()
 
 
 async def test_kill_9_of_the_server_loses_nothing_acknowledged_and_leaves_nothing_half(tmp_path):
