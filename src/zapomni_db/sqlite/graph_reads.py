@@ -112,12 +112,10 @@ def get_entities(
 def list_entities(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Entity]:
     now = moment(None)
     rows = connection.execute(
-        "SELECT e.key FROM graph_entities e WHERE e.root IS NULL AND e.id > :after AND ("
+        "SELECT a.key FROM graph_entities a WHERE a.root IS NULL AND a.id > :after"
+        " AND EXISTS (SELECT 1 FROM graph_entities e WHERE (e.key = a.key OR e.root = a.key) AND "
         + _SPOKEN_OF
-        + " OR EXISTS (SELECT 1 FROM graph_entities l JOIN graph_mentions m"
-        " ON m.entity_key = l.key WHERE l.root = e.key AND "
-        + SPOKEN
-        + ")) ORDER BY e.id LIMIT :limit",
+        + ") ORDER BY a.id LIMIT :limit",
         {"now": now, "after": after or "", "limit": limit},
     )
     keys = {key: 1.0 for (key,) in rows}
