@@ -111,6 +111,14 @@ class Session:
             raise absent_graph()
         return rows
 
+    async def read_list(self, statement: str, columns: str, **values: Any) -> list[list[Any]]:
+        """Return as many rows of these columns as there are, in the order they come.
+
+        They come as one list: a server may be set to cut answers at so many rows, without a word.
+        """
+        rows = await self.read(f"{statement} RETURN collect([{columns}])", **values)
+        return list(rows[0][0]) if rows else []
+
     async def write(self, statement: str, **values: Any) -> list[list[Any]]:
         """Run a statement, all of it or nothing of it, and return its rows."""
         return await self._rows("GRAPH.QUERY", statement, values)

@@ -45,9 +45,9 @@ def _check_ends(relationships: Iterable[RelationshipData], known: Collection[str
 
 async def _known(session: Session, ids: Collection[str]) -> dict[str, tuple[float, str]]:
     """Return the confidence and description of those that exist."""
-    rows = await session.read(
-        "MATCH (e:Entity) WHERE e.id IN $ids"
-        " RETURN e.id, coalesce(e.confidence_exact, e.confidence), e.description",
+    rows = await session.read_list(
+        "MATCH (e:Entity) WHERE e.id IN $ids",
+        "e.id, coalesce(e.confidence_exact, e.confidence), e.description",
         ids=sorted(ids),
     )
     return {row[0]: (float(row[1]), row[2]) for row in rows}
@@ -56,10 +56,11 @@ async def _known(session: Session, ids: Collection[str]) -> dict[str, tuple[floa
 async def _stated(session: Session, keys: Collection[EdgeKey]) -> dict[EdgeKey, bool]:
     """Return those relationships somebody states, and whether they are exclusive."""
     asked = sorted(keys)
-    rows = await session.read(
+    rows = await session.read_list(
         "UNWIND $asked AS x MATCH (a:Entity {id: x[1]}) MATCH (b:Entity {id: x[2]})"
         " WITH x, a, b CALL { WITH x, a, b MATCH (a)-[v:RELATES]->(b) WHERE v.type = x[3]"
-        " RETURN v.exclusive AS exclusive LIMIT 1 } RETURN x[0], exclusive",
+        " RETURN v.exclusive AS exclusive LIMIT 1 }",
+        "x[0], exclusive",
         asked=[[number, *key] for number, key in enumerate(asked)],
     )
     return {asked[number]: exclusive for number, exclusive in rows}
@@ -109,17 +110,13 @@ async def store(
 _TELLERS = """
 MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids
 OPTIONAL MATCH (newer:Memory {id: m.superseded_by})
-RETURN c.id, m.id, m.said, newer.occurred_at, c.text
 """
-_MENTIONS = """
-MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE c.id IN $ids
-RETURN c.id, m.start_char, m.end_char, e.id
-"""
-_SENTENCES = """
-MATCH ()-[v:RELATES]->() WHERE v.chunk IN $ids
-RETURN v.chunk, v.key, startNode(v).id, endNode(v).id, v.type, v.start_char, v.end_char,
-    coalesce(v.strength_exact, v.strength), v.source, v.since, v.until
-"""
+_MENTIONS = "MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE c.id IN $ids"
+_SENTENCES = "MATCH ()-[v:RELATES]->() WHERE v.chunk IN $ids"
+_SENTENCE = (
+    "v.chunk, v.key, startNode(v).id, endNode(v).id, v.type, v.start_char, v.end_char,"
+    " coalesce(v.strength_exact, v.strength), v.source, v.since, v.until"
+)
 
 _Place = tuple[int, int, str]
 _Row = dict[str, Any]
@@ -185,7 +182,9 @@ class Reading:
     ) -> Reading:
         """Look what is there of all that may have to be changed."""
         ids = [chunk.chunk_id for chunk in chunks]
-        tellers = {row[0]: Teller(*row) for row in await session.read(_TELLERS, ids=ids)}
+        columns = "c.id, m.id, m.said, newer.occurred_at, c.text"
+        found = await session.read_list(_TELLERS, columns, ids=ids)
+        tellers = {row[0]: Teller(*row) for row in found}
         present = [chunk for chunk in chunks if chunk.chunk_id in tellers]
         for chunk in present:
             _check_ends(chunk.relationships, {e.entity_id for e in chunk.entities})
@@ -194,10 +193,10 @@ class Reading:
         keys = {key_of(one) for chunk in present for one in chunk.relationships}
         reading = cls(seen, present, kept or {}, known, await _stated(session, keys))
         reading.tellers = tellers
-        for chunk_id, *place in await session.read(_MENTIONS, ids=ids):
-            start, end, entity_id = place
+        columns = "c.id, m.start_char, m.end_char, e.id"
+        for chunk_id, start, end, entity_id in await session.read_list(_MENTIONS, columns, ids=ids):
             reading.mentions.setdefault(chunk_id, set()).add((start, end, entity_id))
-        for chunk_id, key, *row in await session.read(_SENTENCES, ids=ids):
+        for chunk_id, key, *row in await session.read_list(_SENTENCES, _SENTENCE, ids=ids):
             known_as = Sentence(EdgeKey(*row[:3]), row[3], row[4], float(row[5]), *row[6:])
             reading.sentences.setdefault(chunk_id, {})[known_as] = key
         reading.compare()
@@ -281,12 +280,6 @@ class Reading:
         return new, gone
 
 
-_SUPPORT = """
-MATCH (e:Entity) WHERE e.id IN $ids AND NOT e.given
-RETURN e.id, indegree(e, 'MENTIONS') + indegree(e, 'RELATES') + outdegree(e, 'RELATES')
-"""
-
-
 async def _unsupported(session: Session, reading: Reading) -> set[str]:
     """Return the entities that lose with a reading all that spoke of them."""
     lost = Counter(row["entity"] for row in reading.unnamed)
@@ -295,5 +288,9 @@ async def _unsupported(session: Session, reading: Reading) -> set[str]:
         return set()
     lost.subtract(row["entity"] for row in reading.named)
     lost.subtract(row[end] for row in reading.said for end in ("source_id", "target_id"))
-    rows = await session.read(_SUPPORT, ids=sorted(lost))
+    rows = await session.read_list(
+        "MATCH (e:Entity) WHERE e.id IN $ids AND NOT e.given",
+        "e.id, indegree(e, 'MENTIONS') + indegree(e, 'RELATES') + outdegree(e, 'RELATES')",
+        ids=sorted(lost),
+    )
     return {entity_id for entity_id, support in rows if support <= lost[entity_id]}

@@ -111,7 +111,6 @@ MATCH ()-[v:RELATES]->() WHERE v.memory IN $ids
 WITH v, startNode(v) AS a, endNode(v) AS b ORDER BY v.key
 RETURN v.memory, collect({_SENTENCE})
 """
-_ENTITIES: LiteralString = f"MATCH (e:Entity) WHERE e.id IN $ids RETURN collect([{ENTITY}])"
 
 
 async def export_readings(session: Session, after: str | None, limit: int) -> ReadingExport:
@@ -139,8 +138,9 @@ async def _entities(
 ) -> dict[str, EntityData]:
     named = {m[0] for parts in passages.values() for part in parts for m in part[3]} - {None}
     stated = {i for rows in sentences.values() for row in rows for i in row[:2]}
-    rows = await session.read(_ENTITIES, ids=sorted(named | stated))
-    return {row[0]: to_entity(row) for row in rows[0][0]}
+    statement = "MATCH (e:Entity) WHERE e.id IN $ids"
+    rows = await session.read_list(statement, ENTITY, ids=sorted(named | stated))
+    return {row[0]: to_entity(row) for row in rows}
 
 
 def _to_reading(
@@ -191,19 +191,19 @@ def _to_mention(entity: EntityData, row: Sequence[Any]) -> EntityData:
     )
 
 
-_PLACES: LiteralString = """
-MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids
-RETURN m.id, collect([c.index, c.id])
-"""
-
-
 async def import_readings(session: Session, readings: Sequence[ReadingCopy]) -> None:
     """Let these memories say this."""
     kept = {e.entity_id: e for reading in readings for e in reading.entities}
     while True:
         seen, number = await look(session)
         ids = [reading.memory_id for reading in readings]
-        places = {i: dict(found) for i, found in await session.read(_PLACES, ids=ids)}
+        places: dict[str, dict[int, str]] = {}
+        for memory_id, index, chunk_id in await session.read_list(
+            "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids",
+            "m.id, c.index, c.id",
+            ids=ids,
+        ):
+            places.setdefault(memory_id, {})[index] = chunk_id
         here = [reading for reading in readings if reading.memory_id in places]
         extractors, chunks = _passages(here, places)
         reading = await Reading.look(session, seen, chunks, kept)
@@ -250,9 +250,9 @@ def _passages(
 
 
 async def export_merges(session: Session) -> list[MergeCopy]:
-    rows = await session.read(
-        "MATCH (g:Merge) WITH g ORDER BY g.key"
-        " RETURN collect([g.source_id, g.target_id, g.automatic, g.merged_at, g.undone_at])"
+    rows = await session.read_list(
+        "MATCH (g:Merge) WITH g ORDER BY g.key",
+        "g.source_id, g.target_id, g.automatic, g.merged_at, g.undone_at",
     )
     return [
         MergeCopy(
@@ -262,7 +262,7 @@ async def export_merges(session: Session) -> list[MergeCopy]:
             merged_at=from_time(merged),
             undone_at=_moment(undone),
         )
-        for source, target, automatic, merged, undone in rows[0][0]
+        for source, target, automatic, merged, undone in rows
     ]
 
 

@@ -36,7 +36,7 @@ WITH leaf, other, v.type AS type, v.exclusive AS exclusive, max(v.strength) AS s
 ORDER BY 1 - (1 - strength) / (1 + 0.1 * (support - 1)) DESC, id(other)
 WITH leaf, collect([other.id, type, exclusive, strength, support, outdegree(other, 'IS')]) AS edges
 OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
-RETURN leaf.id AS leaf, coalesce(its.id, leaf.id) AS root, edges[0..$limit] AS edges,
+RETURN collect([leaf.id, coalesce(its.id, leaf.id), edges[0..$limit]]) AS found,
 """
 _OUT: LiteralString = "WITH root, leaf MATCH (leaf)-[v:RELATES]->(other:Entity) WHERE "
 _IN: LiteralString = "WITH root, leaf MATCH (leaf)<-[v:RELATES]-(other:Entity) WHERE "
@@ -68,9 +68,9 @@ async def edges(session: Session, entity_ids: Sequence[str], query: EdgeQuery) -
         limit=query.limit,
         **({"types": query.types} if query.types else {}),
     )
-    merged = {edge[0] for _, _, edges, _ in found for edge in edges if edge[5]}
+    merged = {edge[0] for rows, _ in found for _, _, edges in rows for edge in edges if edge[5]}
     roots = await _roots_of(session, merged)
-    rows = {row.stored: row for row in _to_rows(found, roots)}
+    rows = {row.stored: row for part, out in found for row in _to_rows(part, roots, out=out)}
     kept = await _still_true(session, list(rows.values()), now)
     return join_edges((row.read, row.strength, row.support) for row in kept)
 
@@ -79,15 +79,18 @@ async def _roots_of(session: Session, ids: Collection[str]) -> dict[str, str]:
     """Return what merged entities stand for."""
     if not ids:
         return {}
-    rows = await session.read(
-        "MATCH (e:Entity)-[:IS]->(root:Entity) WHERE e.id IN $ids RETURN e.id, root.id",
+    rows = await session.read_list(
+        "MATCH (e:Entity)-[:IS]->(root:Entity) WHERE e.id IN $ids",
+        "e.id, root.id",
         ids=sorted(ids),
     )
     return dict(rows)
 
 
-def _to_rows(found: Iterable[Sequence[Any]], roots: Mapping[str, str]) -> Iterator[_Row]:
-    for leaf, root, edges, out in found:
+def _to_rows(
+    found: Iterable[Sequence[Any]], roots: Mapping[str, str], *, out: bool
+) -> Iterator[_Row]:
+    for leaf, root, edges in found:
         for other, kind, exclusive, strength, support, _ in edges:
             stands = roots.get(other, other)
             stored = EdgeKey(leaf, other, kind) if out else EdgeKey(other, leaf, kind)
@@ -98,10 +101,7 @@ def _to_rows(found: Iterable[Sequence[Any]], roots: Mapping[str, str]) -> Iterat
 # --- One at a time ----------------------------------------------------------------------
 
 _STATEMENTS: LiteralString = (
-    GROUPS + _OUT + f"v.exclusive AND {_SAID}"
-    " OPTIONAL MATCH (other)-[:IS]->(stands:Entity)"
-    " RETURN root.id, v.type, leaf.id, other.id, v.key, coalesce(stands.id, other.id), v.said,"
-    " v.since, v.until"
+    GROUPS + _OUT + f"v.exclusive AND {_SAID} OPTIONAL MATCH (other)-[:IS]->(stands:Entity)"
 )
 
 
@@ -132,7 +132,13 @@ async def _statements(
 
     What was withdrawn by then is as if it had not been said.
     """
-    rows = await session.read(_STATEMENTS, ids=sorted(sources), now=now)
+    rows = await session.read_list(
+        _STATEMENTS,
+        "root.id, v.type, leaf.id, other.id, v.key, coalesce(stands.id, other.id), v.said,"
+        " v.since, v.until",
+        ids=sorted(sources),
+        now=now,
+    )
     return spans(
         Told(root, kind, EdgeKey(leaf, other, kind), key, Statement(stands, said, since, until))
         for root, kind, leaf, other, key, stands, said, since, until in rows
@@ -158,9 +164,11 @@ MATCH (a)-[v:RELATES]->(b) WHERE v.type = x[3] AND {STATED}
 WITH x, v ORDER BY v.strength DESC, v.said DESC, v.key
 WITH x, collect(v)[0..$limit] AS sentences
 UNWIND sentences AS v
-RETURN x[0], v.key, v.exclusive, startNode(v).id, v.text, v.memory, v.chunk,
-    coalesce(v.strength_exact, v.strength), v.source, v.said, v.since, v.until, v.withdrawn
 """
+_SENTENCE: LiteralString = (
+    "x[0], v.key, v.exclusive, startNode(v).id, v.text, v.memory, v.chunk,"
+    " coalesce(v.strength_exact, v.strength), v.source, v.said, v.since, v.until, v.withdrawn"
+)
 
 
 async def evidence(
@@ -189,8 +197,9 @@ async def evidence(
 async def _sentences(
     session: Session, keys: Sequence[EdgeKey], now: int, limit: int
 ) -> dict[EdgeKey, list[list[Any]]]:
-    rows = await session.read(
+    rows = await session.read_list(
         _EVIDENCE,
+        _SENTENCE,
         asked=[[number, *key] for number, key in enumerate(keys)],
         now=now,
         limit=limit,
@@ -231,9 +240,6 @@ _COUNT: LiteralString = (
     _EVERY + "AND NOT exclusive WITH source, target, type, max(holds) AS holds"
     " RETURN type, sum(holds), count(*)"
 )
-_LIST: LiteralString = (
-    _EVERY + "AND exclusive RETURN a.id, b.id, source.id, target.id, type, holds = 1"
-)
 
 
 async def count_edges(session: Session, now: int) -> tuple[Mapping[str, int], int]:
@@ -243,9 +249,11 @@ async def count_edges(session: Session, now: int) -> tuple[Mapping[str, int], in
     for kind, holding, every in await session.read(_COUNT, now=now):
         counts[kind] = int(holding)
         closed += every - int(holding)
+    columns = "a.id, b.id, source.id, target.id, type, holds = 1"
+    exclusive = await session.read_list(_EVERY + "AND exclusive", columns, now=now)
     listed = [
         (_Row(EdgeKey(a, b, kind), EdgeKey(source, target, kind), True, 0.0, 1), holds)
-        for a, b, source, target, kind, holds in await session.read(_LIST, now=now)
+        for a, b, source, target, kind, holds in exclusive
     ]
     kept = await _still_true(session, [row for row, holds in listed if holds], now)
     holding = _distinct(kept)

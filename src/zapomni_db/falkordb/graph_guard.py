@@ -17,8 +17,8 @@ __all__ = ["SWEEP", "Transaction", "look"]
 
 async def look(session: Session) -> tuple[int, int]:
     """Return the number of the last change, and how many merges there are."""
-    rows = await session.read(
-        "MATCH (s:Store) OPTIONAL MATCH (g:Merge) RETURN s.graph, count(g)",
+    rows = await session.read_store(
+        "MATCH (s:Store) OPTIONAL MATCH (g:Merge) RETURN s.graph, count(g)"
     )
     seen, number = rows[0]
     return seen, number

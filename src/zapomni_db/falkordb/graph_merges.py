@@ -41,15 +41,11 @@ class _Row(NamedTuple):
         )
 
 
-_ROW: LiteralString = (
-    "RETURN g.key, g.source_id, g.target_id, g.automatic, g.merged_at, g.undone_at"
+_ROW: LiteralString = "g.key, g.source_id, g.target_id, g.automatic, g.merged_at, g.undone_at"
+_OF: LiteralString = "MATCH (g:Merge) WHERE g.source_id IN $ids OR g.target_id IN $ids"
+_ROOTS: LiteralString = (
+    "MATCH (e:Entity) WHERE e.id IN $ids OPTIONAL MATCH (e)-[:IS]->(root:Entity)"
 )
-_OF: LiteralString = "MATCH (g:Merge) WHERE g.source_id IN $ids OR g.target_id IN $ids " + _ROW
-_ROOTS = """
-MATCH (e:Entity) WHERE e.id IN $ids
-OPTIONAL MATCH (e)-[:IS]->(root:Entity)
-RETURN e.id, root.id
-"""
 
 
 class Merges:
@@ -72,12 +68,12 @@ class Merges:
         rows: dict[int, _Row] = {}
         known, border = set(ids), set(ids)
         while border and number:
-            found = [_Row(*row) for row in await session.read(_OF, ids=sorted(border))]
+            found = [_Row(*row) for row in await session.read_list(_OF, _ROW, ids=sorted(border))]
             rows |= {row.key: row for row in found}
             border = {i for row in found for i in (row.source_id, row.target_id)} - known
             known |= border
-        roots = dict(await session.read(_ROOTS, ids=sorted(known))) if known else {}
-        return cls(rows.values(), roots)
+        roots = await session.read_list(_ROOTS, "e.id, root.id", ids=sorted(known))
+        return cls(rows.values(), dict(roots))
 
     def add(self, new_ids: Iterable[str]) -> None:
         """Take in entities that are about to be there."""
@@ -222,9 +218,8 @@ def merging(source_id: str, target_id: str) -> Callable[[Session], Awaitable[Mer
 
 _NEWEST = (
     "MATCH (g:Merge) WHERE g.undone_at IS NULL"
-    " AND (g.source_id = $source OR ($source IS NULL AND NOT g.automatic)) "
-    + _ROW
-    + " ORDER BY g.key DESC LIMIT 1"
+    " AND (g.source_id = $source OR ($source IS NULL AND NOT g.automatic))"
+    " WITH g ORDER BY g.key DESC LIMIT 1"
 )
 
 
@@ -239,11 +234,11 @@ def undoing(source_id: str | None) -> Callable[[Session], Awaitable[Merge | None
         while True:
             seen, number = await look(session)
             if tried:
-                done = await session.read(_DONE + _ROW, keys=sorted(tried))
+                done = await session.read_list(_DONE, _ROW, keys=sorted(tried))
                 if done:
                     # The attempt whose answer we never got has undone it.
                     return _Row(*done[0]).as_merge()
-            rows = await session.read(_NEWEST, source=source_id)
+            rows = await session.read_list(_NEWEST, _ROW, source=source_id)
             if not rows:
                 return None
             row = _Row(*rows[0])

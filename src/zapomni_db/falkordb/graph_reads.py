@@ -21,10 +21,10 @@ MOST_MATCHES = 2000
 # What is spoken of at a time: only those entities `e` go on. Sentences are looked at for those
 # alone that no passage names: a text that was changed has no passages any more.
 _SPOKEN_OF: LiteralString = f"""
-OPTIONAL MATCH (e)<-[m:MENTIONS]-(:Chunk) WHERE {SPOKEN}
+OPTIONAL MATCH (e)<-[m:MENTIONS]-() WHERE {SPOKEN}
 WITH e, count(m) AS named
 WITH e, named, CASE WHEN named = 0 AND NOT e.given THEN e END AS unnamed
-OPTIONAL MATCH (unnamed)-[v:RELATES]-(:Entity) WHERE {STATED}
+OPTIONAL MATCH (unnamed)-[v:RELATES]-() WHERE {STATED}
 WITH e, named, count(v) AS said WHERE e.given OR named > 0 OR said > 0
 """
 _LEAVES: LiteralString = """
@@ -32,9 +32,7 @@ OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
 WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 """
 _COUNTED: LiteralString = (
-    _LEAVES
-    + f"OPTIONAL MATCH (leaf)<-[m:MENTIONS]-(:Chunk) WHERE {SPOKEN}"
-    + " RETURN root.id, root.folded, count(m)"
+    _LEAVES + f"OPTIONAL MATCH (leaf)<-[m:MENTIONS]-() WHERE {SPOKEN} WITH root, count(m) AS named"
 )
 
 
@@ -93,8 +91,8 @@ _PARTIAL: tuple[tuple[LiteralString, float], ...] = (
 )
 _NAMES: LiteralString = (
     "MATCH (e:Entity) WHERE " + _SHOWN + " WITH e OPTIONAL MATCH (e)-[:IS]->(its:Entity)"
-    " RETURN coalesce(its.id, e.id), e.folded"
 )
+_MATCH: LiteralString = "root.id, root.folded, named"
 _THESE: LiteralString = "MATCH (root:Entity) WHERE root.id IN $ids WITH root "
 
 
@@ -112,7 +110,8 @@ async def _matches(session: Session, query: EntityQuery, now: int) -> dict[str, 
         values |= {"hash": digest(asked), "asked": asked, "most": MOST_MATCHES}
     found: dict[str, _Match] = {}
     for statement, score in searches:
-        for entity_id, folded, count in await session.read(statement + _ROOT + _COUNTED, **values):
+        rows = await session.read_list(statement + _ROOT + _COUNTED, _MATCH, **values)
+        for entity_id, folded, count in rows:
             found.setdefault(entity_id, _Match(1 - score, -count, folded, entity_id))
     if found or not asked or query.exact:
         return found
@@ -121,13 +120,14 @@ async def _matches(session: Session, query: EntityQuery, now: int) -> dict[str, 
 
 async def _alike(session: Session, asked: str, query: EntityQuery, now: int) -> dict[str, _Match]:
     """Return the roots whose names are most like the text."""
-    rows = await session.read(_NAMES, now=now, types=query.types)
+    columns = "coalesce(its.id, e.id), e.folded"
+    rows = await session.read_list(_NAMES, columns, now=now, types=query.types)
     alike = [(likeness(asked, folded), entity_id) for entity_id, folded in rows]
     best = sorted((pair for pair in alike if pair[0] >= LEAST_LIKENESS), reverse=True)
     scores: dict[str, float] = {}
     for score, entity_id in best[: query.offset + query.limit]:
         scores.setdefault(entity_id, round(score / 2, 3))
-    counted = await session.read(_THESE + _COUNTED, ids=list(scores), now=now)
+    counted = await session.read_list(_THESE + _COUNTED, _MATCH, ids=list(scores), now=now)
     return {
         entity_id: _Match(1 - scores[entity_id], -count, folded, entity_id)
         for entity_id, folded, count in counted
@@ -153,16 +153,18 @@ OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
 WITH coalesce(its, leaf) AS root, toInteger(sum(named)) AS named,
     collect([leaf.id, leaf.name, aliases]) AS leaves, collect(is_spoken_of) AS spoken_of
     WHERE true IN spoken_of
-RETURN root.id, root.name, root.type, root.description,
-    coalesce(root.confidence_exact, root.confidence), root.source, named, leaves
 """
+)
+_ENTITY: LiteralString = (
+    "root.id, root.name, root.type, root.description,"
+    " coalesce(root.confidence_exact, root.confidence), root.source, named, leaves"
 )
 
 
 async def _describe(session: Session, entity_ids: Iterable[str], now: int) -> dict[str, Entity]:
     """Return those that are spoken of, by the id asked for."""
     ids = list(entity_ids)
-    rows = await session.read(_DESCRIBE, ids=ids, now=now) if ids else []
+    rows = await session.read_list(_DESCRIBE, _ENTITY, ids=ids, now=now) if ids else []
     described = [_to_entity(row) for row in rows]
     known = {i: entity for entity in described for i in (entity.entity_id, *entity.merged_ids)}
     return {entity_id: known[entity_id] for entity_id in ids if entity_id in known}
@@ -207,8 +209,9 @@ async def list_entities(session: Session, after: str | None, limit: int) -> list
 
 
 async def names(session: Session, types: Sequence[str]) -> list[EntityName]:
-    rows = await session.read(
-        "MATCH (e:Entity) WHERE e.type IN $types RETURN e.id, e.type, e.name ORDER BY e.key",
+    rows = await session.read_list(
+        "MATCH (e:Entity) WHERE e.type IN $types WITH e ORDER BY e.key",
+        "e.id, e.type, e.name",
         types=list(types),
     )
     return [EntityName(*row) for row in rows]

@@ -44,14 +44,14 @@ _BEFORE: LiteralString = "MATCH (m:Memory) WHERE m.superseded_by IN $ids RETURN 
 _AFTER: LiteralString = (
     "MATCH (m:Memory) WHERE m.id IN $ids AND m.superseded_by IS NOT NULL RETURN m.superseded_by"
 )
-_VERSIONS: LiteralString = f"""
+_VERSIONS: LiteralString = """
 MATCH (m:Memory) WHERE m.id IN $ids
-OPTIONAL MATCH (newer:Memory {{id: m.superseded_by}})
+OPTIONAL MATCH (newer:Memory {id: m.superseded_by})
 OPTIONAL MATCH (m)-[:WAS]->(v:Version)
 WITH m, newer, v ORDER BY v.key DESC
 WITH m, newer, collect([v.replaced_at, v.fields, v.text]) AS changes
-RETURN m.id, {STATE}, changes, m.created_at, newer.created_at, newer.id
 """
+_VERSION: LiteralString = f"m.id, {STATE}, changes, m.created_at, newer.created_at, newer.id"
 
 
 async def versions(session: Session, memory_id: str) -> list[MemoryVersion]:
@@ -62,7 +62,7 @@ async def versions(session: Session, memory_id: str) -> list[MemoryVersion]:
         while border:
             border = {row[0] for row in await session.read(step, ids=sorted(border))} - line
             line |= border
-    rows = await session.read(_VERSIONS, ids=sorted(line))
+    rows = await session.read_list(_VERSIONS, _VERSION, ids=sorted(line))
     return in_order(version for row in rows for version in _versions_of(row))
 
 
