@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -138,8 +139,10 @@ async def _describe(
     ways = [_way(reached) for reached in best]
     edges = {edge.key for way in ways for edge in way}
     ids = {i for key in edges for i in key[:2]}
-    entities = await storage.get_entities(sorted(ids), as_of)
-    evidence = await storage.get_evidence(sorted(edges), as_of, SENTENCES)
+    entities, evidence = await asyncio.gather(
+        storage.get_entities(sorted(ids), as_of),
+        storage.get_evidence(sorted(edges), as_of, SENTENCES),
+    )
     names = {i: entities[i].name for i in entities}
     return [
         RelatedEntity(
