@@ -39,8 +39,8 @@ __all__ = ["Address", "Known", "Pool", "Session"]
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
-OLDEST_MODULE = 41400
-"""FalkorDB 4.14 as the module numbers itself."""
+OLDEST_MODULE = 41600
+"""FalkorDB 4.16 as the module numbers itself: none older was ever tried."""
 
 logger = logging.getLogger(__name__)
 pause = asyncio.sleep
