@@ -32,9 +32,12 @@ from benchmarks.scale import BATCH, FILTERED, QueryEmbedder, Synthetic, memories
 from benchmarks.scoring import percentile
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
+from zapomni_core.scheduler.task_manager import TaskManager
+from zapomni_core.settings import load_settings
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.falkordb.server import start_server, stop_server
 from zapomni_db.models import Chunk, Memory, QueryEmbedding
+from zapomni_db.sqlite.tasks import SqliteTasks
 
 DIMENSION = 768
 SIZES = {"small": (1, 5), "medium": (6, 20), "large": (21, 100)}
@@ -124,7 +127,7 @@ async def at_once(client: FalkorDBClient, source: Source, count: int) -> dict[st
     }
 
 
-async def searches(socket: Path, chunks: int, count: int) -> dict[str, Any]:
+async def searches(socket: Path, chunks: int, count: int, home: Path) -> dict[str, Any]:
     source = Synthetic()
     async with FalkorDBClient(unix_socket=str(socket), graph_name="searches") as client:
         began = time.perf_counter()
@@ -140,7 +143,9 @@ async def searches(socket: Path, chunks: int, count: int) -> dict[str, Any]:
             text: QueryEmbedding(vector=vector, tokens=bytes.fromhex(tokens), words=text.split())
             for text, (vector, tokens) in asked.items()
         }
-        engine = ZapomniEngine(client, None, embedder)
+        tasks = TaskManager(SqliteTasks(home / "tasks.db"))
+        settings = load_settings({}, home=home)
+        engine = ZapomniEngine(client, None, embedder, tasks=tasks, settings=settings)
         texts = iter(asked)
         for name, filters in (("query", None), ("filtered", {"project": FILTERED})):
             times = []
@@ -169,7 +174,9 @@ def main() -> None:
                 answer = asyncio.run(adds(server.socket, options.chunks, options.adds))
                 print(json.dumps(answer), flush=True)
             if options.large:
-                answer = asyncio.run(searches(server.socket, options.large, options.queries))
+                answer = asyncio.run(
+                    searches(server.socket, options.large, options.queries, Path(folder))
+                )
                 print(json.dumps(answer), flush=True)
         finally:
             stop_server(Path(folder))
