@@ -33,9 +33,11 @@ format: .venv/dev.stamp
 
 # The long versions of tests that have a short one in `make test`.
 soak: .venv/dev.stamp
-	KILL_CYCLES=2000 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 \
+	KILL_CYCLES=2000 SERVER_KILL_CYCLES=50 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 \
+		COPY_MEMORIES=5000 STATE_EXAMPLES=300 \
 		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
-			tests/security/test_search_fuzz.py -s
+		tests/security/test_search_fuzz.py tests/e2e/test_db_copy.py \
+		tests/falkordb/test_engines_agree.py -s
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup
@@ -45,6 +47,9 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.record
 	$(BIN)/python -m benchmarks.observations
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.graph
+	$(BIN)/python -m benchmarks.graph --walk
+	$(BIN)/python -m benchmarks.falkordb
 	$(if $(DATA),$(BIN)/python -m benchmarks.retrieval $(foreach file,$(DATA),--data $(file)))
 
 # What people use instead, in an environment of its own: make bench-peers; make bench DATA=FILE

@@ -3,7 +3,7 @@
     python -m benchmarks.entities [--half test] [--extractor rules]
     python -m benchmarks.entities --data stackoverflow.txt
 
-Without `--data`: our own labelled lines, `benchmarks/data/entities.txt`, one half of them. With it: a
+Without `--data`: our own labelled lines, one half of `benchmarks/data/entities.txt`. With it: a
 CoNLL file of Stack Overflow posts (token and tag in the first two columns, tab-separated), whose
 types are mapped to ours as `MAPPED` says. One JSON line: precision, recall and F1, over all and by
 type. A prediction is right if its first character, its last and its type are.
@@ -76,10 +76,11 @@ def own_samples(half: str) -> list[Sample]:
         for line in OWN.read_text(encoding="utf-8").splitlines()
         if line and not line.startswith("#")
     ]
-    return [_labelled(line) for line in lines[half == "test" :: 2]]
+    return [labelled(line) for line in lines[half == "test" :: 2]]
 
 
-def _labelled(line: str) -> Sample:
+def labelled(line: str) -> Sample:
+    """Read a line in which entities stand as [[words|TYPE]]."""
     text, gold, done = "", [], 0
     for label in LABEL.finditer(line):
         text += line[done : label.start()]
@@ -150,9 +151,9 @@ async def found(extractor: GraphExtractor, sample: Sample, types: set[str]) -> l
 def score(pairs: Sequence[tuple[Sample, list[Span]]], *, lenient: bool = False) -> dict[str, dict]:
     """Count what is right; `lenient` ignores what was found where nothing is mapped."""
     right, made, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for sample, spans in pairs:
-        if lenient:
-            spans = [span for span in spans if not _overlaps(span, sample.unmapped)]
+    for sample, found_spans in pairs:
+        ignored = sample.unmapped if lenient else []
+        spans = [span for span in found_spans if not _overlaps(span, ignored)]
         gold = set(sample.gold)
         right.update(span.type for span in spans if span in gold)
         made.update(span.type for span in spans)
@@ -195,7 +196,7 @@ def main() -> None:
     options = parser.parse_args()
     samples = list(conll_samples(options.data)) if options.data else own_samples(options.half)
     types = set(MAPPED.values()) if options.data else set()
-    settings = load_settings()
+    settings = load_settings(extractor=options.extractor)
     pairs, seconds = asyncio.run(run(settings, samples, types))
     if options.show:
         show(pairs)
@@ -217,8 +218,7 @@ def show(pairs: Sequence[tuple[Sample, list[Span]]]) -> None:
     for sample, spans in pairs:
         gold = set(sample.gold)
         for mark, span in sorted(
-            [("+", s) for s in spans if s not in gold]
-            + [("-", s) for s in gold - set(spans)],
+            [("+", s) for s in spans if s not in gold] + [("-", s) for s in gold - set(spans)],
             key=lambda pair: pair[1],
         ):
             around = sample.text[max(0, span.start - 40) : span.end + 30].replace("\n", " / ")

@@ -32,12 +32,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.engine import engine_over
 from benchmarks.scoring import percentile
 from benchmarks.worker import MB, resident_mb
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
-from zapomni_core.scheduler.task_manager import TaskManager
-from zapomni_core.settings import load_settings
 from zapomni_core.shared.late_interaction import BYTES_PER_TOKEN, DIMENSION
 from zapomni_db.models import (
     ChunkData,
@@ -48,7 +47,6 @@ from zapomni_db.models import (
     VectorSearchRequest,
 )
 from zapomni_db.sqlite.storage import SqliteStorage
-from zapomni_db.sqlite.tasks import SqliteTasks
 
 SPACE = EmbeddingSpace(model="synthetic", dimension=384)
 FUNCTION_WORDS = (
@@ -200,9 +198,7 @@ async def ask(path: Path, chunks: int, count: int, *, model: bool) -> dict[str, 
     }
     texts = iter(asked)
     async with SqliteStorage(path) as storage:
-        tasks = TaskManager(SqliteTasks(path))
-        settings = load_settings({}, home=path.parent)
-        engine = ZapomniEngine(storage, None, embedder, tasks=tasks, settings=settings)
+        engine = engine_over(storage, embedder, path)
         began = time.process_time()
         await engine.search_memory(SearchRequest(query=next(texts)))
         result = {"first_query_cpu_ms": round((time.process_time() - began) * 1000)}

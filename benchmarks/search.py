@@ -20,13 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.corpus import document, question
-from zapomni_core.engine import ZapomniEngine
+from benchmarks.engine import engine_over
 from zapomni_core.interfaces import SearchRequest
-from zapomni_core.scheduler.task_manager import TaskManager
-from zapomni_core.settings import load_settings
 from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryData
 from zapomni_db.sqlite.storage import SqliteStorage
-from zapomni_db.sqlite.tasks import SqliteTasks
 
 SPACE = EmbeddingSpace(model="random", dimension=384)
 
@@ -73,9 +70,7 @@ async def measure(chunks: int, queries: int, filters: dict | None) -> dict:
             for start in range(0, chunks, 500):
                 batch = [memory_of(n) for n in range(start, min(start + 500, chunks))]
                 await storage.store_memories(batch)
-            tasks = TaskManager(SqliteTasks(storage.path))
-            settings = load_settings({}, home=folder)
-            engine = ZapomniEngine(storage, None, RandomEmbedder(), tasks=tasks, settings=settings)
+            engine = engine_over(storage, RandomEmbedder(), storage.path)
             await engine.search_memory(SearchRequest(query="warm up"))
             times = []
             for number in range(queries):

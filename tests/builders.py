@@ -6,7 +6,7 @@ import math
 import uuid
 from datetime import UTC, datetime
 
-from zapomni_db.models import ChunkData, EmbeddingSpace, MemoryData
+from zapomni_db.models import Chunk, ChunkData, EmbeddingSpace, Memory, MemoryData
 
 SPACE = EmbeddingSpace(model="test-model", dimension=4, sha256="00")
 
@@ -40,3 +40,13 @@ def memory(text: str, *vectors: list[float] | None, **fields) -> MemoryData:
         "space": SPACE if any(vectors) else None,
     }
     return MemoryData(text=text, chunks=chunks, **{**defaults, **fields})
+
+
+def specified(text: str = "Test", *, chunks: int = 1, value: float = 0.1, **fields) -> Memory:
+    """A memory in the form `FalkorDBClient.add_memory` takes, of 768 dimensions."""
+    return Memory(
+        text=text,
+        chunks=[Chunk(text=f"{text} {i}" if i else text, index=i) for i in range(chunks)],
+        embeddings=[[value] * 768 for _ in range(chunks)],
+        **fields,
+    )

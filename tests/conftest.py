@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from zapomni_core.settings import load_settings
+
+if TYPE_CHECKING:
+    from zapomni_db.falkordb.server import LocalServer
 
 # A runner in the background ignores interrupts, and so would every process it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -35,3 +41,28 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ZAPOMNI_HOME", str(home / ".zapomni"))
     monkeypatch.setenv("ZAPOMNI_MODELS_DIR", str(MODELS_DIR))
     return home / ".zapomni"
+
+
+@pytest.fixture(scope="session")
+def falkordb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A real server for everybody; whoever wants to hurt one starts one of his own."""
+    from zapomni_db.falkordb.server import start_server, stop_server
+
+    folder = tmp_path_factory.mktemp("falkordb")
+    try:
+        yield start_server(folder)
+    finally:
+        stop_server(folder)
+
+
+@pytest.fixture
+def falkordb_graph(falkordb_server: LocalServer) -> Iterator[str]:
+    """The name of an empty graph of one's own, gone after the test."""
+    import redis
+
+    name = f"test-{uuid.uuid4()}"
+    yield name
+    where = str(falkordb_server.socket)
+    with redis.Redis(unix_socket_path=where, decode_responses=True) as connection:
+        if name in connection.execute_command("GRAPH.LIST"):
+            connection.execute_command("GRAPH.DELETE", name)

@@ -129,3 +129,56 @@ def openai(*models: str, key: str = "") -> Callable[[Request], Answer]:
 def _openai_error(status: int, message: str, code: str | None) -> Answer:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
     return Answer({"error": error}, status)
+
+
+Reply = Callable[[list[dict[str, str]]], str]
+"""What a language model says to a conversation."""
+
+
+def ollama_chat(reply: Reply, *models: str) -> Callable[[Request], Answer]:
+    """Ollama's `/api/chat`, not streamed, as its documentation shows it."""
+
+    def answer(request: Request) -> Answer:
+        if request.path != "/api/chat":
+            return Answer(b"404 page not found", 404)
+        name = request.body["model"]
+        if name not in models:
+            return Answer({"error": f'model "{name}" not found, try pulling it first'}, 404)
+        return Answer(
+            {
+                "model": name,
+                "created_at": "2024-07-22T20:33:28.123648Z",
+                "message": {"role": "assistant", "content": reply(request.body["messages"])},
+                "done_reason": "stop",
+                "done": True,
+                "total_duration": 2267322500,
+                "eval_count": 41,
+            }
+        )
+
+    return answer
+
+
+def openai_chat(reply: Reply, *models: str, key: str = "") -> Callable[[Request], Answer]:
+    """OpenAI's `/v1/chat/completions`, as its documentation shows it."""
+
+    def answer(request: Request) -> Answer:
+        if key and request.headers.get("Authorization") != f"Bearer {key}":
+            return _openai_error(401, "Incorrect API key provided.", "invalid_api_key")
+        name = request.body["model"]
+        if name not in models:
+            message = f"The model `{name}` does not exist or you do not have access to it."
+            return _openai_error(404, message, "model_not_found")
+        message = {"role": "assistant", "content": reply(request.body["messages"]), "refusal": None}
+        return Answer(
+            {
+                "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
+                "object": "chat.completion",
+                "created": 1741569952,
+                "model": name,
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 19, "completion_tokens": 10, "total_tokens": 29},
+            }
+        )
+
+    return answer

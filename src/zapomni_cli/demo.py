@@ -7,16 +7,21 @@ import shutil
 import sysconfig
 import tempfile
 import time
+import uuid
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import click
+from pydantic import SecretStr
 
 from zapomni_cli.options import examples
 from zapomni_cli.output import count_of, one_line
 from zapomni_cli.runtime import read_settings
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.settings import Settings
+from zapomni_db.interfaces import StorageProvider
 
 __all__ = ["demo"]
 
@@ -88,21 +93,38 @@ On the command line: `COMMAND add`, `COMMAND search`; `COMMAND --help` shows the
 def demo() -> None:
     """Watch Zapomni remember and recall.
 
-    Keeps a few notes and a document in a temporary folder, asks questions in other words and
-    shows what it finds. Your own memories are not touched.
+    Keeps a few notes and a document in a temporary folder, or in a temporary graph if
+    ZAPOMNI_STORAGE names a FalkorDB server; asks questions in other words and shows what it
+    finds. Your own memories are not touched.
     """
-    real = read_settings()
     with tempfile.TemporaryDirectory(prefix="zapomni-demo-") as folder:
-        throw_away = {"home": Path(folder), "storage": "", "models_dir": real.models_path}
-        settings = real.model_copy(update=throw_away)
-
-        async def run() -> None:
-            async with await create_engine(settings) as engine:
-                await _remember(engine)
-                await _recall(engine)
-
-        asyncio.run(run())
+        asyncio.run(_run(_throw_away(read_settings(), Path(folder))))
     click.echo(CONNECT.replace("COMMAND", _command()))
+
+
+def _throw_away(real: Settings, folder: Path) -> Settings:
+    storage = ""
+    if real.server is not None:
+        storage = replace(real.server, graph=f"zapomni-demo-{uuid.uuid4()}").url()
+    update = {"home": folder, "storage": SecretStr(storage), "models_dir": real.models_path}
+    return real.model_copy(update=update)
+
+
+async def _run(settings: Settings) -> None:
+    async with await create_engine(settings) as engine:
+        try:
+            await _remember(engine)
+            await _recall(engine)
+        finally:
+            if settings.server is not None:
+                await _drop_graph(engine.storage)
+
+
+async def _drop_graph(storage: StorageProvider) -> None:
+    from zapomni_db.falkordb.client import FalkorDBClient
+
+    assert isinstance(storage, FalkorDBClient)
+    await storage.drop_graph()
 
 
 def _command() -> str:

@@ -11,7 +11,7 @@ import stat
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -22,14 +22,16 @@ from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import one_line, print_json, print_table
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
-from zapomni_core.adapters.embedding_chain import build_embedders
+from zapomni_core.adapters.embedding_chain import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.code_interfaces import StaleMemory
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ConfigurationError, ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
+from zapomni_core.infra.locations import observations_path
 from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
 from zapomni_core.settings import Settings
+from zapomni_db.models import EmbeddingSpace
 
 __all__ = ["CheckResult", "check_everything", "doctor"]
 
@@ -121,14 +123,16 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
     try:
         engine = await create_engine(settings)
     except ZapomniError as error:
-        yield _failure("database", error)
+        yield _closed_database(settings, error)
         return
     async with engine:
-        yield CheckResult("database", "ok", "opens, and its version fits")
+        where = "" if settings.server is None else f"{settings.server} "
+        yield CheckResult("database", "ok", f"{where}opens, and its version fits")
         yield _check_modes(settings)
         yield await _check_integrity(engine)
         yield _check_model(settings)
         yield await _check_embedder(settings)
+        yield await _check_cache(settings)
         yield await _check_loop(engine)
         yield await _check_pending(engine, settings)
 
@@ -137,6 +141,14 @@ def _failure(name: str, error: ZapomniError) -> CheckResult:
     told = sanitize_error_for_user(error, error.correlation_id)
     detail = f"{told['error']} ({told['error_code']})"
     return CheckResult(name, "failed", detail, told["suggested_action"])
+
+
+def _closed_database(settings: Settings, error: ZapomniError) -> CheckResult:
+    result = _failure("database", error)
+    if error.error_code not in ("CONN_001", "CONN_002") or settings.server is None:
+        return result
+    fix = "Check that the server runs and that ZAPOMNI_STORAGE names it."
+    return replace(result, detail=f"{settings.server}: {error.message}", fix=fix)
 
 
 def _check_versions() -> CheckResult:
@@ -156,7 +168,7 @@ def _check_versions() -> CheckResult:
 
 
 def _check_space(settings: Settings) -> CheckResult:
-    folder = settings.database_path.parent
+    folder = observations_path(settings).parent
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
@@ -173,17 +185,17 @@ def _check_modes(settings: Settings) -> CheckResult:
         return CheckResult("file modes", "skipped", "not a POSIX system")
     open_to_others = [path for path in _private_paths(settings) if _mode(path) & 0o077]
     if open_to_others:
-        fix = f"chmod -R go-rwx '{settings.database_path.parent}'"
+        fix = f"chmod -R go-rwx '{observations_path(settings).parent}'"
         return CheckResult("file modes", "failed", "others may read your memories", fix)
     return CheckResult("file modes", "ok", "only you can read your memories")
 
 
 def _private_paths(settings: Settings) -> Iterator[Path]:
-    database = settings.database_path
-    if not settings.storage:
-        # A folder the user chose may hold other things and be open for a reason.
-        yield database.parent
-    for path in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
+    database = observations_path(settings)
+    parts = (database, Path(f"{database}-wal"), Path(f"{database}-shm"))
+    # A folder the user chose may hold other things and be open for a reason.
+    folders = (settings.home,) if database.parent == settings.home else ()
+    for path in (*folders, *parts, settings.local_server_folder):
         if path.exists():
             yield path
 
@@ -229,6 +241,21 @@ async def _check_embedder(settings: Settings) -> CheckResult:
             await embedder.close()
     detail = f"{embedders[0].name} answers: {space.model}, {len(vector)} dimensions"
     return CheckResult("embedder", "ok", detail)
+
+
+async def _check_cache(settings: Settings) -> CheckResult:
+    """Ask the cache a question: no call would ever tell that it is dead."""
+    cache = build_cache(settings)
+    if cache is None:
+        return CheckResult("cache", "skipped", "none is configured")
+    try:
+        await cache.get(EmbeddingSpace(model="doctor", dimension=1), ["Does it answer?"])
+    except ZapomniError as error:
+        fix = "Check that the Redis runs and that ZAPOMNI_CACHE names it. Nothing is lost."
+        return CheckResult("cache", "failed", error.message, fix)
+    finally:
+        await cache.close()
+    return CheckResult("cache", "ok", "the Redis answers")
 
 
 async def _check_loop(engine: ZapomniEngine) -> CheckResult:

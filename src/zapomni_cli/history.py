@@ -24,9 +24,9 @@ __all__ = ["history"]
 def history(memory_id: str, as_of: datetime | None, *, as_json: bool) -> None:
     """Show what a memory was before.
 
-    Every update is a version; so is every memory that this one superseded or that superseded
-    it. The oldest comes first, what it is now last. In a pipe each line is: id, from, until, what was changed, text, separated by tabs.
-    `zapomni purge` deletes a memory with all it ever was.
+    Every update is a version; so is every memory that this one superseded or that superseded it.
+    The oldest comes first, what it is now last. In a pipe each line is: id, from, until, what was
+    changed, text, separated by tabs. `zapomni purge` deletes a memory with all it ever was.
     """
     found = with_engine(lambda engine: engine.get_history(memory_id, as_of))
     if as_json:

@@ -54,6 +54,7 @@ COMMANDS = {
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
     "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
     "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
+    "db": ("zapomni_cli.db:db", "Run a FalkorDB server of your own, and move memories."),
     "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),
     "bench": ("zapomni_cli.bench:bench", "Measure how well your own memories are found again."),
     "demo": ("zapomni_cli.demo:demo", "Watch Zapomni remember and recall."),

@@ -73,6 +73,11 @@ def purge(
             "Say what to purge: options that select, or --expired, or --traces alone."
         )
     settings = read_settings()
+    if where == "memories" and settings.server is not None:
+        raise click.UsageError(
+            "On a FalkorDB server, delete with `zapomni forget`; its log on disk drops what was "
+            "deleted when it is rewritten: send the server BGREWRITEAOF."
+        )
     answer: dict[str, Any] = {"in": where, "deleted": 0, "dry_run": not yes}
     database = settings.database_path if where == "memories" else observations_path(settings)
     with opened(database) as connection:

@@ -54,6 +54,7 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
 @filter_options
 @observation_filters
 @page_options(default=10)
+@click.option("--no-graph", is_flag=True, help="Leave the knowledge graph out of it.")
 @click.option("--beside", is_flag=True, help="Also show what stands before and after each hit.")
 @click.option("--explain", is_flag=True, help="Say what spoke for each hit, arm by arm.")
 @click.option(
@@ -64,13 +65,14 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
     help="How rankings become one: by weighted scores, or by reciprocal ranks.",
 )
 @json_option
-def search(
+def search(  # noqa: PLR0913 - every option is an argument
     query: tuple[str, ...],
     limit: int,
     offset: int,
     *,
     where: Literal["everything", "memories", "observations"],
     beside: bool,
+    no_graph: bool,
     explain: bool,
     fusion: Literal["weighted", "rrf"],
     as_json: bool,
@@ -99,6 +101,7 @@ def search(
         filters=chosen(without_filters(filters)),
         within=where,
         fusion=fusion,
+        graph=not no_graph,
         explain=explain,
         beside=beside,
     )

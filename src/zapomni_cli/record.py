@@ -142,7 +142,7 @@ def _database_path(home: str, environ: Mapping[str, str]) -> str:
         except (OSError, ValueError):
             storage = ""
     scheme, separator, rest = storage.partition("://")
-    if storage and not separator:
+    if storage not in ("", "sqlite") and not separator:
         return os.path.abspath(os.path.expanduser(storage))
     if scheme == "sqlite" and rest.startswith("/"):
         return "/" + rest.lstrip("/")

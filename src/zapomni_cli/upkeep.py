@@ -66,7 +66,7 @@ def status(*, as_json: bool) -> None:
     found = with_engine(lambda engine: engine.get_stats(), settings)
     shown: dict[str, Any] = {
         "home": str(settings.home),
-        "database": str(settings.database_path),
+        "database": str(settings.server or settings.database_path),
         "storage_engine": found["engine"],
         "memories": found["total_memories"],
         "passages": found["total_chunks"],

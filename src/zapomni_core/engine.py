@@ -12,17 +12,23 @@ from types import TracebackType
 from typing import Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
+from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, build_embedders
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.code_interfaces import CheckedCitation, StaleMemory
-from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError, ZapomniError
+from zapomni_core.exceptions import (
+    ConfigurationError,
+    DatabaseConnectionError,
+    EmbeddingError,
+    NotFoundError,
+    ValidationError,
+    ZapomniError,
+)
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
-    Embedder,
     ListRequest,
     Reranker,
     SearchRequest,
@@ -33,6 +39,7 @@ from zapomni_core.interfaces import (
 from zapomni_core.modules.memories import parse_filters, validate_page
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
+from zapomni_core.shared.addresses import ServerAddress
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.citations import Citations
 from zapomni_core.workflows.code_memory import CodeMemory
@@ -42,20 +49,14 @@ from zapomni_core.workflows.search_memory import Searcher
 from zapomni_db.code_store import CodeStore
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import (
-    CODE_KIND,
-    MemoryPage,
-    MemoryRecord,
-    MemoryStats,
-    TaskStatus,
-)
+from zapomni_db.models import CODE_KIND, MemoryPage, MemoryRecord, MemoryStats, TaskStatus
 from zapomni_db.observation_store import ObservationStore
 from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.storage import SqliteStorage
 from zapomni_db.sqlite.tasks import SqliteTasks
 
-__all__ = ["ZapomniEngine", "create_engine"]
+__all__ = ["ZapomniEngine", "create_engine", "open_storage"]
 
 LATENCIES_KEPT = 100
 ANSWERS_KEPT = 128
@@ -69,19 +70,69 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokenizer = LazyTokenizer(settings.models_path)
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
-    storage = SqliteStorage(settings.database_path)
-    await storage.connect()
-    tasks = TaskManager(SqliteTasks(observations_path(settings)))
-    observations = SqliteObservations(observations_path(settings))
+    embedders, cache = build_embedders(settings), build_cache(settings)
+    storage = await open_storage(settings)
+    embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
+    local = observations_path(settings)
     return ZapomniEngine(
         storage,
         chunker,
-        *build_embedders(settings),
-        tasks=tasks,
+        embeddings,
+        tasks=TaskManager(SqliteTasks(local)),
         settings=settings,
-        code=SqliteCode(observations_path(settings)),
-        observations=observations,
+        code=SqliteCode(local),
+        observations=SqliteObservations(local),
         reranker=_build_reranker(settings),
+    )
+
+
+async def open_storage(settings: Settings) -> StorageProvider:
+    """Connect to where the settings say memories live. Close it when done.
+
+    Raises:
+        ConfigurationError: The address is wrong, or a FalkorDB server is named without the extra.
+        DatabaseError: It cannot be opened or reached.
+    """
+    storage: StorageProvider
+    if (server := settings.server) is None:
+        storage = SqliteStorage(settings.database_path)
+    else:
+        if settings.uses_local_server:
+            _check_local_server(settings)
+        storage = _falkordb(server, allow_volatile=settings.allow_volatile)
+    await storage.connect()
+    return storage
+
+
+def _check_local_server(settings: Settings) -> None:
+    from zapomni_db.falkordb.server import find_server
+
+    if find_server(settings.local_server_folder) is None:
+        raise DatabaseConnectionError(
+            "The FalkorDB server of this machine is not running; start it with `zapomni db up`.",
+            "CONN_006",
+        )
+
+
+def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider:
+    try:
+        from zapomni_db.falkordb.client import FalkorDBClient
+    except ImportError as error:
+        raise ConfigurationError(
+            "The setting storage names a FalkorDB server: pip install 'zapomni[falkordb]'",
+            "CONF_002",
+            original_exception=error,
+        ) from error
+    return FalkorDBClient(
+        host=server.host,
+        port=server.port,
+        unix_socket=server.socket or None,
+        ssl=server.tls,
+        ssl_ca_certs=server.ca or None,
+        username=server.username or None,
+        password=server.password or None,
+        graph_name=server.graph,
+        allow_volatile=allow_volatile,
     )
 
 
@@ -99,8 +150,7 @@ class ZapomniEngine:
     Args:
         storage: Where memories live, connected.
         chunker: What splits texts.
-        embedder: What makes vectors; None means word search only.
-        fallbacks: What stands in for it, in this order.
+        embeddings: What makes vectors; without an embedder, words alone are searched.
         tasks: Long work, done in the background.
         settings: What decides how texts are read into the graph.
         code: Where symbols, references and citations are kept.
@@ -112,8 +162,8 @@ class ZapomniEngine:
         self,
         storage: StorageProvider,
         chunker: TextChunker,
-        embedder: Embedder | None = None,
-        *fallbacks: Embedder,
+        embeddings: EmbeddingChain,
+        *,
         tasks: TaskManager,
         settings: Settings,
         code: CodeStore,
@@ -126,16 +176,15 @@ class ZapomniEngine:
         tasks.register("build_graph", self.graph.read_unread)
         self._observations = observations
         self._reranker = reranker
-        embedders = [] if embedder is None else [embedder, *fallbacks]
-        self._embeddings = EmbeddingChain(embedders, storage.get_embeddings)
-        self._writer = Writer(storage, chunker, self._embeddings)
-        self._searcher = Searcher(storage, self._embeddings, observations, reranker)
+        self._embeddings = embeddings
+        self._writer = Writer(storage, chunker, embeddings)
+        self._searcher = Searcher(storage, embeddings, observations, reranker)
         self._code = code
         self._citations = Citations(code, storage)
         self.code = CodeMemory(
             code,
             storage,
-            self._embeddings,
+            embeddings,
             chunker,
             settings,
             tasks.submit_task,

@@ -23,7 +23,7 @@ __all__ = [
 
 class _Frozen(BaseModel):
     # hide_input: a validation message must not quote what the user asked for.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class BuildGraphRequest(_Frozen):
@@ -74,7 +74,7 @@ class RelatedEntity(_Frozen):
 
 
 class RelatedResponse(_Frozen):
-    """What is related to an entity, the nearest and strongest first."""
+    """What is related to an entity, the strongest way first."""
 
     entity: Entity | None
     """None if the name may mean several: then `candidates` are the choices."""

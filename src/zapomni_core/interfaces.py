@@ -121,6 +121,8 @@ class SearchRequest(_Frozen):
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
     every_passage: bool = False
     """Whether a memory may appear with several passages instead of its best one."""
+    graph: bool = True
+    """Whether the knowledge graph has a say, as far as it was built."""
     explain: bool = False
     """Whether each result says what spoke for it."""
     beside: bool = False
@@ -361,6 +363,7 @@ class EntityExtractor(Protocol):
         ...
 
 
+@runtime_checkable
 class RelationshipExtractor(Protocol):
     """Finds how entities of a text relate.
 

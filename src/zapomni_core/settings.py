@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, fi
 from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import ConfigurationError
+from zapomni_core.shared.addresses import SERVER_SCHEMES, ServerAddress, parse_server
 
 __all__ = ["Settings", "load_settings"]
 
@@ -30,8 +32,19 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     home: Path = Field(description="Folder for the database, the models and config.toml.")
-    storage: str = Field(
-        default="", description="Where memories live: a file path or sqlite:///path."
+    storage: SecretStr = Field(
+        default=SecretStr(""),
+        description="Where memories live: sqlite, a file path, sqlite:///path, "
+        "falkordb://user:password@host:port/graph, falkordbs:// with TLS, "
+        "unix:///socket?graph=name, or falkordb://local for the server of `zapomni db up`.",
+    )
+    allow_volatile: bool = Field(
+        default=False,
+        description="Use a FalkorDB server although it may forget what it acknowledged.",
+    )
+    cache: SecretStr = Field(
+        default=SecretStr(""),
+        description="A Redis that keeps embeddings for many machines: redis://host:6379/0.",
     )
     embedder: Literal["local", "ollama", "openai", "sentence-transformers", "none"] = Field(
         default="local", description="What turns text into vectors; none means word search only."
@@ -53,6 +66,15 @@ class Settings(BaseModel):
         default=None,
         description="Folder with model.onnx and tokenizer.json of a cross-encoder that reads the "
         "best hits again; default: none.",
+    )
+    extractor: Literal["rules", "spacy", "ollama", "openai"] = Field(
+        default="rules", description="What finds entities and relationships, beside the rules."
+    )
+    extraction_model: str = Field(
+        default="", description="Model name for the extractor; empty means the extractor's default."
+    )
+    extraction_timeout_seconds: float = Field(
+        default=60.0, gt=0, description="How long one request to a language model may take."
     )
     models_dir: Path | None = Field(
         default=None, description="Folder for model files; default: models in the home folder."
@@ -106,18 +128,50 @@ class Settings(BaseModel):
         return days
 
     @property
+    def server(self) -> ServerAddress | None:
+        """The FalkorDB server memories live on; None if they live in a file."""
+        storage = self.storage.get_secret_value()
+        scheme, separator, _ = storage.partition("://")
+        if not separator or scheme.lower() not in SERVER_SCHEMES:
+            return None
+        try:
+            server = parse_server(storage)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"The setting storage is no address of a server: {error}", "CONF_002"
+            ) from error
+        if not self.uses_local_server:
+            return server
+        from zapomni_db.falkordb.server import socket_path  # only when it is used
+
+        return ServerAddress(socket=str(socket_path(self.local_server_folder)), graph=server.graph)
+
+    @property
+    def uses_local_server(self) -> bool:
+        """Whether memories live on the server of `zapomni db up`."""
+        return re.match("falkordb://local(/|$)", self.storage.get_secret_value()) is not None
+
+    @property
+    def local_server_folder(self) -> Path:
+        """What the server of `zapomni db up` keeps."""
+        return self.home / "falkordb"
+
+    @property
     def database_path(self) -> Path:
-        """The SQLite file."""
-        if not self.storage:
+        """The SQLite file memories live in."""
+        storage = self.storage.get_secret_value()
+        if storage in ("", "sqlite"):
             return self.home / "zapomni.db"
-        scheme, separator, rest = self.storage.partition("://")
+        scheme, separator, rest = storage.partition("://")
         if not separator:
-            return Path(self.storage).expanduser().absolute()
+            return Path(storage).expanduser().absolute()
         if scheme == "sqlite" and rest.startswith("/"):
             # Three slashes, then the path; a fourth one is the path's own.
             return Path("/" + rest.lstrip("/"))
         raise ConfigurationError(
-            "The setting storage must be a file path or sqlite:///absolute/path", "CONF_002"
+            "The setting storage must be a file path, sqlite:///absolute/path "
+            "or falkordb://host:port/graph",
+            "CONF_002",
         )
 
     @property

@@ -6,11 +6,11 @@
     │   │                             CODE_001..002  no such symbol, file or repository
     │   └── EntityNotFoundError       GRAPH_001      no entity has this name or id
     ├── DatabaseError                 DB_001..003
-    │   ├── DatabaseConnectionError   CONN_001..004  transient
+    │   ├── DatabaseConnectionError   CONN_001..006  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
     │   │   └── DatabaseTimeoutError  QUERY_002      transient
     │   ├── TransactionError          TXN_001..003   transient
-    │   └── SchemaError               SCHEMA_001..004 structural; never retried
+    │   └── SchemaError               SCHEMA_001..005 structural; never retried
     ├── CoreError                     (zapomni_core.exceptions)
     └── MCPError                      (zapomni_mcp.exceptions)
 
@@ -145,7 +145,7 @@ class DatabaseError(ZapomniError):
 
     Error codes:
         DB_001: No more is known.
-        DB_002: The disk is full.
+        DB_002: The disk, or a server's memory, is full.
         DB_003: The disk reported an error.
     """
 
@@ -160,6 +160,8 @@ class DatabaseConnectionError(DatabaseError):
         CONN_002: Timed out while connecting.
         CONN_003: Authentication or permission failed.
         CONN_004: Connection pool exhausted.
+        CONN_005: The server would forget what it acknowledges (not transient).
+        CONN_006: The server of this machine is not running.
     """
 
     default_code = "CONN_001"
@@ -213,6 +215,7 @@ class SchemaError(DatabaseError):
         SCHEMA_002: Constraint creation failed.
         SCHEMA_003: Migration failed, or the database is from a newer version.
         SCHEMA_004: The file is damaged or not a Zapomni database.
+        SCHEMA_005: The server is no FalkorDB server, or too old a one.
     """
 
     default_code = "SCHEMA_001"

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 # --- Building ---------------------------------------------------------------------------
@@ -83,6 +83,8 @@ class EntityQuery(_Frozen):
 
     text: str = ""
     """A name, an alias, part of one or something like one; empty: every entity."""
+    exact: bool = False
+    """Only those whose name or alias is the text."""
     types: list[str] = Field(default_factory=list)
     as_of: datetime | None = None
     """Only what was spoken of at that time; None: now."""
@@ -162,10 +164,13 @@ class Evidence(_Frozen):
 
 
 class Mention(NamedTuple):
-    """A passage that names an entity."""
+    """A passage and an entity it names."""
 
     chunk_id: str
-    confidence: float
+    entity_id: str
+    type: str
+    start_char: int
+    """Where it is named first."""
 
 
 class GraphStats(_Frozen):

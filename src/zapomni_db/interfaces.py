@@ -1,7 +1,8 @@
 """What the core asks of a storage engine.
 
 `StorageProvider` is the whole contract; the small Protocols it is made of are what single
-parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStorage`.
+parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStorage` and
+`zapomni_db.falkordb.FalkorDBClient`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from zapomni_db.copy_store import CopyStore
 from zapomni_db.graph_models import (
     Edge,
     EdgeKey,
@@ -29,7 +31,6 @@ from zapomni_db.graph_models import (
 )
 from zapomni_db.models import (
     BM25SearchResult,
-    ChunkVector,
     Embedding,
     EmbeddingSpace,
     EntityData,
@@ -40,7 +41,6 @@ from zapomni_db.models import (
     MemoryRecord,
     MemorySummary,
     Passage,
-    PendingChunk,
     Place,
     RelationshipData,
     StoredMemory,
@@ -49,6 +49,7 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
     "EmbeddingStore",
@@ -310,10 +311,20 @@ class GraphReadStore(Protocol):
         """Return the strongest, then newest sentences that state each relationship then."""
         ...
 
+    async def find_named(self, names: Sequence[str], as_of: datetime | None) -> list[str]:
+        """Return the ids of all entities whose name or alias is one of these, folded."""
+        ...
+
     async def get_mentions(
         self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
     ) -> dict[str, list[Mention]]:
         """Return the newest passages that name each entity, at most `limit` of each."""
+        ...
+
+    async def get_named(
+        self, chunk_ids: Sequence[str], as_of: datetime | None
+    ) -> dict[str, list[Mention]]:
+        """Return what each of these passages names, each entity once, in the order of the text."""
         ...
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
@@ -330,7 +341,7 @@ class GraphReadStore(Protocol):
 
 
 class StorageProvider(
-    MemoryStore, SearchStore, EmbeddingStore, GraphStore, GraphReadStore, Protocol
+    MemoryStore, SearchStore, EmbeddingStore, GraphStore, GraphReadStore, CopyStore, Protocol
 ):
     """A storage engine, whole."""
 

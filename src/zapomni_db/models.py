@@ -15,11 +15,11 @@ __all__ = [
     "BM25SearchResult",
     "Chunk",
     "ChunkData",
-    "ChunkVector",
     "Embedding",
     "EmbeddingSpace",
     "EntityData",
     "HybridSearchResult",
+    "Memory",
     "MemoryData",
     "MemoryFilter",
     "MemoryPage",
@@ -28,7 +28,6 @@ __all__ = [
     "MemoryStats",
     "MemorySummary",
     "Passage",
-    "PendingChunk",
     "Place",
     "QueryEmbedding",
     "RelationshipData",
@@ -70,6 +69,15 @@ class ChunkData(Chunk):
     """Compact vectors of its tokens, if the embedder makes them."""
     context: str = ""
     """More words to find it by: its date, parts of its identifiers."""
+
+
+class Memory(_Frozen):
+    """A text, its chunks and their vectors side by side: what `FalkorDBClient.add_memory` takes."""
+
+    text: str
+    chunks: list[Chunk]
+    embeddings: list[list[float]]
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class Embedding(_Frozen):
@@ -295,24 +303,6 @@ class HybridSearchResult(_Hit):
     similarity_score: float
     bm25_score: float
     fused_score: float
-
-
-# --- Vectors ----------------------------------------------------------------------------
-
-
-class PendingChunk(_Frozen):
-    """A chunk that has no vector in some space yet."""
-
-    chunk_id: str
-    text: str
-
-
-class ChunkVector(_Frozen):
-    """A vector for a chunk that was pending."""
-
-    chunk_id: str
-    embedding: list[float]
-    tokens: bytes | None = None
 
 
 # --- Knowledge graph --------------------------------------------------------------------

@@ -49,14 +49,6 @@ log = get_logger(__name__)
 
 CLOSE_SECONDS = 10
 
-# Tools that `zapomni serve --tools all` adds.
-RARELY_NEEDED = frozenset(
-    (
-        "cancel_task export_graph find_callees find_callers find_entities get_history get_symbol "
-        "graph_status merge_entities outline search_code undo_merge"
-    ).split()
-)
-
 INSTRUCTIONS = """\
 Zapomni is your long-term memory: it keeps what you learn across sessions, on this machine.
 
@@ -125,15 +117,16 @@ def build_server(
                     await observing.close()
                     await lazy.close()
 
-    tools = [
-        *build_tools(),
-        *observing.build(),
-        *build_graph_tools(),
-        *build_code_tools(),
-        *build_task_tools(),
-    ]
-    shown = [tool for tool in tools if every_tool or tool.name not in RARELY_NEEDED]
-    return ZapomniServer(lifespan, shown)
+    return ZapomniServer(
+        lifespan,
+        [
+            *build_tools(),
+            *observing.build(),
+            *build_graph_tools(every_tool=every_tool),
+            *build_code_tools(every_tool=every_tool),
+            *build_task_tools(every_tool=every_tool),
+        ],
+    )
 
 
 def serve(settings: Settings, *, every_tool: bool = False) -> None:

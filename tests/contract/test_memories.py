@@ -171,6 +171,60 @@ async def test_an_update_changes_only_what_it_names(storage):
     assert kept.updated_at > kept.created_at
 
 
+async def test_a_memory_moved_to_another_project_is_found_there_beside_its_new_neighbours(storage):
+    ids = [
+        await storage.store_memory(memory(text, project=project, parent="chat", position=n))
+        for n, (text, project) in enumerate([("one", "a"), ("two", "b"), ("three", "a")])
+    ]
+
+    assert await storage.update_memory(ids[1], MemoryPatch(project="a"))
+
+    wanted = MemoryFilter(project="a")
+    assert (await storage.list_memories(wanted, 10, 0)).total == 3
+    assert (await storage.list_memories(MemoryFilter(project="b"), 10, 0)).total == 0
+    found = await storage.rank_by_words(TextSearchRequest(terms=["two"], filters=wanted))
+    (place,) = (await storage.get_places(list(found), wanted)).values()
+    texts = await storage.get_passages(place.neighbours)
+    assert [texts[beside].text for beside in place.neighbours] == ["one", "three"]
+    assert place.group_size == 3
+
+
+async def test_a_key_used_twice_in_one_batch_stores_once_or_not_at_all(storage):
+    first, again = await storage.store_memories(
+        [memory("same", idempotency_key="k"), memory("same", project="b", idempotency_key="k")]
+    )
+    assert (first.status, again.status) == ("created", "replayed")
+    assert again.memory_id == first.memory_id
+
+    with pytest.raises(ValidationError, match="already used for another text"):
+        await storage.store_memories(
+            [memory("one", idempotency_key="l"), memory("two", idempotency_key="l")]
+        )
+    assert (await storage.list_memories(ALL, 10, 0)).total == 1
+    assert await storage.store_memories([]) == []
+
+
+async def test_a_text_superseded_within_the_batch_may_be_stored_again(storage):
+    old = memory("port 80")
+    batch = [old, memory("port 443", supersedes=old.memory_id), memory("port 80")]
+
+    statuses = [stored.status for stored in await storage.store_memories(batch)]
+
+    assert statuses == ["created", "created", "created"]
+    assert (await storage.list_memories(ALL, 10, 0)).total == 2
+
+
+async def test_every_write_changes_the_version_and_no_read_does(storage):
+    before = await storage.get_version()
+    memory_id = await storage.store_memory(memory("one | two", vector(1), None))
+    stored = await storage.get_version()
+    assert await storage.count_chunks() >= 2
+    await storage.get_memory(memory_id)
+    assert await storage.get_version() == stored != before
+    await storage.delete_memory(memory_id)
+    assert await storage.get_version() != stored
+
+
 async def test_an_updated_text_is_found_by_its_new_words_only(storage):
     memory_id = await storage.store_memory(memory("elephant", vector(1)))
     replacement = memory("giraffe", vector(0, 1))

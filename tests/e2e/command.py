@@ -8,6 +8,8 @@ import os
 import pty
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
 from click.testing import CliRunner
 
@@ -73,3 +75,12 @@ def on_terminal(*args: str, typed: str = "") -> tuple[int, str]:
             shown += part
     os.close(terminal)
     return child.wait(timeout=60), shown.decode()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something another process does; give up after half a minute."""
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never happened")

@@ -87,7 +87,7 @@ def test_doctor_skips_the_model_when_there_is_no_embedder():
     report = as_json("doctor", ZAPOMNI_EMBEDDER="none")
     assert report["ok"] is True
     assert {c["name"] for c in report["checks"] if c["status"] == "skipped"} == {
-        *("model files", "embedder", "vectors")
+        *("model files", "embedder", "cache", "vectors")
     }
 
 

@@ -160,7 +160,9 @@ def _drain(terminal: int) -> None:
 def test_code_is_searched(indexed):
     first = lines(indexed("code", "search", "too", "late"))[0]
     assert first[1:4] == ["src/auth.py:27-30", "method", "Token.renew"]
-    hits = json.loads(indexed("code", "search", "total", "--language", "javascript", "--json"))["hits"]
+    hits = json.loads(indexed("code", "search", "total", "--language", "javascript", "--json"))[
+        "hits"
+    ]
     assert {hit["path"] for hit in hits} == {"web/cart.js"}
     assert indexed("code", "search", "token", "--kind", "interface") == ""
     assert "Nothing found" in indexed.err
@@ -184,7 +186,10 @@ def test_a_file_is_outlined(indexed, repository):
 
 def test_a_symbol_comes_alone_in_a_pipe(indexed, repository):
     start = AUTH.index("def check_token")
-    assert indexed("code", "symbol", "check_token") == AUTH[start : AUTH.index("\n\n\ndef issue")] + "\n"
+    assert (
+        indexed("code", "symbol", "check_token")
+        == AUTH[start : AUTH.index("\n\n\ndef issue")] + "\n"
+    )
     told = json.loads(indexed("code", "symbol", "Token.renew", "--json"))
     assert (told["symbol"]["path"], told["symbol"]["start_line"]) == ("src/auth.py", 27)
     assert "check_token" in refused(indexed, 3, "code", "symbol", "chek_token")
@@ -248,7 +253,9 @@ def test_a_symbols_history_is_told(indexed, repository):
 
     told = json.loads(indexed("code", "symbol", "Token.renew", "--history", "--json"))["edits"]
 
-    assert [(e["session_id"], e["prompt"]) for e in told] == [("s-1", "make the tokens last longer")]
+    assert [(e["session_id"], e["prompt"]) for e in told] == [
+        ("s-1", "make the tokens last longer")
+    ]
     assert "pytest tests" in told[0]["failures"][0]["content"]
     shown = indexed("code", "symbol", "Token.renew", "--history")
     assert "asked: make the tokens last longer" in shown

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from command import UNKNOWN, on_terminal, zapomni
+from command import UNKNOWN, add, on_terminal, zapomni
 from counting import counting, queue, status_of, wait_until
 
 from zapomni_cli.main import run
@@ -209,6 +209,17 @@ def test_work_left_to_the_background_is_described_as_json(tasks):
     done = zapomni("tasks", "retry", task_id, "--background", "--json")
     assert json.loads(done.stdout)["task_id"] == task_id
     wait_until(task_id, lambda task: task.status == "completed")
+
+
+def test_the_graph_is_built_in_the_background(tasks):
+    add("Anna Smith uses PostgreSQL 16 at Acme.")
+    done = zapomni("graph", "build", "--background")
+    assert done.returncode == 0, done.stderr
+    code, shown, _ = tasks("watch", done.stdout.decode().strip(), "--json")
+    assert code == 0
+    built = json.loads(shown)
+    assert built["task_type"] == "build_graph"
+    assert built["result"]["passages_read"] == 1
 
 
 def test_a_terminal_shows_a_bar_and_what_is_being_done(tasks):

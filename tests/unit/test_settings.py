@@ -196,3 +196,46 @@ def test_a_home_sign_is_expanded_wherever_a_folder_is_named():
 
     assert load_settings({}, models_dir="~/models").models_path == home / "models"
     assert load_settings({}, storage="~/memory.db").database_path == home / "memory.db"
+
+
+def test_sqlite_by_name_is_the_default_file(private_home):
+    settings = load_settings({"ZAPOMNI_STORAGE": "sqlite"})
+    assert settings.database_path == private_home / "zapomni.db"
+    assert settings.server is None
+
+
+def test_a_server_is_where_the_address_says():
+    server = load_settings({}, storage="falkordb://ada:pw@db.example:7000/team").server
+    assert (server.host, server.port, server.graph) == ("db.example", 7000, "team")
+    assert (server.username, server.password) == ("ada", "pw")
+
+
+@pytest.mark.parametrize(
+    ("storage", "graph"), [("falkordb://local", "zapomni"), ("falkordb://local/team", "team")]
+)
+def test_local_is_the_server_in_the_home_folder(storage, graph, home):
+    server = load_settings({}, home=home, storage=storage).server
+    assert server.socket == str(home / "falkordb" / "falkordb.sock")
+    assert (server.graph, server.host, server.password) == (graph, "", "")
+
+
+def test_an_address_that_cannot_be_read_is_refused_without_its_password():
+    settings = load_settings({}, storage="falkordb://ada:secret@host:port/graph")
+    with pytest.raises(ConfigurationError, match="no address of a server") as caught:
+        _ = settings.server
+    assert caught.value.error_code == "CONF_002"
+    assert "secret" not in caught.value.message
+
+
+def test_where_the_passwords_of_servers_are_is_never_shown():
+    given = {"storage": "falkordb://ada:secret@host/graph", "cache": "redis://:secret@host"}
+    settings = load_settings({}, **given)
+    for shown in (repr(settings), str(settings), settings.model_dump_json(), repr(settings.server)):
+        assert "secret" not in shown
+    assert "ada" not in repr(settings.server)
+
+
+@pytest.mark.parametrize("value", ["1", "true", "yes"])
+def test_a_volatile_server_can_be_allowed(value):
+    assert load_settings({}).allow_volatile is False
+    assert load_settings({"ZAPOMNI_ALLOW_VOLATILE": value}).allow_volatile is True

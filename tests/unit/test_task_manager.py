@@ -182,6 +182,23 @@ async def test_reports_in_quick_succession_are_stored_once(manager):
     assert (status.done, status.total) == (1000, 1000)
 
 
+async def test_a_busy_handler_that_reports_leaves_room_for_others(manager):
+    """A handler that never waits for anything still lets a cancel through."""
+
+    async def handler(params, context):
+        number = 0
+        while True:
+            number += 1
+            await context.report(number)
+
+    manager.register("busy", handler)
+    manager.start()
+    task_id = await manager.submit_task("busy")
+    await until(manager, task_id, lambda s: s.done > 0)
+    await manager.cancel_task(task_id)
+    assert (await ended(manager, task_id)).status == "cancelled"
+
+
 # --- Failures -----------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ def right(value):
     return value
 '''
 
-SHOP = '''\
+SHOP = """\
 from src.auth import Token, check_token
 
 
@@ -62,7 +62,7 @@ def order(token: Token, basket):
         return None
     token.log("ordered")
     return sum(item.price for item in basket)
-'''
+"""
 
 NOTES = """\
 # Shop
@@ -144,11 +144,13 @@ class Repository:
         self.git("commit", "-q", "--allow-empty", "-m", words)
 
     def git(self, *arguments: str) -> None:
-        names = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        subprocess.run(
-            ["git", *names, *arguments], cwd=self.root, check=True, capture_output=True, env=clean
-        )
+        run_git(*arguments, cwd=self.root)
+
+
+def run_git(*arguments: str | Path, cwd: Path) -> None:
+    names = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    subprocess.run(["git", *names, *arguments], cwd=cwd, check=True, capture_output=True, env=clean)
 
 
 async def index(engine: ZapomniEngine, root: Path | str, **more) -> dict:

@@ -135,7 +135,9 @@ CASES = {
     "it is renamed wherever it is called": Case(
         CHECK, rename("check_token", "verify"), "moved", "src/auth.py:verify"
     ),
-    "its class is renamed": Case(RENEW, rename("Token", "Ticket"), "moved", "src/auth.py:Ticket.renew"),
+    "its class is renamed": Case(
+        RENEW, rename("Token", "Ticket"), "moved", "src/auth.py:Ticket.renew"
+    ),
     "the class is renamed": Case(
         TOKEN, rename("class Token", "class Ticket"), "moved", "src/auth.py:Ticket"
     ),
@@ -150,7 +152,9 @@ CASES = {
     "its folder is renamed": Case(
         CHECK, lambda r: r.move("src", "lib"), "moved", "lib/auth.py:check_token"
     ),
-    "it goes to another file": Case(CHECK, _into("src/shop.py"), "moved", "src/shop.py:check_token"),
+    "it goes to another file": Case(
+        CHECK, _into("src/shop.py"), "moved", "src/shop.py:check_token"
+    ),
     "it goes to a new file": Case(
         CHECK, _into("src/tokens.py", "import time\n"), "moved", "src/tokens.py:check_token"
     ),
@@ -187,7 +191,9 @@ CASES = {
     "the repository is deleted": Case(CHECK, lambda r: shutil.rmtree(r.root), "gone"),
     # whole files
     "a file stays": Case("docs/notes.md", lambda _: None, "fresh"),
-    "a file is edited": Case("docs/notes.md", rename("by hand", "alone", "docs/notes.md"), "changed"),
+    "a file is edited": Case(
+        "docs/notes.md", rename("by hand", "alone", "docs/notes.md"), "changed"
+    ),
     "a file is moved": Case(
         "docs/notes.md", lambda r: r.move("docs/notes.md", "README.md"), "moved", "README.md"
     ),
@@ -210,7 +216,9 @@ CASES = {
         "src/auth.py:L8-L11", lambda r: r.path("src/auth.py").unlink(), "gone"
     ),
     # other languages
-    "a heading stays": Case("docs/notes.md:Deploy", rename("last", "newest", "docs/notes.md"), "fresh"),
+    "a heading stays": Case(
+        "docs/notes.md:Deploy", rename("last", "newest", "docs/notes.md"), "fresh"
+    ),
     "a section is edited": Case(
         "docs/notes.md:Deploy", rename("by hand", "alone", "docs/notes.md"), "changed"
     ),
@@ -229,9 +237,7 @@ CASES = {
 
 
 async def cite(engine, repository, place: str) -> str:
-    request = AddMemoryRequest(
-        text="Worth knowing.", cites=[place], folder=str(repository.root)
-    )
+    request = AddMemoryRequest(text="Worth knowing.", cites=[place], folder=str(repository.root))
     return (await engine.add_memory(request)).memory_id
 
 
@@ -318,9 +324,7 @@ async def test_the_repository_one_is_in_comes_before_others(wordy_engine, reposi
     memory_id = (await wordy_engine.add_memory(elsewhere)).memory_id
     assert await wordy_engine.get_citations(memory_id) == []
     named = AddMemoryRequest(text=f"{text} By name.", folder=str(tmp_path), project="twin")
-    (by_name,) = await wordy_engine.get_citations(
-        (await wordy_engine.add_memory(named)).memory_id
-    )
+    (by_name,) = await wordy_engine.get_citations((await wordy_engine.add_memory(named)).memory_id)
     assert by_name.repository == str(twin.root)
 
 

@@ -356,9 +356,7 @@ def observe(database, rows: list[dict]) -> None:
     connection.close()
 
 
-async def test_a_symbols_history_has_who_why_and_what_failed_after(
-    code, repository, private_home
-):
+async def test_a_symbols_history_has_who_why_and_what_failed_after(code, repository, private_home):
     auth, shop = str(repository.path("src/auth.py")), str(repository.path("src/shop.py"))
     observe(
         private_home / "zapomni.db",
@@ -372,7 +370,7 @@ async def test_a_symbols_history_has_who_why_and_what_failed_after(
             {"obs_type": "command_error", "content": "make\nerror", "signature": "y"},
             {"obs_type": "file_edit", "content": "src/shop.py +1 -0 renew", "file_path": shop},
             {"obs_type": "file_edit", "session_id": "s2", "host": "codex", "file_path": auth,
-             "content": "src/auth.py +1 -1\n- old\n+ raise ValueError(\"too late\")"},
+             "content": 'src/auth.py +1 -1\n- old\n+ raise ValueError("too late")'},
             {"obs_type": "file_read", "content": "src/auth.py renew", "file_path": auth},
         ],
     )  # fmt: skip

@@ -6,12 +6,11 @@ import asyncio
 import random
 import shutil
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from code_trees import AUTH, FILES, Repository, index
+from code_trees import AUTH, FILES, Repository, index, run_git
 
 from zapomni_core.code_interfaces import (
     CallsRequest,
@@ -126,7 +125,9 @@ async def test_listings_leave_code_out_unless_asked(wordy_engine, repository):
 
 
 async def test_passages_are_exactly_what_stands_in_the_file(wordy_engine, repository, database):
-    repository.write("src/names.py", "# Übergrößen\ndef größe():\n    return 'ß'\n\n\ndef b():\n    pass\n")
+    repository.write(
+        "src/names.py", "# Übergrößen\ndef größe():\n    return 'ß'\n\n\ndef b():\n    pass\n"
+    )
     await index(wordy_engine, repository.root)
     places = rows(
         database,
@@ -451,7 +452,7 @@ async def test_a_cancelled_run_ends_and_the_next_one_goes_on(
     monkeypatch.setattr(index_codebase, "PASSAGES_AT_ONCE", 1)
     task_id = await wordy_engine.code.index(IndexRequest(path=str(repository.root), folder="/"))
     running = asyncio.create_task(wordy_engine.tasks.run_task(task_id, lambda _: None))
-    while not rows(database, "SELECT 1 FROM code_files"):
+    while not rows(database, "SELECT 1 FROM code_files"):  # noqa: ASYNC110 - another thread writes
         await asyncio.sleep(0.01)
     await wordy_engine.cancel_task(task_id)
     running.cancel()
@@ -511,7 +512,7 @@ async def test_what_is_no_folder_is_refused(wordy_engine, repository, tmp_path):
 async def test_a_bare_repository_is_refused(wordy_engine, tmp_path):
     bare = tmp_path / "bare.git"
     bare.mkdir()
-    subprocess.run(["git", "init", "-q", "--bare"], cwd=bare, check=True)
+    run_git("init", "-q", "--bare", cwd=bare)
     await refuse(wordy_engine, bare, "bare repository")
 
 
@@ -565,7 +566,7 @@ async def test_a_folder_without_git_and_a_shallow_clone_are_indexed(
     repository.commit("second")
     clone = tmp_path / "shallow"
     address = f"file://{repository.root}"
-    subprocess.run(["git", "clone", "-q", "--depth", "1", address, clone], check=True)
+    run_git("clone", "-q", "--depth", "1", address, clone, cwd=tmp_path)
     assert (await index(wordy_engine, clone))["added"] == 5
     commits = {r.root: r.commit for r in await wordy_engine.code.list_repositories()}
     assert commits[str(tmp_path / "plain")] == ""
@@ -574,7 +575,8 @@ async def test_a_folder_without_git_and_a_shallow_clone_are_indexed(
 
 async def test_the_good_parts_of_a_broken_file_are_indexed(wordy_engine, repository, database):
     repository.write(
-        "src/broken.py", "def good():\n    return 1\n\n\ndef bad(:\n    retur\n\n\ndef fine():\n    pass\n"
+        "src/broken.py",
+        "def good():\n    return 1\n\n\ndef bad(:\n    retur\n\n\ndef fine():\n    pass\n",
     )
     await index(wordy_engine, repository.root)
     known = symbol_ids(database)
@@ -591,7 +593,9 @@ async def test_odd_files_are_left_out_or_read_and_never_stop_the_rest(
     repository.path("web/all.js").write_bytes(b"x=1;" * 12_500_000)
     repository.path("src/image.py").write_bytes(b"\x89PNG\0\0\0")
     repository.path(".env").write_text("SECRET=1\n", encoding="utf-8")
-    (repository.root / "src" / b"caf\xe9.py".decode("utf-8", "surrogateescape")).write_bytes(b"A=1\n")
+    (repository.root / "src" / b"caf\xe9.py".decode("utf-8", "surrogateescape")).write_bytes(
+        b"A=1\n"
+    )
     result = await index(wordy_engine, repository.root)
     texts = {row[0]: row[4] for row in rows(database, MEMORIES)}
     assert texts["src/latin.py"] == "NAME = 'Zoë'\n"

@@ -8,15 +8,18 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from zapomni_core.exceptions import ConfigurationError, EmbeddingError
+from zapomni_core.exceptions import ConfigurationError, DatabaseError, EmbeddingError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Embedder, TokenEmbedder
 from zapomni_core.settings import Settings
 from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
 
-__all__ = ["Embedded", "EmbeddingChain", "build_embedders"]
+if TYPE_CHECKING:
+    from zapomni_db.cache.redis_cache import RedisCache
+
+__all__ = ["Embedded", "EmbeddingChain", "build_cache", "build_embedders"]
 
 log = get_logger(__name__)
 
@@ -69,19 +72,54 @@ def _configured(settings: Settings) -> Embedder:
     return SentenceTransformersEmbedder(model or "all-MiniLM-L6-v2")
 
 
+def build_cache(settings: Settings) -> RedisCache | None:
+    """Return the cache the settings ask for.
+
+    Raises:
+        ConfigurationError: Its address cannot be read, or redis-py is missing.
+    """
+    url = settings.cache.get_secret_value()
+    if not url:
+        return None
+    try:
+        from zapomni_db.cache.redis_cache import RedisCache
+
+        return RedisCache(url)
+    except ImportError as error:
+        raise ConfigurationError(
+            "The setting cache needs redis-py: pip install 'zapomni[redis]'", "CONF_002"
+        ) from error
+    except ValueError:
+        # Its own message may quote the address, password and all.
+        raise ConfigurationError(
+            "The setting cache must be an address such as redis://host:6379/0, "
+            "rediss://user:password@host:6379/0 or unix:///run/redis.sock",
+            "CONF_002",
+        ) from None
+
+
 class EmbeddingChain:
-    """Tries embedders in order and embeds only what neither cache nor database knows."""
+    """Tries embedders in order and embeds only what neither caches nor database know.
+
+    Args:
+        embedders: What makes vectors, in the order they are tried.
+        stored: Looks up what the database has.
+        shared: What many machines share. Whatever becomes of it, no call fails by it.
+        cache_size: How many texts this process keeps.
+    """
 
     def __init__(
         self,
         embedders: Sequence[Embedder],
         stored: Stored | None = None,
+        shared: RedisCache | None = None,
         cache_size: int = 1024,
     ) -> None:
         self.embedders = list(embedders)
         self.filling = asyncio.Lock()
         """Held by who makes the vectors that stored passages lack."""
         self._stored = stored
+        self._shared = shared
         self._cache = _VectorCache(cache_size)
         self._questions: OrderedDict[tuple[EmbeddingSpace, str], QueryEmbedding] = OrderedDict()
         self._lookups = 0
@@ -123,9 +161,11 @@ class EmbeddingChain:
         return await self._first_that_works(active, make)
 
     async def close(self) -> None:
-        """Release every embedder's connections."""
+        """Release every connection."""
         for embedder in self.embedders:
             await embedder.close()
+        if self._shared is not None:
+            await self._shared.close()
 
     async def _first_that_works(
         self,
@@ -165,13 +205,26 @@ class EmbeddingChain:
         if missing and self._stored is not None:
             known |= await self._stored(space, missing)
             missing = [text for text in wanted if text not in known]
+        if missing and self._shared is not None:
+            known |= await _or_nothing(self._shared.get(space, missing)) or {}
+            missing = [text for text in wanted if text not in known]
         self._lookups += len(wanted)
         self._hits += len(wanted) - len(missing)
         if missing:
             known |= zip(missing, await _make(embedder, missing), strict=True)
             for text in missing:
                 self._cache.put(space, text, known[text])
+            if self._shared is not None:
+                await _or_nothing(self._shared.put(space, {text: known[text] for text in missing}))
         return [known[text] for text in texts]
+
+
+async def _or_nothing(answer: Awaitable[T]) -> T | None:
+    try:
+        return await answer
+    except DatabaseError as error:
+        log.warning("embedding_cache_failed", error_code=error.error_code)
+        return None
 
 
 async def _make(embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from zapomni_core.adapters.remote import ServiceError, names_the_model
 from zapomni_core.adapters.remote_embedder import RemoteEmbedder, refusal, unit_vectors
-from zapomni_core.exceptions import EmbeddingError
 from zapomni_core.infra.retry import RetryPolicy
 
 __all__ = ["OpenAIEmbedder"]
@@ -37,12 +37,12 @@ class OpenAIEmbedder(RemoteEmbedder):
             raise self._error(status, answer)
         return unit_vectors(_in_order(answer), len(texts), self.label)
 
-    def _error(self, status: int, answer: Any) -> EmbeddingError:
+    def _error(self, status: int, answer: Any) -> ServiceError:
         if status in (401, 403):
             return refusal(
                 "The embedding server refused the key. Set ZAPOMNI_OPENAI_API_KEY to a valid one."
             )
-        if status == 404 and _names_the_model(answer):
+        if status == 404 and names_the_model(answer):
             return refusal(
                 f"The embedding server does not know the model {self.model}. "
                 "Set ZAPOMNI_EMBEDDING_MODEL to one it has.",
@@ -54,14 +54,6 @@ class OpenAIEmbedder(RemoteEmbedder):
                 "Set ZAPOMNI_OPENAI_BASE_URL to its address up to /v1."
             )
         return self._failure(status)
-
-
-def _names_the_model(answer: Any) -> bool:
-    # {"error": {"message", "type", "param", "code"}}; some servers give {"error": "message"}.
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(error, dict):
-        error = f"{error.get('code')} {error.get('message')}"
-    return isinstance(error, str) and "model" in error.lower()
 
 
 def _in_order(answer: Any) -> Any:

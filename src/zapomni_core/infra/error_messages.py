@@ -88,15 +88,32 @@ _BY_CLASS: dict[type[BaseException], tuple[str, str]] = {
 }
 
 _BY_CODE: dict[str, tuple[str, str]] = {
-    "DB_002": ("The disk is full. Nothing stored is lost.", "Free some space and try again."),
+    "DB_002": (
+        "The disk or the server's memory is full. Nothing stored is lost.",
+        "Free some space and try again.",
+    ),
     "DB_003": ("The disk reported an error.", "Check the disk, then run `zapomni doctor`."),
     "CONN_003": (
         "Access to the database was denied.",
-        "Check that you may read and write Zapomni's home folder.",
+        (
+            "Check that you may read and write Zapomni's home folder, or that user and password in "
+            "ZAPOMNI_STORAGE are right."
+        ),
     ),
     "CONN_004": (
         "Too many operations use the database at once.",
         "Try again when some of them have finished.",
+    ),
+    "CONN_005": (
+        "The FalkorDB server keeps no append-only file: what it acknowledges is lost when it dies.",
+        (
+            "Send it `CONFIG SET appendonly yes` and put `appendonly yes` into its configuration. "
+            "Or accept the loss with ZAPOMNI_ALLOW_VOLATILE=true."
+        ),
+    ),
+    "CONN_006": (
+        "The FalkorDB server of this machine is not running.",
+        "Start it with `zapomni db up`.",
     ),
     "SCHEMA_003": (
         "The database was written by another version of Zapomni, or could not be upgraded.",
@@ -105,6 +122,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     "SCHEMA_004": (
         "The database is damaged, or it is not a Zapomni database.",
         "Run `zapomni doctor`. If it confirms the damage, restore a backup.",
+    ),
+    "SCHEMA_005": (
+        "The server is no FalkorDB server, or too old a one for Zapomni.",
+        "Start one with `zapomni db up`, or upgrade yours; docs/falkordb.md says to which version.",
     ),
     "PROC_003": (
         "This document format is not supported.",

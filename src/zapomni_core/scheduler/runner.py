@@ -53,6 +53,8 @@ class TaskContext:
         if time.monotonic() >= self._next_write:
             self._next_write = time.monotonic() + REPORT_SECONDS
             await self._renew()
+        else:
+            await asyncio.sleep(0)  # Others get their turn, however busy the handler is.
 
     def start(self, handler: TaskHandler) -> asyncio.Task[str | None]:
         """Call the handler; what it returns comes out as JSON."""

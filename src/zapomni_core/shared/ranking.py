@@ -78,6 +78,7 @@ class Candidate:
     """Of the question's tokens: a row of numbers, once it is known."""
     cross: float = 0.0
     hop: float = 0.0
+    graph: float = 0.0
     recency: float = 0.0
     date: float = 0.0
     crowd: float = 0.0
@@ -243,7 +244,7 @@ def level_off(ranked: Sequence[Candidate]) -> None:
 
 
 ARMS = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens", "cross")
-BOOSTS = ("recency", "date", "hop", "crowd")
+BOOSTS = ("recency", "date", "hop", "graph", "crowd")
 
 
 def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:

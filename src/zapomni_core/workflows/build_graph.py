@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from zapomni_core.modules.graph import fuzzy_key, same_entity
+from zapomni_core.modules.graph import SINGLE_VALUED, fuzzy_key, same_entity
 from zapomni_core.workflows.extract_graph import Extraction, GraphExtractor
 from zapomni_db.graph_models import (
     EntityName,
@@ -21,7 +21,7 @@ from zapomni_db.graph_models import (
     UnreadChunk,
 )
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.models import EntityData
 
 __all__ = ["build_graph"]
 
@@ -30,12 +30,10 @@ Report = Callable[[int, int | None, str], Awaitable[None]]
 
 # A transaction is kept short for whoever waits to write; with a model it is one passage's.
 STORE_AT_ONCE = 32
+# Asking for unread passages may take a look at all of them: not for every transaction.
+PAGE = 4 * STORE_AT_ONCE
 STORE_AFTER_SECONDS = 2.0
 
-# A subject has one of these at a time: a newer statement ends the older one.
-EXCLUSIVE = frozenset({"WORKS_AT", "LIVES_IN", "LOCATED_IN", "HAS_VERSION", "LEADS_TO"})
-# Said of two things together, not of one about the other.
-MUTUAL = frozenset({"RELATED_TO"})
 # Types of which a misspelling may be merged with what it misspells.
 FORGIVING = ("ORG", "PLACE", "TECHNOLOGY")
 
@@ -47,7 +45,7 @@ async def build_graph(
     total = await storage.count_unread(extractor.version, scope)
     known = _Known(await storage.get_names(FORGIVING) if total else [])
     done, growth, notice, after = 0, GraphGrowth(), None, None
-    while page := await storage.get_unread(extractor.version, scope, after, STORE_AT_ONCE):
+    while page := await storage.get_unread(extractor.version, scope, after, PAGE):
         after = page[-1].chunk_id
         while page:
             batch, page = await _read(extractor, page)
@@ -76,7 +74,7 @@ async def _read(
     for number, chunk in enumerate(page, start=1):
         batch.append((chunk, await extractor.extract(chunk.text, chunk.said_at)))
         await asyncio.sleep(0)  # Reading is work: let others have their turn.
-        if time.monotonic() - began > STORE_AFTER_SECONDS:
+        if number == STORE_AT_ONCE or time.monotonic() - began > STORE_AFTER_SECONDS:
             return batch, page[number:]
     return batch, []
 
@@ -104,26 +102,14 @@ def _extracted(chunk: UnreadChunk, found: Extraction) -> ExtractedChunk:
         chunk_id=chunk.chunk_id,
         entities=found.entities,
         relationships=[
-            _directed(stated)
+            stated.model_copy(update={"exclusive": True})
+            if stated.relationship_type in SINGLE_VALUED
+            else stated
             for stated in found.relationships
             # The passage before has said so already.
             if not chunk.repeated or stated.end_char > chunk.repeated
         ],
     )
-
-
-def _directed(stated: RelationshipData) -> RelationshipData:
-    """Give mutual relationships one direction, and say which end when a newer one begins."""
-    if stated.relationship_type in EXCLUSIVE:
-        return stated.model_copy(update={"exclusive": True})
-    if stated.relationship_type in MUTUAL and stated.source_entity_id > stated.target_entity_id:
-        return stated.model_copy(
-            update={
-                "source_entity_id": stated.target_entity_id,
-                "target_entity_id": stated.source_entity_id,
-            }
-        )
-    return stated
 
 
 class _Known:

@@ -246,7 +246,8 @@ def _cypher_node(fields: dict[str, Any]) -> str:
 
 
 def _cypher_link(link: _Link) -> str:
-    kind = link.fields["type"].replace("`", "``")
+    # FalkorDB knows no escape between backticks; the property has the type as it is.
+    kind = re.sub(r"\W", "_", link.fields["type"])
     return (
         f"MATCH (a:Entity {{id: {_literal(link.source)}}}), "
         f"(b:Entity {{id: {_literal(link.target)}}}) "
@@ -263,24 +264,13 @@ def _literal(value: Any) -> str:
         return "[" + ", ".join(map(_literal, value)) + "]"
     if not isinstance(value, str):
         return json.dumps(value)
-    # One statement stays one line, and only a printable character stands as itself.
-    return "'" + "".join(map(_cypher_character, value)) + "'"
+    return "'" + value.translate(_CYPHER_ESCAPES) + "'"
 
 
-def _cypher_character(character: str) -> str:
-    if character in "'\\":
-        return "\\" + character
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    return "".join(f"\\u{half:04x}" for half in _surrogates(code))
-
-
-def _surrogates(code: int) -> tuple[int, int]:
-    high, low = divmod(code - 0x10000, 0x400)
-    return 0xD800 + high, 0xDC00 + low
+# One statement stays one line. FalkorDB reads no \u escapes, and ends a text at NUL.
+_CYPHER_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\ufffd"}
+)
 
 
 FORMATS: dict[str, _Format] = {

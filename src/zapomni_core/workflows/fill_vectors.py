@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import ChunkVector, EmbeddingSpace, PendingChunk
+from zapomni_db.models import EmbeddingSpace
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = ["Progress", "fill_pending", "reembed"]
 

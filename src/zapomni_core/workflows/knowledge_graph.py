@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
@@ -74,7 +74,8 @@ class KnowledgeGraph:
     @operation()
     async def get_related(self, request: RelatedRequest) -> RelatedResponse:
         """Return what is related to an entity, with the ways to it and who says so."""
-        return await get_related(self._storage, self._extractor, request)
+        asked = request.model_copy(update={"types": _types(request.types)})
+        return await get_related(self._storage, self._extractor, asked)
 
     @operation()
     async def find_entities(self, query: EntityQuery) -> list[Entity]:
@@ -83,7 +84,8 @@ class KnowledgeGraph:
         if len(query.text) > MAX_QUERY_CHARS:
             raise ValidationError(f"query exceeds {MAX_QUERY_CHARS} characters", "VAL_003")
         text = query.text.encode("utf-8", "replace").decode()  # no name has half a character
-        return await self._storage.find_entities(query.model_copy(update={"text": text}))
+        asked = query.model_copy(update={"text": text, "types": _types(query.types)})
+        return await self._storage.find_entities(asked)
 
     @operation()
     async def get_status(self) -> GraphStats:
@@ -124,8 +126,8 @@ class KnowledgeGraph:
         }
         if asked in every or not every:
             return asked
-        found = await self._extractor.extract(asked)
-        named = every & {entity.entity_id for entity in found.entities}
+        found = await self._extractor.recognize(asked)
+        named = every & {entity.entity_id for entity in found}
         chosen = named or every
         if len(chosen) > 1:
             ids = ", ".join(sorted(chosen))
@@ -146,6 +148,11 @@ class KnowledgeGraph:
 
             self._opened = create_extractor(self._settings)
         return self._opened
+
+
+def _types(names: Sequence[str]) -> list[str]:
+    """Write types as the graph does: `works at` is WORKS_AT."""
+    return ["_".join(name.replace("-", " ").split()).upper() for name in names]
 
 
 def _named(merge: Merge, names: Mapping[str, str]) -> MergeResponse:

@@ -28,6 +28,7 @@ from zapomni_core.shared.ranking import (
     trust,
 )
 from zapomni_core.shared.text import encodable, is_stop_token, query_phrases, rare_words
+from zapomni_core.workflows.graph_arm import Links, follow_graph
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
@@ -68,6 +69,8 @@ class Question:
     filters: MemoryFilter
     wanted: int
     embedding: QueryEmbedding | None = None
+    graph: bool = True
+    """Whether to follow what the knowledge graph knows."""
     by_rank: bool = False
     """Whether to fuse by reciprocal ranks instead of scores."""
     every_passage: bool = False
@@ -245,7 +248,14 @@ class MemoryRanker:
             return pool
         found = await self._hop_scores(question, seeds)
         known = {candidate.chunk_id for candidate in pool}
+        links = Links()
+        if question.graph:
+            best = {seed.chunk_id: seed.score / seeds[0].score for seed in seeds}
+            links = await follow_graph(
+                self.storage, question.query, best, known, question.total, question.filters.as_of
+            )
         new = [i for i in sorted(found, key=lambda i: (-found[i], i)) if i not in known][:HOP_NEW]
+        new += links.new({*known, *new})
         places = await self.storage.get_places(new, question.filters)
         added = [_candidate(place, 0.0) for place in places.values() if place.selected]
         if added:
@@ -255,10 +265,12 @@ class MemoryRanker:
         first = {seed.chunk_id for seed in seeds}
         others = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
         highest = max(others, default=0.0)
+        linked = links.scores([c.chunk_id for c in pool], first)
         for candidate in pool:
             gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
             candidate.hop = SEED_HOP if candidate.chunk_id in first else min(gain, 1.0)
-            candidate.score += HOP * candidate.hop
+            candidate.graph = linked[candidate.chunk_id]
+            candidate.score += HOP * candidate.hop + candidate.graph
         return pool
 
     async def _hop_scores(self, question: Question, seeds: list[Candidate]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,7 +58,7 @@ async def get_related(
         )
     (start,) = found
     reached = await _walk(storage, start.entity_id, request)
-    best = sorted(reached, key=lambda r: (r.distance, -r.score, r.entity_id))[: request.limit]
+    best = sorted(reached, key=lambda r: (-r.score, r.distance, r.entity_id))[: request.limit]
     return RelatedResponse(
         entity=start,
         related=await _describe(storage, best, request.as_of),
@@ -81,17 +82,17 @@ async def resolve(
     name = asked.encode("utf-8", "replace").decode().strip()
     if by_id := await storage.get_entities([name], as_of):
         return list(by_id.values())
-    found = await storage.find_entities(EntityQuery(text=name, as_of=as_of, limit=CANDIDATES))
-    if exact := [entity for entity in found if entity.match == 1.0]:
-        return exact
+    query = EntityQuery(text=name, exact=True, as_of=as_of, limit=CANDIDATES)
+    if found := await storage.find_entities(query):
+        return found
     # An alias that no text uses, or a longer form of a name, as the extractor reads it.
-    named = (await extractor.extract(name)).entities
+    named = await extractor.recognize(name)
     whole = {e.entity_id for e in named if len(e.surface) * 2 >= len(name)}
     if by_alias := await storage.get_entities(sorted(whole), as_of):
         return list({entity.entity_id: entity for entity in by_alias.values()}.values())
-    raise EntityNotFoundError(
-        "No entity has this name or id.", near=[entity.name for entity in found[:NEAR_NAMES]]
-    )
+    alike = query.model_copy(update={"exact": False, "limit": NEAR_NAMES})
+    near = [entity.name for entity in await storage.find_entities(alike)]
+    raise EntityNotFoundError("No entity has this name or id.", near=near)
 
 
 # --- The walk ---------------------------------------------------------------------------
@@ -138,8 +139,10 @@ async def _describe(
     ways = [_way(reached) for reached in best]
     edges = {edge.key for way in ways for edge in way}
     ids = {i for key in edges for i in key[:2]}
-    entities = await storage.get_entities(sorted(ids), as_of)
-    evidence = await storage.get_evidence(sorted(edges), as_of, SENTENCES)
+    entities, evidence = await asyncio.gather(
+        storage.get_entities(sorted(ids), as_of),
+        storage.get_evidence(sorted(edges), as_of, SENTENCES),
+    )
     names = {i: entities[i].name for i in entities}
     return [
         RelatedEntity(

@@ -55,6 +55,7 @@ class Searcher:
             terms=encodable(query_terms(request.query)),
             filters=filters,
             wanted=max(request.offset + request.limit, RERANKED if self.reranker else 0),
+            graph=request.graph,
             by_rank=request.fusion == "rrf",
             every_passage=request.every_passage,
         )

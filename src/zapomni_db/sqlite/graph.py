@@ -8,12 +8,17 @@ from typing import LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.graph_models import ExtractedChunk, GraphGrowth, GraphScope, UnreadChunk
-from zapomni_db.graph_rules import EVER, fold
+from zapomni_db.graph_rules import EVER, alias_of, beginning, fold, most_certain
 from zapomni_db.models import EntityData, RelationshipData
 from zapomni_db.sqlite.graph_merges import merge_same, reroot
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
-__all__ = ["count_unread", "store", "store_extractions", "unread"]
+__all__ = [
+    "count_unread",
+    "store",
+    "store_extractions",
+    "unread",
+]
 
 # When a memory was told: when it happened, or when its text was last changed.
 _SAID: LiteralString = (
@@ -131,11 +136,7 @@ def _upsert_entities(
     connection: sqlite3.Connection, mentions: Iterable[EntityData]
 ) -> tuple[dict[str, int], GraphGrowth]:
     """Insert what is new, and let what is known gain confidence and a description."""
-    best: dict[str, EntityData] = {}
-    for mention in mentions:
-        known = best.get(mention.entity_id)
-        if known is None or mention.confidence > known.confidence:
-            best[mention.entity_id] = mention
+    best = most_certain(mentions)
     keys = _keys_of(connection, best)
     new = best.keys() - keys.keys()
     for entity in (best[entity_id] for entity_id in best if entity_id in new):
@@ -178,7 +179,7 @@ def _replace_mentions(
         [
             (
                 *(teller.chunk_id, *place, now[place].confidence, now[place].source),
-                *_alias(now[place]),
+                *alias_of(now[place]),
                 *(teller.said, teller.withdrawn),
             )
             for place in new
@@ -190,13 +191,6 @@ def _replace_mentions(
         [(teller.chunk_id, *place) for place in before - now.keys()],
     )
     return len(new)
-
-
-def _alias(mention: EntityData) -> tuple[str, str] | tuple[None, None]:
-    folded = fold(mention.surface)
-    if not folded or folded == fold(mention.name):
-        return None, None
-    return " ".join(mention.surface.split()), folded
 
 
 def _replace_evidence(
@@ -258,9 +252,8 @@ def _sentence(
         ).lastrowid
     assert key is not None
     until = None if stated.valid_to is None else to_time(stated.valid_to)
-    since = teller.said if stated.valid_from is None else to_time(stated.valid_from)
-    if stated.valid_from is None and until is not None and until <= since:
-        since = EVER  # it was over when it was told, and nobody said when it began
+    start = None if stated.valid_from is None else to_time(stated.valid_from)
+    since = beginning(teller.said, start, until)
     place_in_text = (stated.start_char, stated.end_char)
     sentence = _Sentence(key, *place_in_text, stated.strength, stated.source, since, until)
     return sentence, row is None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.graph_models import Edge, EdgeKey, EdgeQuery, Evidence
-from zapomni_db.graph_rules import EVER, Statement, weigh, when_replaced
+from zapomni_db.graph_rules import EVER, Statement, Told, join_edges, spans
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = ["SPOKEN", "STATED", "count_edges", "edges", "evidence", "leaves_of", "moment"]
@@ -47,7 +47,7 @@ def leaves_of(connection: sqlite3.Connection, roots: Collection[int]) -> dict[in
     found: dict[int, list[int]] = {root: [root] for root in roots}
     for root, key in connection.execute(
         "SELECT root, key FROM graph_entities WHERE root IN (SELECT value FROM json_each(?))"
-        " ORDER BY key",
+        " ORDER BY id",
         (to_json(list(roots)),),
     ):
         found[root].append(key)
@@ -110,14 +110,10 @@ def _as_edges(
             (to_json(list(named)),),
         ).fetchall()
     )
-    joined: dict[EdgeKey, tuple[float, int]] = {}
-    for row in rows:
-        key = EdgeKey(ids[row.source], ids[row.target], row.type)
-        if key.source_id != key.target_id:
-            strength, support = joined.get(key, (0.0, 0))
-            more = supported.get(row.key, (0.0, 1))
-            joined[key] = max(strength, more[0]), support + more[1]
-    return [Edge(key, *both, weigh(*both)) for key, both in joined.items()]
+    return join_edges(
+        (EdgeKey(ids[row.source], ids[row.target], row.type), *supported.get(row.key, (0.0, 1)))
+        for row in rows
+    )
 
 
 # --- One at a time ----------------------------------------------------------------------
@@ -150,11 +146,10 @@ def _held(
 def _statements(
     connection: sqlite3.Connection, sources: Collection[int], now: int
 ) -> Iterator[tuple[int, int, int, int | None]]:
-    """Yield the relationship, key, beginning and end of what is stated of these, one at a time.
+    """Return the relationship, key, beginning and end of what is stated of these, one at a time.
 
     What was withdrawn by then is as if it had not been said.
     """
-    groups: dict[tuple[int, str], list[tuple[int, int, Statement]]] = {}
     rows = connection.execute(
         "WITH wanted AS (SELECT DISTINCT coalesce(root, key) AS root FROM graph_entities"
         " WHERE key IN (SELECT value FROM json_each(:sources))),"
@@ -167,13 +162,10 @@ def _statements(
         " AND (v.withdrawn IS NULL OR v.withdrawn > :now)",
         {"sources": to_json(list(sources)), "now": now},
     )
-    for root, kind, relationship, sentence, target, said, since, until in rows:
-        statement = Statement(str(target), said, since, until)
-        groups.setdefault((root, kind), []).append((relationship, sentence, statement))
-    for group in groups.values():
-        ends = when_replaced([statement for _, _, statement in group])
-        for (relationship, sentence, statement), end in zip(group, ends, strict=True):
-            yield relationship, sentence, statement.since, end
+    return spans(
+        Told(root, kind, relationship, sentence, Statement(str(target), said, since, until))
+        for root, kind, relationship, sentence, target, said, since, until in rows
+    )
 
 
 # --- Evidence ---------------------------------------------------------------------------

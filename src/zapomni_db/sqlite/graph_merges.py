@@ -10,9 +10,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from typing import Any, LiteralString
 
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.graph_models import Merge
+from zapomni_db.graph_rules import find_root
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = ["merge", "merge_same", "reroot", "undo"]
@@ -104,7 +106,10 @@ WITH RECURSIVE below (id) AS (
 )
 SELECT id FROM below
 """
-_NEXT = "SELECT target_id FROM graph_merges WHERE source_id = ? AND undone_at IS NULL"
+_NEXT: LiteralString = (
+    "SELECT target_id FROM graph_merges WHERE source_id = ? AND undone_at IS NULL"
+)
+_KEY: LiteralString = "SELECT key FROM graph_entities WHERE id = ?"
 
 
 def reroot(connection: sqlite3.Connection, ids: Collection[str]) -> None:
@@ -119,19 +124,16 @@ def reroot(connection: sqlite3.Connection, ids: Collection[str]) -> None:
 
 
 def _find_root(connection: sqlite3.Connection, entity_id: str) -> int | None:
-    root: int | None = None
-    seen = {entity_id}
-    while row := connection.execute(_NEXT, (entity_id,)).fetchone():
-        entity_id = row[0]
-        if entity_id in seen:
-            # Merges made while one of them was gone may close a circle: then each is itself.
-            return None
-        seen.add(entity_id)
-        found = connection.execute(
-            "SELECT key FROM graph_entities WHERE id = ?", (entity_id,)
-        ).fetchone()
-        root = found[0] if found else root
-    return root
+    def value(sql: LiteralString, asked: str) -> Any:
+        row = connection.execute(sql, (asked,)).fetchone()
+        return row and row[0]
+
+    root = find_root(
+        entity_id,
+        lambda source: value(_NEXT, source),
+        lambda known: value(_KEY, known) is not None,
+    )
+    return None if root is None else int(value(_KEY, root))
 
 
 def _now() -> int:

@@ -7,18 +7,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString
 
-from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats, Mention
-from zapomni_db.graph_rules import fold, likeness
+from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats
+from zapomni_db.graph_rules import (
+    ALIASES_SHOWN,
+    LEAST_LIKENESS,
+    choose_aliases,
+    fold,
+    likeness,
+)
 from zapomni_db.sqlite.graph import count_unread
 from zapomni_db.sqlite.graph_edges import SPOKEN, STATED, count_edges, leaves_of, moment
 from zapomni_db.sqlite.rows import to_json
 
-__all__ = ["find_entities", "get_entities", "list_entities", "mentions", "names", "stats"]
+__all__ = ["find_entities", "get_entities", "list_entities", "names", "stats"]
 
 # Names of which many contain the text: more than anybody looks through.
 MOST_MATCHES = 2000
-LEAST_LIKENESS = 0.45
-ALIASES_SHOWN = 10
 
 # What is spoken of at a time, as a condition on the entity `e`. Evidence of an earlier text has
 # no passage and so no mention any more.
@@ -48,10 +52,11 @@ def _matches(connection: sqlite3.Connection, query: EntityQuery, now: int) -> di
     asked = fold(query.text)
     bound = {"now": now, "types": to_json(query.types), "asked": asked, "most": MOST_MATCHES}
     found: dict[int, float] = {}
-    for sql, score in _SEARCHES if asked else _EVERYTHING:
+    searches = _EVERYTHING if not asked else _EXACT if query.exact else (*_EXACT, *_PARTIAL)
+    for sql, score in searches:
         for (key,) in connection.execute(sql, bound):
             found.setdefault(key, score)
-    if found or not asked:
+    if found or not asked or query.exact:
         return found
     alike = [(likeness(asked, folded), key) for key, folded in connection.execute(_NAMES, bound)]
     best = sorted((pair for pair in alike if pair[0] >= LEAST_LIKENESS), reverse=True)
@@ -64,7 +69,7 @@ _FROM: LiteralString = "SELECT coalesce(e.root, e.key) FROM graph_entities e WHE
 _AND_SHOWN: LiteralString = " AND " + _OF_TYPE + " AND " + _SPOKEN_OF
 _EVERYTHING: tuple[tuple[LiteralString, float], ...] = ((_FROM + "TRUE" + _AND_SHOWN, 1.0),)
 # From the best kind of match to the worst.
-_SEARCHES: tuple[tuple[LiteralString, float], ...] = (
+_EXACT: tuple[tuple[LiteralString, float], ...] = (
     (_FROM + "e.folded = :asked" + _AND_SHOWN, 1.0),
     (
         _FROM
@@ -74,6 +79,8 @@ _SEARCHES: tuple[tuple[LiteralString, float], ...] = (
         + _AND_SHOWN,
         1.0,
     ),
+)
+_PARTIAL: tuple[tuple[LiteralString, float], ...] = (
     (_FROM + "instr(e.folded, :asked) = 1" + _AND_SHOWN + " LIMIT :most", 0.8),
     (_FROM + "instr(e.folded, :asked) > 1" + _AND_SHOWN + " LIMIT :most", 0.6),
 )
@@ -105,12 +112,10 @@ def get_entities(
 def list_entities(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Entity]:
     now = moment(None)
     rows = connection.execute(
-        "SELECT e.key FROM graph_entities e WHERE e.root IS NULL AND e.id > :after AND ("
+        "SELECT a.key FROM graph_entities a WHERE a.root IS NULL AND a.id > :after"
+        " AND EXISTS (SELECT 1 FROM graph_entities e WHERE (e.key = a.key OR e.root = a.key) AND "
         + _SPOKEN_OF
-        + " OR EXISTS (SELECT 1 FROM graph_entities l JOIN graph_mentions m"
-        " ON m.entity_key = l.key WHERE l.root = e.key AND "
-        + SPOKEN
-        + ")) ORDER BY e.id LIMIT :limit",
+        + ") ORDER BY a.id LIMIT :limit",
         {"now": now, "after": after or "", "limit": limit},
     )
     keys = {key: 1.0 for (key,) in rows}
@@ -197,34 +202,10 @@ def _aliases(
             (leaf, ALIASES_SHOWN),
         )
     ]
-    distinct = {fold(alias): alias for alias in reversed([*merged, *written])}
-    distinct.pop(fold(name), None)
-    return list(reversed(distinct.values()))[:ALIASES_SHOWN]
+    return choose_aliases(name, merged, written)
 
 
-# --- Mentions and counts ----------------------------------------------------------------
-
-
-def mentions(
-    connection: sqlite3.Connection,
-    entity_ids: Sequence[str],
-    as_of: datetime | None,
-    limit: int,
-) -> dict[str, list[Mention]]:
-    now = moment(as_of)
-    found: dict[str, list[Mention]] = {}
-    for entity_id in entity_ids:
-        rows = connection.execute(
-            "SELECT m.chunk_id, max(m.confidence) FROM graph_mentions m WHERE m.entity_key IN"
-            " (SELECT l.key FROM graph_entities a JOIN graph_entities l"
-            " ON l.key = coalesce(a.root, a.key) OR l.root = coalesce(a.root, a.key)"
-            " WHERE a.id = :id) AND "
-            + SPOKEN
-            + " GROUP BY m.chunk_id ORDER BY m.chunk_id DESC LIMIT :limit",
-            {"id": entity_id, "now": now, "limit": limit},
-        )
-        found[entity_id] = [Mention(str(chunk_id), confidence) for chunk_id, confidence in rows]
-    return found
+# --- Counting ---------------------------------------------------------------------------
 
 
 def stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from zapomni_db.copy_models import MergeCopy, ReadingCopy, ReadingExport
 from zapomni_db.graph_models import (
     Edge,
     EdgeKey,
@@ -22,7 +23,14 @@ from zapomni_db.graph_models import (
     UnreadChunk,
 )
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.sqlite import graph, graph_edges, graph_merges, graph_reads
+from zapomni_db.sqlite import (
+    graph,
+    graph_copying,
+    graph_edges,
+    graph_mentions,
+    graph_merges,
+    graph_reads,
+)
 from zapomni_db.sqlite.file import SqliteFile
 
 __all__ = ["SqliteGraph"]
@@ -86,11 +94,21 @@ class SqliteGraph(SqliteFile):
         """Return the sentences that state each relationship."""
         return await self._read("reading the graph", graph_edges.evidence, edges, as_of, limit)
 
+    async def find_named(self, names: Sequence[str], as_of: datetime | None) -> list[str]:
+        """Return the ids of all entities whose name or alias is one of these."""
+        return self._read_here("searching", graph_mentions.named, names, as_of)
+
     async def get_mentions(
         self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
     ) -> dict[str, list[Mention]]:
         """Return the newest passages that name each entity."""
-        return self._read_here("searching", graph_reads.mentions, entity_ids, as_of, limit)
+        return self._read_here("searching", graph_mentions.of_entities, entity_ids, as_of, limit)
+
+    async def get_named(
+        self, chunk_ids: Sequence[str], as_of: datetime | None
+    ) -> dict[str, list[Mention]]:
+        """Return what each of these passages names."""
+        return self._read_here("searching", graph_mentions.of_chunks, chunk_ids, as_of)
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
         """Return all that is spoken of now, page by page."""
@@ -103,3 +121,31 @@ class SqliteGraph(SqliteFile):
     async def get_graph_stats(self, extractor: str) -> GraphStats:
         """Count what the graph holds now."""
         return await self._read("counting", graph_reads.stats, extractor)
+
+    # --- copying ------------------------------------------------------------------------
+
+    async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
+        """Return the next entities told by callers."""
+        return await self._read("exporting", graph_copying.export_entities, after, limit)
+
+    async def export_relationships(
+        self, after: tuple[str, str, str] | None, limit: int
+    ) -> list[RelationshipData]:
+        """Return the next relationships told by callers."""
+        return await self._read("exporting", graph_copying.export_relationships, after, limit)
+
+    async def export_readings(self, after: str | None, limit: int) -> ReadingExport:
+        """Return what was read in the next memories."""
+        return await self._read("exporting", graph_copying.export_readings, after, limit)
+
+    async def import_readings(self, readings: Sequence[ReadingCopy]) -> None:
+        """Let these memories say this."""
+        await self._write("importing", graph_copying.import_readings, readings)
+
+    async def export_merges(self) -> list[MergeCopy]:
+        """Return all merges in the order they were made."""
+        return await self._read("exporting", graph_copying.export_merges)
+
+    async def import_merges(self, merges: Sequence[MergeCopy]) -> None:
+        """Make the merges these."""
+        await self._write("importing", graph_copying.import_merges, merges)

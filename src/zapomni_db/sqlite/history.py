@@ -7,24 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.history_rules import Replaced, in_order, versions_of, what_changes
 from zapomni_db.models import MemoryPatch
 from zapomni_db.sqlite.rows import from_json, from_time, to_json
 
 __all__ = ["close_evidence", "record", "versions"]
 
-_FIELDS = ("metadata", "project", "source", "kind", "tags", "pinned")
-
 
 def record(connection: sqlite3.Connection, key: int, patch: MemoryPatch, now: int) -> None:
     """Keep what a patch is about to change."""
-    before = _current(connection, key)
-    fields = {
-        name: before[name]
-        for name in _FIELDS
-        if (given := getattr(patch, name)) is not None and given != before[name]
-    }
-    text = before["text"] if patch.text is not None and patch.text != before["text"] else None
-    if fields or text is not None:
+    if (before := what_changes(_current(connection, key), patch)) is not None:
+        fields, text = before
         connection.execute(
             "INSERT INTO memory_history (memory_key, replaced_at, fields, text)"
             " VALUES (?, ?, ?, ?)",
@@ -87,13 +80,11 @@ WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
 
 
 def versions(connection: sqlite3.Connection, memory_id: str) -> list[MemoryVersion]:
-    found = [
+    return in_order(
         version
         for row in connection.execute(_LINE, {"id": memory_id}).fetchall()
         for version in _versions_of(connection, *row)
-    ]
-    # Of two that begin at once, the one that ended first was first.
-    return sorted(found, key=lambda v: (v.valid_from, v.valid_to is None, v.valid_to))
+    )
 
 
 def _versions_of(
@@ -104,26 +95,16 @@ def _versions_of(
     superseded: int | None,
     superseded_by: str | None,
 ) -> Iterator[MemoryVersion]:
-    """Yield versions, newest first: each knows only what the next one changed."""
-    state = _current(connection, key)
     changes = connection.execute(
         "SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ?"
         " ORDER BY key DESC",
         (key,),
     ).fetchall()
-    until = superseded
-    for replaced_at, fields, text in [*changes, (created, None, None)]:
-        before = from_json(fields) if fields is not None else {}
-        changed = [*before, *(["text"] if text is not None else [])]
-        yield MemoryVersion(
-            memory_id=memory_id,
-            text=state["text"],
-            fields={name: state[name] for name in _FIELDS},
-            valid_from=from_time(replaced_at),
-            valid_to=None if until is None else from_time(until),
-            changed=changed,
-            superseded_by=superseded_by if until == superseded else None,
-        )
-        state |= before
-        state["text"] = text if text is not None else state["text"]
-        until = replaced_at
+    return versions_of(
+        memory_id,
+        _current(connection, key),
+        [Replaced(from_time(at), from_json(fields), text) for at, fields, text in changes],
+        from_time(created),
+        None if superseded is None else from_time(superseded),
+        superseded_by,
+    )

@@ -32,7 +32,16 @@ from zapomni_db.sqlite.rows import (
 )
 from zapomni_db.sqlite.spaces import claim_space
 
-__all__ = ["delete", "find_existing", "get", "list_page", "store", "summaries", "update"]
+__all__ = [
+    "delete",
+    "find_existing",
+    "get",
+    "insert",
+    "list_page",
+    "store",
+    "summaries",
+    "update",
+]
 
 PREVIEW_CHARS = 100
 
@@ -61,6 +70,12 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
     )
     if existing is not None:
         return existing
+    insert(connection, memory, memory.timestamp)
+    return StoredMemory(memory_id=memory.memory_id)
+
+
+def insert(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> int:
+    """Store a memory whatever is there already, and return its key."""
     key = connection.execute(
         "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
         " length, parent, position, occurred_at, created_at, updated_at, idempotency_key)"
@@ -79,7 +94,7 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
             memory.position,
             to_time(memory.occurred_at or memory.timestamp),
             to_time(memory.timestamp),
-            to_time(memory.timestamp),
+            to_time(updated_at),
             memory.idempotency_key,
         ),
     ).lastrowid
@@ -89,7 +104,7 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
     _insert_chunks(connection, key, memory.chunks, memory.space)
     if memory.supersedes is not None:
         _supersede(connection, memory.supersedes, key)
-    return StoredMemory(memory_id=memory.memory_id)
+    return key
 
 
 def find_existing(

@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from zapomni_db.exceptions import ValidationError
-from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk
+from zapomni_db.models import Embedding, EmbeddingSpace
 from zapomni_db.sqlite.rows import from_blob, text_hash, to_blob, to_json
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
     "activate",

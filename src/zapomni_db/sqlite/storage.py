@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zapomni_db.copy_models import MemoryCopy, MemoryExport
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     BM25SearchResult,
-    ChunkVector,
     Embedding,
     EmbeddingSpace,
     MemoryData,
@@ -21,7 +21,6 @@ from zapomni_db.models import (
     MemoryStats,
     MemorySummary,
     Passage,
-    PendingChunk,
     Place,
     StoredMemory,
     TextSearchRequest,
@@ -29,9 +28,10 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import history, memories, search, spaces, upkeep
+from zapomni_db.sqlite import copying, history, memories, search, spaces, upkeep
 from zapomni_db.sqlite.graph_storage import SqliteGraph
 from zapomni_db.sqlite.vector_cache import VectorCache
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = ["SqliteStorage"]
 
@@ -181,6 +181,16 @@ class SqliteStorage(SqliteGraph):
             while await self._write("dropping vectors", spaces.drop_inactive, DROP_BATCH):
                 pass
         return missing
+
+    # --- copying ------------------------------------------------------------------------
+
+    async def export_memories(self, after: str | None, limit: int) -> MemoryExport:
+        """Return the next memories in the order they were stored."""
+        return await self._read("exporting", copying.export, after, limit)
+
+    async def import_memories(self, batch: Sequence[MemoryCopy]) -> None:
+        """Keep these as they are, in this order."""
+        await self._write("importing", copying.import_, batch)
 
     # --- upkeep -------------------------------------------------------------------------
 

@@ -310,7 +310,7 @@ class SqliteTasks:
             error_code=code,
             attempts=attempts,
             cancel_requested=bool(cancel_requested),
-            stalled=status == "running" and due_at < self._now()["now"],
+            stalled=status == "running" and due_at <= self._now()["now"],
             created_at=created_at,
             started_at=started_at,
             updated_at=updated_at,

@@ -286,22 +286,23 @@ async def find_callees(
     return _calls_answer(found, [_call(edge, edge.callee) for edge in found.edges])
 
 
-def build_code_tools() -> list[Tool]:
+def build_code_tools(*, every_tool: bool) -> list[Tool]:
     """Return the tools of this family; each refuses arguments it does not know."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
+    usual = [(index_codebase, "Index a repository", adds)]
+    more = [
+        (search_code, "Search code", reads),
+        (outline, "Outline a file", reads),
+        (get_symbol, "Read a symbol", reads),
+        (find_callers, "Find callers", reads),
+        (find_callees, "Find callees", reads),
+    ]
     tools = [
         Tool.from_function(function, title=title, annotations=annotations)
-        for function, title, annotations in (
-            (index_codebase, "Index a repository", adds),
-            (search_code, "Search code", reads),
-            (outline, "Outline a file", reads),
-            (get_symbol, "Read a symbol", reads),
-            (find_callers, "Find callers", reads),
-            (find_callees, "Find callees", reads),
-        )
+        for function, title, annotations in (*usual, *(more if every_tool else ()))
     ]
     for tool in tools:
         tool.parameters["additionalProperties"] = False

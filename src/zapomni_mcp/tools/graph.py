@@ -58,7 +58,7 @@ class Begun(BaseModel):
 
 
 class Related(BaseModel):
-    """What is related to an entity, the nearest and strongest first."""
+    """What is related to an entity, the strongest way first."""
 
     data_notice: str = DATA_NOTICE
     entity: Entity | None = Field(description="null if the name may mean several.")
@@ -236,40 +236,31 @@ async def get_history(
     return _answer(History(versions=kept, omitted=len(found) - len(kept)), lines, note)
 
 
-DEFAULT = (
-    (build_graph, "Build the knowledge graph"),
-    (get_related, "Explore the knowledge graph"),
-)
-MORE = (
-    (find_entities, "Find entities"),
-    (graph_status, "Size of the graph"),
-    (export_graph, "Export the graph"),
-    (merge_entities, "Merge two entities"),
-    (undo_merge, "Undo a merge"),
-    (get_history, "History of a memory"),
-)
-
-
-def build_graph_tools() -> list[Tool]:
+def build_graph_tools(*, every_tool: bool) -> list[Tool]:
     """Return the tools of this family; each refuses arguments it does not know."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
+    usual = (
+        (build_graph, "Build the knowledge graph", adds),
+        (get_related, "Explore the knowledge graph", reads),
+    )
+    more = (
+        (find_entities, "Find entities", reads),
+        (graph_status, "Size of the graph", reads),
+        (export_graph, "Export the graph", adds),
+        (merge_entities, "Merge two entities", adds),
+        (undo_merge, "Undo a merge", adds),
+        (get_history, "History of a memory", reads),
+    )
     tools = [
-        Tool.from_function(
-            function,
-            title=title,
-            annotations=adds if function in _WRITING else reads,
-        )
-        for function, title in (*DEFAULT, *MORE)
+        Tool.from_function(function, title=title, annotations=annotations)
+        for function, title, annotations in (*usual, *(more if every_tool else ()))
     ]
     for tool in tools:
         tool.parameters["additionalProperties"] = False
     return tools
-
-
-_WRITING = (build_graph, export_graph, merge_entities, undo_merge)
 
 
 # --- Formatting -------------------------------------------------------------------------

@@ -63,16 +63,15 @@ async def cancel_task(ctx: Ctx, task_id: TaskId) -> TaskStatus:
     return await engine.cancel_task(task_id)
 
 
-def build_task_tools() -> list[Tool]:
+def build_task_tools(*, every_tool: bool) -> list[Tool]:
     """Return the tools of this family; each refuses arguments it does not know."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     stops = ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    tools = [
-        Tool.from_function(get_task_status, title="Follow a task", annotations=reads),
-        Tool.from_function(cancel_task, title="Stop a task", annotations=stops),
-    ]
+    tools = [Tool.from_function(get_task_status, title="Follow a task", annotations=reads)]
+    if every_tool:
+        tools.append(Tool.from_function(cancel_task, title="Stop a task", annotations=stops))
     for tool in tools:
         tool.parameters["additionalProperties"] = False
     return tools

@@ -10,6 +10,7 @@ from zapomni_core.modules.graph._names import (
     same_entity,
 )
 from zapomni_core.modules.graph._phrases import SINGLE_VALUED
+from zapomni_core.modules.graph._relations import with_evidence
 
 __all__ = [
     "SINGLE_VALUED",
@@ -21,4 +22,5 @@ __all__ = [
     "load_gazetteer",
     "name_key",
     "same_entity",
+    "with_evidence",
 ]

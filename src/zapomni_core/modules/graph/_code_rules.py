@@ -14,6 +14,7 @@ __all__ = [
     "Quoted",
     "command",
     "date",
+    "named_error",
     "numbered_reference",
     "package",
     "parts",
@@ -24,8 +25,11 @@ __all__ = [
 
 LONGEST_CODE = 120
 MOST_ARGUMENTS = 8
+LONGEST_ERROR = 40
 
-_BACKTICKS = re.compile(r"`([^`\n]{1,300})`")
+# One or two on either side: Markdown and reStructuredText.
+_BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
+_LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
 _FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 _PINNED = re.compile(
     r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
@@ -50,12 +54,12 @@ def quoted(walk: Walk) -> list[Quoted]:
         while block < len(blocks) and blocks[block][1] + 3 <= match.start():
             block += 1
         if block == len(blocks) or match.end() <= blocks[block][0]:
-            found.append((match.start(), match.end(), _in_backticks(walk, *match.span(1))))
+            found.append((match.start(), match.end(), _in_backticks(walk, *match.span(2))))
     return sorted(found, key=lambda stretch: stretch[0])
 
 
 def _in_backticks(walk: Walk, start: int, end: int) -> Mention | None:
-    content = walk.text[start:end].strip()
+    content = _LINK.sub("", walk.text[start:end]).strip()
     if not content or len(content) > LONGEST_CODE:
         return None
     start = walk.text.index(content, start)
@@ -68,7 +72,7 @@ def _in_backticks(walk: Walk, start: int, end: int) -> Mention | None:
             return Mention(start, end, "TECHNOLOGY", entry.name, 0.9, "gazetteer", entry.aliases)
     if len(words) > 1:
         return Mention(start, end, "CODE", content, 0.8)
-    if walk.text[end + 1 : end + 12].lower().lstrip().startswith(cues.PACKAGE_NOUNS):
+    if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return Mention(start, end, "PACKAGE", content, 0.9)
     if is_version(content):
         return Mention(start, end, "VERSION", content, 0.9)
@@ -125,17 +129,7 @@ def date(walk: Walk) -> bool:
     found = date_at(walk.text, token.start, walk.before(), walk.reference)
     if found is None:
         return False
-    walk.mentions.append(
-        Mention(
-            token.start,
-            found.end,
-            "DATE",
-            found.name,
-            found.confidence,
-            since=found.since,
-            until=found.until,
-        )
-    )
+    walk.mentions.append(Mention(token.start, found.end, "DATE", found.name, found.confidence))
     while walk.at < len(walk.tokens) and walk.token.start < found.end:
         walk.at += 1
     return True
@@ -161,7 +155,9 @@ def _is_installed(walk: Walk) -> bool:
         return before not in ("a", "an") or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
-    if before in ("bump", "bumps", "bumped", "deps"):
+    if before in cues.BUMPS and after in ("from", "to"):
+        return is_version(walk.after(walk.at + 1))
+    if before in ("bump", "deps"):
         return bool(after)
     if walk.at and walk.lower[walk.at - 1] in ("deps", "deps)", "gemspec") and walk.token.first:
         return True
@@ -171,7 +167,7 @@ def _is_installed(walk: Walk) -> bool:
         "installed",
     ):
         return True
-    return following == ("to", "the", "deps") or following == ("to", "the", "dependencies")
+    return following in (("to", "the", "deps"), ("to", "the", "dependencies"))
 
 
 def numbered_reference(walk: Walk) -> bool:
@@ -182,12 +178,30 @@ def numbered_reference(walk: Walk) -> bool:
     return walk.add(walk.token.start, walk.tokens[walk.at + 1].end, "REFERENCE", 0.8, walk.at + 1)
 
 
+def named_error(walk: Walk) -> bool:
+    """Segmentation fault, null pointer exceptions."""
+    start = walk.token.start
+    text = walk.text[start : start + LONGEST_ERROR].lower()
+    first = walk.lower[walk.at]
+    for rest in cues.NAMED_ERRORS[first]:
+        name = f"{first} {rest}"
+        if not text.startswith(name):
+            continue
+        end = start + len(name) + text.startswith("s", len(name))
+        upto = walk.at + len(name.split()) - 1
+        if upto < len(walk.tokens) and walk.tokens[upto].end == end:
+            return walk.add(start, end, "ERROR", 0.7, upto)
+    return False
+
+
 def version(walk: Walk) -> bool:
     """A number that is a version, or the status of an answer, because of what stands around."""
     token, before = walk.token, walk.before()
     word = token.text.rstrip("+")
     if is_status(word) and _status(walk, before):
         return True
+    if word.isdigit() and len(word) > 1 and _is_error_code(walk, before):
+        return walk.add(token.start, token.end, "ERROR", 0.6, walk.at)
     if not is_version(word) and not (word.isdigit() and len(word) <= 4):
         return False
     last = walk.last(8)
@@ -200,6 +214,15 @@ def version(walk: Walk) -> bool:
     return False
 
 
+def _is_error_code(walk: Walk, before: str) -> bool:
+    """Error 1009; the error code is 102."""
+    if before == "is":
+        before = walk.before(walk.at - 1)
+    if before == "code":
+        return "error" in walk.lower[max(0, walk.at - 4) : walk.at]
+    return before in ("error", "errno")
+
+
 def _stands_behind_name(walk: Walk) -> bool:
     last = walk.mentions[-1] if walk.mentions else None
     if last is None or last.type not in ("TECHNOLOGY", "PACKAGE"):
@@ -209,15 +232,18 @@ def _stands_behind_name(walk: Walk) -> bool:
 
 def _status(walk: Walk, before: str) -> bool:
     """An error status of HTTP, with its words if they follow."""
+    if before in ("a", "an", "the", "is"):  # getting a 401
+        before = walk.before(walk.at - 1)
     if before not in cues.BEFORE_STATUS and walk.after() not in cues.AFTER_STATUS:
         return False
     start, upto = walk.token.start, walk.at
-    if before == "http":
+    if walk.before() == "http":
         start = walk.tokens[walk.at - 1].start
         if walk.mentions and walk.mentions[-1].start == start:
             walk.mentions.pop()
-    while walk.after(upto) in cues.STATUS_WORDS:
-        upto += 1
+    if walk.after(upto) in cues.STATUS_FIRST_WORDS:
+        while walk.after(upto) in cues.STATUS_WORDS:
+            upto += 1
     return walk.add(start, walk.tokens[upto].end, "ERROR", 0.7, upto)
 
 
@@ -227,11 +253,17 @@ def shaped(walk: Walk) -> bool:
     shape = shape_of(token.text)
     if shape is None or token.text in cues.NOT_CODE or _is_commit_prefix(walk):
         return False
-    if not shape.type:
+    if not shape.type or _is_branch(walk):
         walk.at += 1
         return True
     end = token.end if shape.end is None else token.start + shape.end
     return walk.add(token.start + shape.start, end, shape.type, shape.confidence, walk.at)
+
+
+def _is_branch(walk: Walk) -> bool:
+    """Merge pull request #12 from owner/branch."""
+    last = walk.last(len(" from "))
+    return walk.before() == "from" and last is not None and last.type == "REFERENCE"
 
 
 def _is_commit_prefix(walk: Walk) -> bool:

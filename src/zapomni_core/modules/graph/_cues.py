@@ -8,133 +8,185 @@ def _words(text: str) -> frozenset[str]:
 
 
 SUBJECT_VERBS = _words(
-    "is isn't was wasn't are were has hasn't had does doesn't did didn't can can't cannot will won't would "
-    "should may might must also only still now never always already just needs wants uses supports "
-    "depends replaced replaces returns throws keeps breaks broke drops ships runs works fails failed requires "
-    "provides handles lets makes gives allows seems looks comes goes gets doesn vs or and"
+    "is isn't was wasn't are were has hasn't had does doesn't did didn't can can't cannot will "
+    "won't would should may might must also only still now never always already just needs "
+    "wants uses supports depends replaced replaces returns throws keeps breaks broke drops "
+    "ships runs works fails failed requires provides handles lets makes gives allows seems "
+    "looks comes goes gets doesn vs or and"
 )
 # People do these; so do others.
 AFTER_PERSON = _words(
-    "said says wrote writes asked asks thinks thought told suggested suggests mentioned mentions reported reports "
-    "agreed agrees decided decides wants wanted prefers preferred likes liked hates joined left lives lived "
-    "reviewed approved owns maintains noticed pushed committed explained confirmed proposed recommends "
-    "recommended works worked knows believes complained promised volunteered interviewed presented answered "
-    "replied pointed discovered and is was has will can covers"
+    "said says wrote writes asked asks thinks thought told suggested suggests mentioned "
+    "mentions reported reports agreed agrees decided decides wants wanted prefers preferred "
+    "likes liked hates joined left lives lived reviewed approved owns maintains noticed pushed "
+    "committed explained confirmed proposed recommends recommended works worked knows believes "
+    "complained promised volunteered interviewed presented answered replied pointed discovered "
+    "and is was has will can covers"
 )
 # Nobody but people does these.
 STRONG_AFTER_PERSON = _words(
-    "said says wrote asked asks thinks told suggested suggests mentioned agreed prefers likes hates lives reviewed "
-    "approved noticed explained proposed recommends replied volunteered complained pushed"
+    "said says wrote asked asks thinks told suggested suggests mentioned agreed prefers likes "
+    "hates lives reviewed approved noticed explained proposed recommends replied volunteered "
+    "complained pushed"
 )
 AFTER_HANDLE = STRONG_AFTER_PERSON | _words("answer posted came you can could for thanks please")
 BEFORE_PERSON = _words(
-    "by ask asked asking ping pinged thanks thank thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr dr. prof prof. "
-    "from for told tell with and or to credit add sir madam author contact like as"
+    "by ask asked asking ping pinged thanks thank thx cc hi hey hello dear mr mr. mrs mrs. ms "
+    "ms. dr dr. prof prof. from for told tell with and or to credit add sir madam author "
+    "contact like as"
 )
 STRONG_BEFORE_PERSON = _words(
-    "by ask asked asking ping pinged thanks thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr dr. prof prof. told tell"
+    "by ask asked asking ping pinged thanks thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr "
+    "dr. prof prof. told tell"
 )
 OWNED_BY_PERSON = _words(
     "answer comment suggestion solution post advice approach branch pr fix idea question example"
 )
 CLOSINGS = _words(
-    "regards thanks cheers greetings sincerely co-authored-by reported-by reviewed-by signed-off-by "
-    "acked-by tested-by suggested-by"
+    "regards thanks cheers greetings sincerely co-authored-by reported-by reviewed-by "
+    "signed-off-by acked-by tested-by suggested-by"
 )
 ANNOTATIONS = _words(
-    "Override Autowired Test Component Service Repository Controller Entity Bean Inject Deprecated Before After "
-    "Configuration Value Transactional Nullable param return returns media import property interface implementation "
-    "end throws see since author override type types deprecated todo font-face keyframes apply include mixin extend "
-    "dataclass staticmethod classmethod decorator pytest app click"
+    "Override Autowired Test Component Service Repository Controller Entity Bean Inject "
+    "Deprecated Before After Configuration Value Transactional Nullable param return returns "
+    "media import property interface implementation end throws see since author override type "
+    "types deprecated todo font-face keyframes apply include mixin extend dataclass "
+    "staticmethod classmethod decorator pytest app click"
 )
 SPEAKERS = _words("we i user i'm i've we're we've")
 SPEAKER_VERBS = _words(
-    "use uses used using prefer prefers preferred avoid avoids chose choose picked decided agreed settled went opted "
-    "switched moved migrated adopted like likes love loves hate hates dislike dislikes dropped recommend recommends "
-    "standardized standardised live lives work works stopped chosen run running built wrote working develop program code visited "
-    "been travelled traveled flew grew"
+    "use uses used using prefer prefers preferred avoid avoids chose choose picked decided "
+    "agreed settled went opted switched moved migrated adopted like likes love loves hate hates "
+    "dislike dislikes dropped recommend recommends standardized standardised live lives work "
+    "works stopped chosen run running built wrote working develop program code visited been "
+    "travelled traveled flew grew"
 )
 BEFORE_SPEAKER_VERB = _words(
-    "also now still always never mostly usually only currently just recently finally have has had do does don't doesn't "
-    "not no longer really all both are is am 'm 're 've been"
+    "also now still always never mostly usually only currently just recently finally have has "
+    "had do does don't doesn't not no longer really all both are is am 'm 're 've been"
 )
 BEFORE_PLACE = _words("in at to from near around lives living based located visit visiting via")
 WHEREABOUTS = _words(
-    "lives living based located office offices flight travelling moved moving relocated born grew team"
+    "lives living based located office offices flight travelling moved moving relocated born "
+    "grew team"
 )
 EMPLOYMENT = _words(
-    "works worked working employed engineer engineers developer contact job ceo cto founder employee intern"
+    "works worked working employed engineer engineers developer contact job ceo cto founder "
+    "employee intern"
 )
 BEFORE_COMPANY = _words("at joined pay paid hired")
 AFTER_COMPANY = _words(
-    "bought acquired announced published released deprecated raised open-sourced hired gave signed sponsors "
-    "backports employees engineers support sells owns moved said says open sponsored people left"
+    "bought acquired announced published released deprecated raised open-sourced hired gave "
+    "signed sponsors backports employees engineers support sells owns moved said says open "
+    "sponsored people left"
 )
 ORG_ENDINGS = _words(
-    "Inc Ltd LLC GmbH Corp Corporation AG S.A BV Foundation University Institute Labs Bank Technologies Consulting "
-    "Association Committee"
+    "Inc Ltd LLC GmbH Corp Corporation AG S.A BV Foundation University Institute Labs Bank "
+    "Technologies Consulting Association Committee"
 )
 ORG_HEADS = _words("University Institute Bank Ministry Department Museum")
 NAME_PARTICLES = _words("van von de da del der di la le bin al dos du ter ten")
 NOT_NAMES = _words(
-    "I You He She It We They This That These Those There Here The A An My Your His Her Its Our Their Who What When "
-    "Where Why How Which If Then Else And Or But So As At By For From In Into Of On To With Without Is Are Was Were "
-    "Be Been Do Does Did Have Has Had Can Could Will Would Should May Might Must Not No Yes Ok Okay Also Just Only "
-    "Even Still Now Today Yesterday Tomorrow Please Thanks Thank Hello Hi Hey Note Todo Fixme Update Edit Having "
-    "Someone Somebody Anyone Anybody Everyone Everybody Nobody People Users User Documentation Docs Author Team "
-    "Code Error Exception Answer Question Example Sample Let Lets Use Using Try Make Set Get Add Fix Remove See "
-    "Any Some All Each Every Both Either Neither Many Most Few Several Another Other Same Such Than Though Although "
-    "Because Since Until While Before After During Once Again However Therefore Thus Hence Maybe Perhaps Sure Sorry "
-    "Customer Customers Client Clients Compiler Console Server Manager Boss Management Support"
+    "I You He She It We They This That These Those There Here The A An My Your His Her Its Our "
+    "Their Who What When Where Why How Which If Then Else And Or But So As At By For From In "
+    "Into Of On To With Without Is Are Was Were Be Been Do Does Did Have Has Had Can Could Will "
+    "Would Should May Might Must Not No Yes Ok Okay Also Just Only Even Still Now Today "
+    "Yesterday Tomorrow Please Thanks Thank Hello Hi Hey Note Todo Fixme Update Edit Having "
+    "Someone Somebody Anyone Anybody Everyone Everybody Nobody People Users User Documentation "
+    "Docs Author Team Code Error Exception Answer Question Example Sample Let Lets Use Using "
+    "Try Make Set Get Add Fix Remove See Any Some All Each Every Both Either Neither Many Most "
+    "Few Several Another Other Same Such Than Though Although Because Since Until While Before "
+    "After During Once Again However Therefore Thus Hence Maybe Perhaps Sure Sorry Customer "
+    "Customers Client Clients Compiler Console Server Manager Boss Management Support"
 )
 NUMBERED = _words(
-    "Version Versions Chapter Figure Table Section Step Part Page Line Level Phase Item Question Answer Number Day "
-    "Week Release Sprint Option Case Round Test Exercise Port Room Floor"
+    "Version Versions Chapter Figure Table Section Step Part Page Line Level Phase Item "
+    "Question Answer Number Day Week Release Sprint Option Case Round Test Exercise Port Room "
+    "Floor"
 )
 NUMBERED_REFERENCES = frozenset({"pr", "mr", "issue", "ticket", "bug"})
 PACKAGE_NOUNS = ("package", "crate", "gem", "dependency", "leftovers")
+BUMPS = _words(
+    "bump bumps bumped bumping update updates updated updating upgrade upgrades upgraded upgrading"
+)
+PACKAGE_CUES = BUMPS | _words(
+    "package packages crate crates gem gems dependency leftovers bump bumps bumped deps deps) "
+    "gemspec installed required dependencies"
+)
 PREFIXES = _words(
     "feat fix chore docs doc refactor test tests build ci perf style revert deps TODO FIXME NOTE"
 )
-COMPOUND_TAILS = _words("based backed only like specific style side compatible powered native free ish related hosted level first")
-NOT_CODE = _words("snake_case camelCase PascalCase and/or")
-CODE_NOUNS = _words(
-    "method function class property attribute parameter argument field event annotation interface constructor "
-    "callback handler instance tag element directive hook macro trait struct enum variable"
+COMPOUND_TAILS = _words(
+    "based backed only like specific style side compatible powered native free ish related "
+    "hosted level first"
 )
+NOT_CODE = _words("snake_case camelCase PascalCase and/or")
 ORDINARY = _words(
-    "a about above after again all also an and another any are as at base be because before below both but by can "
-    "class code could custom data default did different do does each either empty entire every existing few first "
-    "following for from full function generic get given global good had has have he helper her his how i if in "
-    "inner input into is it its just last latest left library like local main many me missing more most must my "
-    "name named new next no not now npm number of old on one only open or original other our out outer own package "
-    "parent particular pip previous private public python recent required right ruby rust same second set several "
-    "she should simple since single small so some special specific standard static such test than that the their "
-    "them then there these they third this those three to two type under unused up update use used user using value "
-    "various very was we were what when where which while who whole why will with without would wrong you your "
-    "common external internal optional installed software debian node third-party open-source command-line"
+    "a about above after again all also an and another any are as at base be because before "
+    "below both but by can class code could custom data default did different do does each "
+    "either empty entire every existing few first following for from full function generic get "
+    "given global good had has have he helper her his how i if in inner input into is it its "
+    "just last latest left library like local main many me missing more most must my name named "
+    "new next no not now npm number of old on one only open or original other our out outer own "
+    "package parent particular pip previous private public python recent required right ruby "
+    "rust same second set several she should simple since single small so some special specific "
+    "standard static such test than that the their them then there these they third this those "
+    "three to two type under unused up update use used user using value various very was we "
+    "were what when where which while who whole why will with without would wrong you your "
+    "common external internal optional installed software debian node third-party open-source "
+    "command-line"
 )
 BEFORE_VERSION = _words("version versions v ver release >= <= == > < ~> ->")
 BETWEEN_VERSIONS = _words("or and to from through -> not newer than")
 BEFORE_STATUS = _words(
-    "http returns returned return returning status error errors gives gave got get getting throws code"
+    "http returns returned return returning status error errors gives gave got get getting "
+    "throws code"
 )
-AFTER_STATUS = _words("error errors response responses status handler page")
+AFTER_STATUS = _words("error errors response responses status handler handling page action code")
+# Errors that are called by words: the first one, and what may follow it.
+NAMED_ERRORS: dict[str, tuple[str, ...]] = {
+    "access": ("violation",),
+    "assertion": ("error", "failure"),
+    "bad": ("gateway",),
+    "build": ("error",),
+    "compilation": ("error",),
+    "compile": ("error",),
+    "connection": ("refused", "reset"),
+    "division": ("by zero",),
+    "divide": ("by zero",),
+    "fatal": ("error",),
+    "file": ("not found exception", "not found error"),
+    "gateway": ("error", "timeout"),
+    "index": ("out of range", "out of bounds"),
+    "internal": ("server error",),
+    "null": ("pointer exception", "reference exception", "pointer", "reference"),
+    "nullpointer": ("exception",),
+    "out": ("of memory",),
+    "parse": ("error",),
+    "permission": ("denied",),
+    "runtime": ("error", "exception"),
+    "segmentation": ("fault", "violation"),
+    "stack": ("overflow error", "overflow exception"),
+    "syntax": ("error",),
+    "type": ("mismatch", "error"),
+}
+STATUS_FIRST_WORDS = _words("forbidden unauthorized not bad internal service")
 STATUS_WORDS = _words(
     "forbidden unauthorized not found bad request gateway internal server error service unavailable"
 )
 BEFORE_COMMAND = _words("run ran running try do use via with execute")
 ENGLISH_COMMANDS = frozenset({"go", "bundle", "gem", "composer", "node"})
 AFTER_COMMAND = _words(
-    "a again an and as at because before but by did does every fails failed first fixed fixes for from gave gives "
-    "hangs if in instead into is it my now of on once or passed passes returns runs says shows so succeeds takes "
-    "that the then this to took until wants was when which while with without works you your after complains breaks"
+    "a again an and as at because before but by did does every fails failed first fixed fixes "
+    "for from gave gives hangs if in instead into is it my now of on once or passed passes "
+    "returns runs says shows so succeeds takes that the then this to took until wants was when "
+    "which while with without works you your after complains breaks"
 )
 COMMANDS: dict[str, frozenset[str] | None] = {
     "git": _words(
-        "add am apply bisect blame branch checkout cherry-pick clean clone commit config diff fetch fsck gc grep init "
-        "log merge mv pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag "
-        "worktree"
+        "add am apply bisect blame branch checkout cherry-pick clean clone commit config diff "
+        "fetch fsck gc grep init log merge mv pull push rebase reflog remote reset restore "
+        "revert rm show stash status submodule switch tag worktree"
     ),
     "npm": _words(
         "ci install run start test publish init update audit link exec i uninstall outdated build"
@@ -153,7 +205,8 @@ COMMANDS: dict[str, frozenset[str] | None] = {
     "pytest": None,
     "node": None,
     "docker": _words(
-        "build compose exec images inspect logs login ps pull push restart rm rmi run start stop system"
+        "build compose exec images inspect logs login ps pull push restart rm rmi run start "
+        "stop system"
     ),
     "docker-compose": _words("build down exec logs ps pull restart run start stop up"),
     "kubectl": _words(

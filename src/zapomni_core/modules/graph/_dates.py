@@ -7,17 +7,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-__all__ = ["FoundDate", "date_at", "may_begin_date", "window_of"]
+__all__ = ["DATE_WORDS", "FoundDate", "date_at", "may_begin_date", "window_of"]
 
 
 class FoundDate(NamedTuple):
-    """A date in a text: from its first day until before its last."""
+    """A date in a text, and where it ends."""
 
     end: int
     name: str
     """As ISO 8601 writes it: 2024-03-05, 2024-03, 2024-W10, 2024-Q1, 2024."""
-    since: datetime | None
-    until: datetime | None
     confidence: float
 
 
@@ -26,10 +24,10 @@ _ENGLISH = (
 ).split()
 # Stems are enough: languages inflect.
 _OTHER_MONTHS = (
-    "januar janvier enero январ|februar février febrero феврал|märz mars marzo март|avril abril апрел"
-    "|mai mayo мая мае|juni juin junio июн|juli juillet julio июл|août agosto август"
-    "|septembre septiembre сентябр|oktober octobre octubre октябр|novembre noviembre ноябр"
-    "|dezember décembre diciembre декабр"
+    "januar janvier enero январ|februar février febrero феврал|märz mars marzo март"
+    "|avril abril апрел|mai mayo мая мае|juni juin junio июн|juli juillet julio июл"
+    "|août agosto август|septembre septiembre сентябр|oktober octobre octubre октябр"
+    "|novembre noviembre ноябр|dezember décembre diciembre декабр"
 ).split("|")
 _MONTH_OF = {name: number for number, name in enumerate(_ENGLISH, 1)}
 _MONTH_OF |= {name[:3]: number for name, number in _MONTH_OF.items()} | {"sept": 9}
@@ -39,7 +37,7 @@ _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple of": 2}
 
 _M = r"(?P<month>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b(?:\.(?= \d))?"
-_F = r"(?P<month>(?:" + "|".join(_STEM_OF) + r")[а-яё]{0,3})\b"
+_F = r"(?P<month>(?:" + "|".join(_STEM_OF) + r")[\u0430-\u044f\u0451]{0,3})\b"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d)"
 _W = r"(?P<weekday>" + "|".join(_WEEKDAYS) + r")\b"
@@ -62,7 +60,8 @@ _MONTH = re.compile(_M, re.IGNORECASE)
 _QUARTER = re.compile(rf"[Qq](?P<quarter>[1-4])\b(?:[ /-]?{_YEAR})?")
 _PLAIN_YEAR = re.compile(rf"{_YEAR}\b(?![.:/%-]\d)")
 _DAY_WORD = re.compile(
-    r"(?:the )?day (?P<far>after tomorrow|before yesterday)\b|(?P<day>today|tonight|yesterday|tomorrow)\b"
+    r"(?:the )?day (?P<far>after tomorrow|before yesterday)\b"
+    r"|(?P<day>today|tonight|yesterday|tomorrow)\b"
     r"|this (?:morning|afternoon|evening)\b|(?P<night>last night)\b",
     re.IGNORECASE,
 )
@@ -71,14 +70,15 @@ _NEXT_WEEKDAY = re.compile(rf"(?P<which>last|past|this|next|coming) {_W}", re.IG
 _NEXT_MONTH = re.compile(rf"(?P<which>last|this|next) {_M}", re.IGNORECASE)
 _WEEKDAY = re.compile(_W, re.IGNORECASE)
 _AGO = re.compile(rf"{_N} {_UNIT}s? (?P<way>ago|from now|later)\b", re.IGNORECASE)
-_IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b)", re.IGNORECASE)
+_IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b|['\u2019])", re.IGNORECASE)
 _END_OF = re.compile(
     rf"(?:(?:the )?(?:end|beginning|start) of (?:the |this )?{_UNIT}|EO(?P<letter>[DWMQY]))\b",
     re.IGNORECASE,
 )
 
 _BEFORE_MONTH = frozenset(
-    "in since until till by before after during of from to through early late mid around for between".split()
+    "in since until till by before after during of from to through early late mid around for "
+    "between".split()
 )
 _BEFORE_YEAR = _BEFORE_MONTH | {
     "the",
@@ -91,6 +91,7 @@ _BEFORE_YEAR = _BEFORE_MONTH | {
     "fall",
     "copyright",
 }
+_YEAR_AND = re.compile(r"(?:19|20)\d\d and ")
 _RECURRING = frozenset("every each first second third last-but-one per".split())
 _NOT_YEARS = re.compile(
     r"\s(?:[a-z]+s|ms|px|mb|kb|gb|mhz|hz|km|kg|lines?|rows?|items?|times|users?)\b", re.IGNORECASE
@@ -98,38 +99,40 @@ _NOT_YEARS = re.compile(
 _PAST_CUES = frozenset({"since", "from", "after"})
 _COMING_CUES = frozenset({"until", "till", "by", "before"})
 
-_TRIGGERS = (
-    set(_MONTH_OF)
-    | set(_WEEKDAYS)
-    | set(_COUNTS)
-    | set(
-        "today tonight yesterday tomorrow the day this last past previous next coming in end beginning start couple".split()
-    )
-    | {"eod", "eow", "eom", "eoq", "eoy", "q1", "q2", "q3", "q4"}
+_RELATIVE = frozenset("this last past previous next coming".split())
+DATE_WORDS: frozenset[str] = frozenset(
+    {*_MONTH_OF, *_WEEKDAYS, *_COUNTS, *_RELATIVE, "eod", "eow", "eom", "eoq", "eoy"}
+    | {"q1", "q2", "q3", "q4", "today", "tonight", "yesterday", "tomorrow", "the", "day", "in"}
+    | {"end", "beginning", "start"}
 )
+"""The words a date may begin with, in lower case; it may also begin with a digit."""
+_STEM_STARTS = {stem[:3] for stem in _STEM_OF}
 
 
 def may_begin_date(word: str) -> bool:
     """Say whether a date may begin with this word, in lower case. Cheap: every word is asked."""
-    return word in _TRIGGERS or word[0].isdigit() or word[:3] in _STEM_STARTS
-
-
-_STEM_STARTS = {stem[:3] for stem in _STEM_OF}
+    return (
+        word in DATE_WORDS or word[0].isdigit() or (not word.isascii() and word[:3] in _STEM_STARTS)
+    )
 
 
 def date_at(text: str, start: int, before: str, reference: datetime | None) -> FoundDate | None:
     """Return the date that begins at `start`, if one does; `before` is the word before it."""
     if before in _RECURRING:
         return None
-    reader = _Reader(before, reference)
-    try:
-        for pattern, read in reader.kinds:
-            if match := pattern.match(text, start):
-                found = read(match)
-                if found is not None:
-                    return found
-    except (ValueError, OverflowError):  # the 31st of February, the year 0
-        return None
+    kinds = _DIGITS if text[start].isdigit() else _kinds_of(_FIRST_WORD.match(text, start))
+    reader = None
+    for pattern, read in kinds:
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        reader = reader or _Reader(before, reference)
+        try:
+            found = read(reader, match)
+        except (ValueError, OverflowError):  # the 31st of February, the year 0
+            continue
+        if found is not None:
+            return found
     return None
 
 
@@ -143,62 +146,40 @@ class _Reader:
             self._today = reference.replace(hour=0, minute=0, second=0, microsecond=0)
             if self._today.tzinfo is None:
                 self._today = self._today.replace(tzinfo=UTC)
-        self.kinds: tuple[
-            tuple[re.Pattern[str], Callable[[re.Match[str]], FoundDate | None]], ...
-        ] = (
-            (_ISO_DAY, self._written),
-            (_ISO_MONTH, self._written),
-            (_NUMERIC, self._numeric),
-            (_DAY_MONTH, self._written),
-            (_MONTH_DAY, self._written),
-            (_MONTH_YEAR, self._written),
-            (_QUARTER, self._quarter),
-            (_DAY_WORD, self._day_word),
-            (_NEXT_UNIT, self._unit),
-            (_NEXT_WEEKDAY, self._weekday),
-            (_NEXT_MONTH, self._named_month),
-            (_AGO, self._distance),
-            (_IN, self._distance),
-            (_END_OF, self._end_of),
-            (_WEEKDAY, self._weekday),
-            (_MONTH, self._named_month),
-            (_PLAIN_YEAR, self._plain_year),
-        )
 
-    def _written(self, match: re.Match[str]) -> FoundDate | None:
+    def written(self, match: re.Match[str]) -> FoundDate | None:
         parts = match.groupdict()
         month = _month_number(parts.get("month") or parts.get("stem") or "")
         day = int(parts["day"]) if parts.get("day") else None
         if parts["year"]:
-            return _span(match.end(), int(parts["year"]), month, day)
+            return _written_as(match.end(), int(parts["year"]), month, day)
         if self._today is None:
-            return FoundDate(match.end(), match[0].lower(), None, None, 0.7)
-        return _span(match.end(), self._nearest_year(month, day or 1), month, day)
+            return FoundDate(match.end(), match[0].lower(), 0.7)
+        return _written_as(match.end(), self._nearest_year(month, day or 1), month, day)
 
-    def _numeric(self, match: re.Match[str]) -> FoundDate | None:
+    def numeric(self, match: re.Match[str]) -> FoundDate | None:
         first, second = int(match["first"]), int(match["second"])
         # With dots the day comes first; with slashes, in America, the month does.
         day, month = (first, second) if match["mark"] == "." or first > 12 else (second, first)
-        return _span(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
+        return _written_as(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
 
-    def _quarter(self, match: re.Match[str]) -> FoundDate | None:
+    def quarter(self, match: re.Match[str]) -> FoundDate | None:
         quarter = int(match["quarter"])
         if not match["year"] and self._today is None:
-            return FoundDate(match.end(), match[0].upper(), None, None, 0.6)
+            return FoundDate(match.end(), match[0].upper(), 0.6)
         year = int(match["year"]) if match["year"] else self._nearest_year(quarter * 3 - 1, 15)
-        since = datetime(year, quarter * 3 - 2, 1, tzinfo=UTC)
-        return FoundDate(match.end(), f"{year}-Q{quarter}", since, _later(since, 3), 0.9)
+        return FoundDate(match.end(), f"{year}-Q{quarter}", 0.9)
 
-    def _day_word(self, match: re.Match[str]) -> FoundDate | None:
+    def day_word(self, match: re.Match[str]) -> FoundDate | None:
         days = {"yesterday": -1, "tomorrow": 1, "after tomorrow": 2, "before yesterday": -2}
         word = (match["far"] or match["day"] or "").lower()
         return self._days_away(match, -1 if match["night"] else days.get(word, 0))
 
-    def _unit(self, match: re.Match[str]) -> FoundDate | None:
+    def unit(self, match: re.Match[str]) -> FoundDate | None:
         away = {"this": 0, "next": 1, "coming": 1}.get(match["which"].lower(), -1)
         return self._units_away(match, match["unit"].lower(), away)
 
-    def _distance(self, match: re.Match[str]) -> FoundDate | None:
+    def distance(self, match: re.Match[str]) -> FoundDate | None:
         count = match["count"].lower()
         number = (
             int(count)
@@ -213,12 +194,12 @@ class _Reader:
             return self._days_away(match, 7 * away)
         return self._units_away(match, unit, away)
 
-    def _end_of(self, match: re.Match[str]) -> FoundDate | None:
+    def end_of(self, match: re.Match[str]) -> FoundDate | None:
         letters = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
         unit = (match["unit"] or letters[match["letter"].lower()]).lower()
         return self._days_away(match, 0) if unit == "day" else self._units_away(match, unit, 0)
 
-    def _weekday(self, match: re.Match[str]) -> FoundDate | None:
+    def weekday(self, match: re.Match[str]) -> FoundDate | None:
         if match.string[match.end() : match.end() + 9].lower().startswith((" of the", "s ")):
             return None
         which = match.groupdict().get("which") or ""
@@ -234,7 +215,7 @@ class _Reader:
             ahead -= 7
         return self._days_away(match, ahead)
 
-    def _named_month(self, match: re.Match[str]) -> FoundDate | None:
+    def named_month(self, match: re.Match[str]) -> FoundDate | None:
         which = (match.groupdict().get("which") or "").lower()
         name = match["month"].lower()
         if not which and (
@@ -251,20 +232,23 @@ class _Reader:
             year = self._today.year - (month >= self._today.month)
         elif which == "next" or (not which and self._before in _COMING_CUES):
             year = self._today.year + (month <= self._today.month)
-        return _span(match.end(), year, month, None)
+        return _written_as(match.end(), year, month, None)
 
-    def _plain_year(self, match: re.Match[str]) -> FoundDate | None:
+    def plain_year(self, match: re.Match[str]) -> FoundDate | None:
         if _NOT_YEARS.match(match.string, match.end()) and self._before not in _BEFORE_YEAR:
             return None
         if self._before not in _BEFORE_YEAR and self._before:
-            return None
-        return _span(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
+            # between 2020 and 2022
+            start = match.start()
+            if not _YEAR_AND.fullmatch(match.string[max(0, start - 9) : start]):
+                return None
+        return _written_as(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
 
     def _days_away(self, match: re.Match[str], days: int) -> FoundDate:
         if self._today is None:
             return self._unresolved(match)
         day = self._today + timedelta(days=days)
-        return _span(match.end(), day.year, day.month, day.day)
+        return _written_as(match.end(), day.year, day.month, day.day)
 
     def _units_away(self, match: re.Match[str], unit: str, away: int) -> FoundDate:
         if self._today is None:
@@ -275,22 +259,18 @@ class _Reader:
         if unit == "week":
             since = today + timedelta(days=7 * away - today.weekday())
             year, week, _ = since.isocalendar()
-            return FoundDate(
-                match.end(), f"{year}-W{week:02}", since, since + timedelta(days=7), 0.9
-            )
+            return FoundDate(match.end(), f"{year}-W{week:02}", 0.9)
         if unit == "year":
-            return _span(match.end(), today.year + away, None, None)
+            return _written_as(match.end(), today.year + away, None, None)
         if unit == "quarter":
             first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
             since = _later(first, 3 * away)
-            return FoundDate(
-                match.end(), f"{since.year}-Q{since.month // 3 + 1}", since, _later(since, 3), 0.9
-            )
+            return FoundDate(match.end(), f"{since.year}-Q{since.month // 3 + 1}", 0.9)
         month = _later(today.replace(day=1), away)
-        return _span(match.end(), month.year, month.month, None)
+        return _written_as(match.end(), month.year, month.month, None)
 
     def _unresolved(self, match: re.Match[str]) -> FoundDate:
-        return FoundDate(match.end(), match[0].lower(), None, None, 0.6)
+        return FoundDate(match.end(), match[0].lower(), 0.6)
 
     def _nearest_year(self, month: int, day: int) -> int:
         assert self._today is not None
@@ -303,6 +283,45 @@ class _Reader:
         )
 
 
+_Kind = tuple[re.Pattern[str], Callable[[_Reader, re.Match[str]], FoundDate | None]]
+_FIRST_WORD = re.compile(r"\w+")
+_DIGITS: list[_Kind] = [
+    (_ISO_DAY, _Reader.written),
+    (_ISO_MONTH, _Reader.written),
+    (_NUMERIC, _Reader.numeric),
+    (_DAY_MONTH, _Reader.written),
+    (_AGO, _Reader.distance),
+    (_PLAIN_YEAR, _Reader.plain_year),
+]
+_MONTHS: list[_Kind] = [
+    (_MONTH_DAY, _Reader.written),
+    (_MONTH_YEAR, _Reader.written),
+    (_MONTH, _Reader.named_month),
+]
+_WORDS: list[_Kind] = [
+    (_QUARTER, _Reader.quarter),
+    (_DAY_WORD, _Reader.day_word),
+    (_NEXT_UNIT, _Reader.unit),
+    (_NEXT_WEEKDAY, _Reader.weekday),
+    (_NEXT_MONTH, _Reader.named_month),
+    (_AGO, _Reader.distance),
+    (_IN, _Reader.distance),
+    (_END_OF, _Reader.end_of),
+    (_WEEKDAY, _Reader.weekday),
+]
+
+
+def _kinds_of(first: re.Match[str] | None) -> list[_Kind]:
+    word = first[0].lower() if first else ""
+    if word == "the":
+        return [(_DAY_WORD, _Reader.day_word), (_END_OF, _Reader.end_of)]
+    if word == "in":
+        return [(_IN, _Reader.distance)]
+    if word in _COUNTS:
+        return [(_AGO, _Reader.distance)]
+    return _MONTHS if word in _MONTH_OF or word not in DATE_WORDS else _WORDS
+
+
 def _month_number(name: str) -> int:
     if name.isdigit():
         return int(name)
@@ -310,13 +329,11 @@ def _month_number(name: str) -> int:
     return _MONTH_OF.get(name) or next(n for stem, n in _STEM_OF.items() if name.startswith(stem))
 
 
-def _span(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
-    since = datetime(year, month or 1, day or 1, tzinfo=UTC)
+def _written_as(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
+    first = datetime(year, month or 1, day or 1, tzinfo=UTC)
     if day is not None:
-        return FoundDate(end, since.strftime("%Y-%m-%d"), since, since + timedelta(days=1), 0.95)
-    if month is not None:
-        return FoundDate(end, since.strftime("%Y-%m"), since, _later(since, 1), 0.9)
-    return FoundDate(end, str(year), since, _later(since, 12), 0.9)
+        return FoundDate(end, first.strftime("%Y-%m-%d"), 0.95)
+    return FoundDate(end, first.strftime("%Y-%m" if month else "%Y"), 0.9)
 
 
 def _later(first: datetime, months: int) -> datetime:
@@ -327,8 +344,13 @@ def _later(first: datetime, months: int) -> datetime:
 def window_of(name: str) -> tuple[datetime, datetime] | None:
     """Return the first moment of a date and the first one after it; None if it is not resolved."""
     match = _NAME.fullmatch(name)
-    if match is None:
+    try:
+        return None if match is None else _window(match)
+    except (ValueError, OverflowError):  # the end of the year 9999
         return None
+
+
+def _window(match: re.Match[str]) -> tuple[datetime, datetime]:
     year = int(match["year"])
     if match["week"]:
         since = datetime.fromisocalendar(year, int(match["week"]), 1).replace(tzinfo=UTC)
@@ -336,11 +358,10 @@ def window_of(name: str) -> tuple[datetime, datetime] | None:
     if match["quarter"]:
         since = datetime(year, int(match["quarter"]) * 3 - 2, 1, tzinfo=UTC)
         return since, _later(since, 3)
-    month, day = match["month"], match["day"]
-    found = _span(0, year, int(month) if month else None, int(day) if day else None)
-    assert found.since is not None
-    assert found.until is not None
-    return found.since, found.until
+    since = datetime(year, int(match["month"] or 1), int(match["day"] or 1), tzinfo=UTC)
+    if match["day"]:
+        return since, since + timedelta(days=1)
+    return since, _later(since, 1 if match["month"] else 12)
 
 
 _NAME = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -15,20 +16,25 @@ from zapomni_db.models import EntityData, RelationshipData
 __all__ = ["RuleExtractor"]
 
 
+# A longer text would keep everybody else waiting, so it is read in a thread of its own.
+READ_AT_ONCE = 20_000
+
+
 class RuleExtractor:
     """Finds entities and relationships without any model."""
 
     name = "rules"
 
     def __init__(self, gazetteer: Gazetteer) -> None:
-        self._gazetteer = gazetteer
+        self.gazetteer = gazetteer
 
     async def extract_entities(
         self, text: str, reference_date: datetime | None = None
     ) -> list[EntityData]:
         """Return one entity per mention, in the order of the text; no two overlap."""
-        mentions = _with_speakers(text, scan(text, self._gazetteer, reference_date))
-        return [_entity(text, mentions, index) for index in range(len(mentions))]
+        if len(text) > READ_AT_ONCE:
+            return await asyncio.to_thread(self._entities, text, reference_date)
+        return self._entities(text, reference_date)
 
     async def extract_relationships(
         self,
@@ -37,7 +43,24 @@ class RuleExtractor:
         reference_date: datetime | None = None,  # noqa: ARG002 - dates are resolved already
     ) -> list[RelationshipData]:
         """Return what the text states about these entities, sentence by sentence."""
+        if len(text) > READ_AT_ONCE:
+            return await asyncio.to_thread(relate, text, entities)
         return relate(text, entities)
+
+    def canonical(self, entity: EntityData) -> EntityData:
+        """Give what somebody else found its canonical name, its id and its aliases."""
+        known = next(
+            (e for e in self.gazetteer.find(entity.name) if e.kind in (entity.type, "SERVICE")),
+            None,
+        )
+        name = known.name if known else canonical_name(entity.name, entity.type)
+        aliases = [alias for alias in known.aliases if alias != name] if known else []
+        changed = {"name": name, "entity_id": entity_id(name, entity.type), "aliases": aliases}
+        return entity.model_copy(update=changed)
+
+    def _entities(self, text: str, reference_date: datetime | None) -> list[EntityData]:
+        mentions = _with_speakers(text, scan(text, self.gazetteer, reference_date))
+        return [_entity(text, mentions, index) for index in range(len(mentions))]
 
 
 def _with_speakers(text: str, mentions: list[Mention]) -> list[Mention]:
@@ -55,10 +78,9 @@ def _with_speakers(text: str, mentions: list[Mention]) -> list[Mention]:
 def _entity(text: str, mentions: Sequence[Mention], index: int) -> EntityData:
     mention = mentions[index]
     name = canonical_name(mention.name, mention.type)
-    if mention.type == "VERSION" and index and _belongs(text, mentions[index - 1], mention):
+    if mention.type == "VERSION" and (thing := _versioned(text, mentions, index)):
         # 1.2 of one thing is not 1.2 of another.
-        name = f"{mentions[index - 1].name} {name}"
-    surface = text[mention.start : mention.end]
+        name = f"{thing.name} {name}"
     # Built from checked parts; thousands are made per second.
     return EntityData.model_construct(
         entity_id=entity_id(name, mention.type),
@@ -67,15 +89,27 @@ def _entity(text: str, mentions: Sequence[Mention], index: int) -> EntityData:
         description="",
         confidence=mention.confidence,
         source=mention.source,
-        surface=surface,
+        surface=text[mention.start : mention.end],
         start_char=mention.start,
         end_char=mention.end,
         aliases=[alias for alias in mention.aliases if alias != name],
     )
 
 
-def _belongs(text: str, thing: Mention, version: Mention) -> bool:
-    between = text[thing.end : version.start].strip()
-    return thing.type in ("TECHNOLOGY", "PACKAGE") and len(between) <= 8 and between.lower() in (
-        "", "==", "@", "version", "v", ">=", "^", "~=", "<", ">",
-    )
+def _versioned(text: str, mentions: Sequence[Mention], index: int) -> Mention | None:
+    """Return what a version is one of: `Python 3.12`, `cryptography from 42.0.8 to 43.0.0`."""
+    version = mentions[index]
+    for before in reversed(mentions[max(0, index - 2) : index]):
+        between = text[before.end : version.start].strip().lower()
+        if before.type in ("TECHNOLOGY", "PACKAGE") and between in _BEFORE_VERSION:
+            return before
+        if before.type != "VERSION" or between not in _BETWEEN_VERSIONS:
+            return None
+        version = before
+    return None
+
+
+_BEFORE_VERSION = frozenset(
+    {"", "==", "@", "version", "v", ">=", "^", "~=", "<", ">", "from", "to"}
+)
+_BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -27,6 +28,7 @@ SHORTEST_IN_ANY_CASE = 4
 LONGEST_NAME = 6
 MOST_BYTES = 5_000_000
 
+_COMMENT = re.compile(r"(?:^|\s)#.*")  # not the # of C#
 _SECTION = re.compile(r"\[(\w+)( exact)?\]")
 
 
@@ -44,7 +46,9 @@ class Entry(NamedTuple):
 class Gazetteer:
     """Finds known names at the start of a run of words."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[Entry], digest: str = "") -> None:
+        self.digest = digest
+        """Tells the user's names apart from others'; empty if there are none."""
         self._written: dict[str, list[Entry]] = {}
         self._folded: dict[str, list[Entry]] = {}
         self._longest: dict[str, int] = {}
@@ -66,7 +70,7 @@ class Gazetteer:
 
     def find(self, name: str) -> Sequence[Entry]:
         """Return what is known by this name; several things may be."""
-        return self._written.get(name) or self._folded.get(name.lower(), ())
+        return self._written.get(name) or self._folded.get(name.lower()) or ()
 
 
 def load_gazetteer(own: Path | None = None) -> Gazetteer:
@@ -93,7 +97,7 @@ def load_gazetteer(own: Path | None = None) -> Gazetteer:
     known = {entry for entry in _shipped_entries() if entry.name.lower() not in removed}
     renewed = {(entry.name.lower(), entry.kind) for entry in added}
     kept = [entry for entry in known if (entry.name.lower(), entry.kind) not in renewed]
-    return Gazetteer([*added, *sorted(kept)])
+    return Gazetteer([*added, *sorted(kept)], hashlib.sha256(content).hexdigest()[:12])
 
 
 @lru_cache(maxsize=1)
@@ -113,8 +117,8 @@ def _parse(text: str) -> tuple[list[Entry], set[str]]:
     removed: set[str] = set()
     kind, exact = "", False
     for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()  # noqa: PLW2901 - the same line
-        if not line or line.startswith("#"):
+        line = _COMMENT.sub("", line).strip()  # noqa: PLW2901 - the same line
+        if not line:
             continue
         if section := _SECTION.fullmatch(line):
             kind, exact = SECTIONS.get(section[1], ""), section[2] is not None
@@ -132,7 +136,7 @@ def _parse(text: str) -> tuple[list[Entry], set[str]]:
 
 
 def _entries(line: str, number: int, kind: str, *, exact: bool) -> list[Entry]:
-    name, _, others = line.partition(" = ")
+    name, _, others = line.partition("=")
     aliases = tuple(filter(None, (other.strip() for other in others.split(","))))
     names = [name.strip()]
     if kind == "PERSON" and not aliases:

@@ -27,8 +27,8 @@ _NUMBER_AFTER_WORD = re.compile(r"[A-Za-z]+ (\d+)")
 def canonical_name(name: str, entity_type: str) -> str:
     """Return the name as it is shown.
 
-    Without blanks around it and a possessive; a version without its mark (`v1.2`: `1.2`), a function
-    without empty parentheses, a path without `./`, a handle without `@`, `PR 12` as `#12`.
+    Without blanks around it and a possessive; a version without its mark (`v1.2`: `1.2`), a
+    function without empty parentheses, a path without `./`, a handle without `@`, `PR 12` as `#12`.
     """
     if not name.isascii():
         name = unicodedata.normalize("NFC", name)

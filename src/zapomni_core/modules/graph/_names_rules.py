@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from zapomni_core.modules.graph import _cues as cues
 from zapomni_core.modules.graph._dates import may_begin_date
 from zapomni_core.modules.graph._gazetteer import Entry
-from zapomni_core.modules.graph._shapes import is_version
 from zapomni_core.modules.graph._walk import Walk
 
 __all__ = ["handle", "known_name", "speaker", "unknown_name"]
 
 MOST_SURNAMES = 3
+# Not 104.1, which is a radio station.
+_VERSION_LIKE = re.compile(r"v?\d{1,2}(?:\.\d{1,3}){1,3}")
 QUOTES = "\"'\u201c\u2018"
 
 
@@ -149,19 +152,21 @@ def unknown_name(walk: Walk) -> bool:
         return True
     if word.isupper():
         return False
-    token, at = walk.token, walk.at
-    if _is_somebody(walk, before, after):
+    kind = _kind_by_cue(walk, before, after)
+    if kind is not None:
         upto = _full_name(walk)
-        return walk.add(token.start, walk.tokens[upto].end, "PERSON", 0.6, upto)
-    if token.first:
-        return False
-    if _is_employer(walk, before):
-        return walk.add(token.start, token.end, "ORG", 0.6, at)
-    if _is_whereabouts(walk, before):
-        return walk.add(token.start, token.end, "PLACE", 0.6, at)
-    if word not in cues.NUMBERED and is_version(after) and before != "the":
-        return walk.add(token.start, token.end, "TECHNOLOGY", 0.6, at)
+        return walk.add(walk.token.start, walk.tokens[upto].end, kind, 0.6, upto)
+    if word not in cues.NUMBERED and _VERSION_LIKE.fullmatch(after) and not walk.token.first:
+        return walk.add(walk.token.start, walk.token.end, "TECHNOLOGY", 0.6, walk.at)
     return False
+
+
+def _kind_by_cue(walk: Walk, before: str, after: str) -> str | None:
+    if not walk.token.first and _is_employer(walk, before):
+        return "ORG"
+    if _is_somebody(walk, before, after):
+        return "PERSON"
+    return "PLACE" if not walk.token.first and _is_whereabouts(walk, before) else None
 
 
 def _organization(walk: Walk) -> bool:
@@ -177,6 +182,8 @@ def _organization(walk: Walk) -> bool:
 
 
 def _add_organization(walk: Walk, upto: int) -> bool:
+    while walk.joined(upto) and walk.tokens[upto + 1].text.rstrip(".") in cues.ORG_ENDINGS:
+        upto += 1
     if walk.after(upto) == "of" and walk.joined(upto + 1):
         word = walk.tokens[upto + 2].text
         if word[0].isupper():
@@ -200,7 +207,9 @@ def _is_employer(walk: Walk, before: str) -> bool:
     earlier = walk.lower[max(0, walk.at - 3) : walk.at - 1]
     if before in ("at", "for", "from") and any(word in cues.EMPLOYMENT for word in earlier):
         return True
-    return before == "joined" or (before == "from" and _follows_person(walk))
+    if before == "from" and walk.after(_full_name(walk)) in cues.AFTER_PERSON:
+        return _follows_person(walk)
+    return before == "joined"
 
 
 def _follows_person(walk: Walk) -> bool:

@@ -2,63 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
-from zapomni_core.modules.graph import _phrases as phrases
-from zapomni_core.modules.graph._dates import window_of
+from zapomni_core.modules.graph._groups import (
+    Reading,
+    Statement,
+    groups,
+    together,
+    validity,
+    versions,
+)
+from zapomni_core.modules.graph._statements import statements
 from zapomni_core.modules.graph._tokens import Sentence, sentences
 from zapomni_db.models import EntityData, RelationshipData
 
-__all__ = ["relate"]
-
-LONGEST_PHRASE = 5
-MOST_FILLERS = 4
-# Co-occurrence: how many names may stand between two that belong together.
-NEAREST = 3
-MOST_IN_SENTENCE = 30
-
-_BREAK = re.compile(r"[;:()\[\]{}|?!\u2014]")
-_WORD = re.compile(r"'s\b|[^\s,\"'`*_.]+(?:['._][^\s,\"'`*.]+)*")
-_PREPOSITIONS = frozenset(
-    "of for in with from to by on via using like than as into about between without against per through".split()
-)
-_THINGS = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "FILE", "VERSION"})
-_RELATIVE = re.compile(r"\s*,? (?:which|who|that) [^,]*$")
-_CLAUSE = re.compile(r"[,;:(]")
-_DEFINITE = frozenset({"the", "our", "this", "my", "your"})
-_NOT_LINKED = frozenset({"DATE", "SELF", "VERSION"})
-_AND = frozenset({",", "and", "or", "&", ", and", ", or", "/", "und", "et", "y", "и", "+"})
-_SINCE = frozenset({"since", "from", "starting", "after", "as of"})
-_UNTIL = frozenset({"until", "till", "through"})
-
-
-class _Group(NamedTuple):
-    """Names that are listed together, and the stretch they take."""
-
-    members: list[EntityData]
-    start: int
-    end: int
-
-
-class _Reading(NamedTuple):
-    """A sentence, ready to be read."""
-
-    text: str
-    sentence: Sentence
-    groups: list[_Group]
-    since: datetime | None
-    until: datetime | None
-
-
-class _Statement(NamedTuple):
-    subject: EntityData
-    object: EntityData
-    type: str
-    strength: float
-    source: str = "rules"
+__all__ = ["relate", "with_evidence"]
 
 
 def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
@@ -69,7 +28,7 @@ def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
     for sentence in sentences(text):
         inside: list[EntityData] = []
         while at < len(ordered) and ordered[at].start_char < sentence.end:
-            if ordered[at].start_char >= sentence.start and len(inside) < MOST_IN_SENTENCE:
+            if ordered[at].start_char >= sentence.start:
                 inside.append(ordered[at])
             at += 1
         if len(inside) > 1:
@@ -77,27 +36,48 @@ def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
     return found
 
 
+def with_evidence(
+    text: str, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
+) -> list[RelationshipData]:
+    """Add to what somebody else found the sentence that names both, else the one of the first."""
+    named: list[tuple[Sentence, set[str]]] = [
+        (s, {e.entity_id for e in entities if s.start <= e.start_char < s.end})
+        for s in sentences(text)
+    ]
+    found: list[RelationshipData] = []
+    for relationship in relationships:
+        source, target = relationship.source_entity_id, relationship.target_entity_id
+        both = (sentence for sentence, ids in named if source in ids and target in ids)
+        first = (sentence for sentence, ids in named if source in ids)
+        sentence = next(both, None) or next(first)
+        place = {"start_char": sentence.start, "end_char": sentence.end}
+        evidence = {"evidence": text[sentence.start : sentence.end], **place}
+        found.append(relationship.model_copy(update=evidence))
+    return found
+
+
 def _of_sentence(
     text: str, sentence: Sentence, entities: Sequence[EntityData]
 ) -> Iterator[RelationshipData]:
-    since, until = _validity(text, entities)
-    reading = _Reading(text, sentence, _groups(text, entities), since, until)
+    reading = Reading(text, sentence, groups(text, entities))
+    since, until = validity(text, entities)
     stated: set[frozenset[str]] = set()
-    statements = list(_versions(text, entities))
-    if not _is_question(reading):
-        statements += _statements(reading)
-    for statement in statements:
+    for statement in (*versions(entities), *statements(reading)):
         pair = frozenset((statement.subject.entity_id, statement.object.entity_id))
         if len(pair) == 2:
             stated.add(pair)
-            yield _relationship(reading, statement)
-    for statement in _together(entities, stated):
+            yield _relationship(reading, statement, since, until)
+    for statement in together(entities, stated):
         yield _relationship(reading, statement)
 
 
-def _relationship(reading: _Reading, statement: _Statement) -> RelationshipData:
+def _relationship(
+    reading: Reading,
+    statement: Statement,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> RelationshipData:
     start, end = reading.sentence.start, reading.sentence.end
-    is_fact = statement.source == "rules"
     return RelationshipData.model_construct(
         source_entity_id=statement.subject.entity_id,
         target_entity_id=statement.object.entity_id,
@@ -107,214 +87,6 @@ def _relationship(reading: _Reading, statement: _Statement) -> RelationshipData:
         start_char=start,
         end_char=end,
         source=statement.source,
-        valid_from=reading.since if is_fact else None,
-        valid_to=reading.until if is_fact else None,
+        valid_from=since,
+        valid_to=until,
     )
-
-
-# --- Statements -------------------------------------------------------------------------
-
-
-def _statements(reading: _Reading) -> Iterator[_Statement]:
-    for index, (first, second) in enumerate(zip(reading.groups, reading.groups[1:], strict=False)):
-        between = reading.text[first.end : second.start]
-        if _BREAK.search(between):
-            continue
-        front = _words(reading.text[reading.sentence.start : first.start])
-        if _is_uncertain(reading, first, front):
-            continue
-        words = [word for word in _words(between) if word not in phrases.ADVERBS]
-        yield from _in_front(first, second, front, words)
-        if "," not in between or _RELATIVE.match(between):
-            adjacent = index and reading.groups[index - 1].end + 1 >= first.start
-            yield from _between(reading, first, second, [] if adjacent else front, words)
-            yield from _made_for(reading, first, second, words)
-
-
-def _is_uncertain(reading: _Reading, first: _Group, front: Sequence[str]) -> bool:
-    """Whether what comes before takes back what is said: not, if, should."""
-    if any(word in phrases.CONDITIONS for word in front):
-        return True
-    clause = _CLAUSE.split(reading.text[reading.sentence.start : first.start])[-1]
-    return any(word in phrases.UNCERTAIN for word in _words(clause)[-8:])
-
-
-def _between(
-    reading: _Reading, first: _Group, second: _Group, front: Sequence[str], words: Sequence[str]
-) -> Iterator[_Statement]:
-    """A uses B."""
-    if front and front[-1] in _PREPOSITIONS:
-        return
-    head, told = _after_head(words)
-    if head and front and front[-1] not in _DEFINITE:
-        return
-    for size in range(min(LONGEST_PHRASE, len(told)), 0, -1):
-        text = " ".join(told[:size])
-        if text in phrases.PHRASES and _leads_to(reading, second, text, told[size:]):
-            if text in phrases.BARE and not _may_be_plural(first, words):
-                return
-            for phrase in phrases.PHRASES[text]:
-                found = list(_stated(first, second, phrase, 0.8 if head else 1.0))
-                if found:
-                    yield from found
-                    return
-            return
-
-
-def _leads_to(reading: _Reading, second: _Group, phrase: str, words: Sequence[str]) -> bool:
-    """Whether the words behind a phrase only lead up to the name: `the`, `our new`."""
-    if phrase in phrases.WEAK:
-        behind = _words(reading.text[second.end : second.end + 20])[:1]
-        stands_alone = not behind or behind[0] not in phrases.PRODUCTS
-        return stands_alone and all(word in phrases.DETERMINERS for word in words)
-    if len(words) > MOST_FILLERS:
-        return False
-    return all(
-        word in phrases.DETERMINERS or (word.isalpha() and word not in phrases.BLOCKERS)
-        for word in words
-    )
-
-
-def _after_head(words: Sequence[str]) -> tuple[int, list[str]]:
-    """Skip what still belongs to the subject, and auxiliaries; say how much belonged to it."""
-    head = 0
-    while head < min(2, len(words)) and words[head] in phrases.PARTS:
-        head += 1
-    rest = list(words[head:])
-    if rest and rest[0] in ("which", "who", "that"):
-        rest = rest[1:]
-    while rest and rest[0] in phrases.AUXILIARIES:
-        rest = rest[1:]
-    return head, rest
-
-
-def _may_be_plural(first: _Group, words: Sequence[str]) -> bool:
-    """Whether `use` can be said of the subject: of several things, of us; or it `is using`."""
-    if len(first.members) > 1 or first.members[0].type == "SELF":
-        return True
-    return words[0] in ("is", "was", "are") and words[-1] != words[0]
-
-
-def _stated(
-    first: _Group, second: _Group, phrase: phrases.Phrase, factor: float
-) -> Iterator[_Statement]:
-    subjects, objects = (second, first) if phrase.reverse else (first, second)
-    for subject in subjects.members:
-        for target in objects.members:
-            if subject.type in phrase.subjects and target.type in phrase.objects:
-                yield _Statement(subject, target, phrase.type, round(phrase.strength * factor, 2))
-
-
-def _in_front(
-    first: _Group, second: _Group, front: Sequence[str], words: Sequence[str]
-) -> Iterator[_Statement]:
-    """Moved from A to B; replaced A with B; prefers A over B."""
-    link = [word for word in words if word not in phrases.DETERMINERS]
-    lead = [word for word in front if word not in phrases.DETERMINERS]
-    if len(link) != 1 or not lead:
-        return
-    for verbs, marks, links, kind in phrases.IN_FRONT:
-        if link[0] not in links or (marks and lead[-1] not in marks):
-            continue
-        if any(word in verbs for word in (lead[-6:] if marks else lead[-1:])):
-            yield from _pairs(first, second, kind)
-
-
-def _pairs(first: _Group, second: _Group, kind: str) -> Iterator[_Statement]:
-    for subject in first.members:
-        for target in second.members:
-            if subject.type in _THINGS and target.type in _THINGS:
-                yield _Statement(subject, target, kind, 0.8)
-
-
-def _made_for(
-    reading: _Reading, first: _Group, second: _Group, words: Sequence[str]
-) -> Iterator[_Statement]:
-    """A is a plugin for B; A is a B plugin."""
-    if len(words) > 8 or len(words) < 2 or words[0] not in ("is", "are") or words[1] not in ("a", "an", "the"):
-        return
-    if any(word in phrases.BLOCKERS for word in words[1:-1]):
-        return
-    behind = _words(reading.text[second.end : second.end + 30])[:1]
-    for_it = words[-1] == "for" and words[-2] in phrases.PRODUCTS
-    of_it = behind and behind[0] in phrases.PRODUCTS and words[-1] not in phrases.BLOCKERS
-    if for_it or of_it:
-        for subject in first.members:
-            for target in second.members:
-                if subject.type in _THINGS and target.type == "TECHNOLOGY":
-                    yield _Statement(subject, target, "IS_FOR", 0.8)
-
-
-def _is_question(reading: _Reading) -> bool:
-    if reading.sentence.question:
-        return True
-    begin = reading.sentence.start
-    first = reading.text[begin : begin + 20].split(maxsplit=1)
-    return bool(first) and first[0].lower() in phrases.QUESTION_STARTS
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
-
-
-# --- Names in a sentence ----------------------------------------------------------------
-
-
-def _groups(text: str, entities: Sequence[EntityData]) -> list[_Group]:
-    """Names in order; those of a list (`A, B and C`) as one, versions with what they belong to."""
-    groups: list[_Group] = []
-    for entity in entities:
-        if entity.type == "DATE":
-            continue
-        last = groups[-1] if groups else None
-        between = text[last.end : entity.start_char].strip() if last else ""
-        if last and entity.type == "VERSION" and last.members[-1].type in ("TECHNOLOGY", "PACKAGE") and not between:
-            groups[-1] = last._replace(end=entity.end_char)
-        elif last and between in _AND and entity.type == last.members[-1].type:
-            groups[-1] = _Group([*last.members, entity], last.start, entity.end_char)
-        else:
-            groups.append(_Group([entity], entity.start_char, entity.end_char))
-    return groups
-
-
-def _versions(text: str, entities: Sequence[EntityData]) -> Iterator[_Statement]:
-    for thing, version in zip(entities, entities[1:], strict=False):
-        if version.type == "VERSION" and thing.type in ("TECHNOLOGY", "PACKAGE"):
-            between = text[thing.end_char : version.start_char].strip().lower()
-            if between in ("", "==", "@", "version", "v", ">=", "^", "~="):
-                yield _Statement(thing, version, "HAS_VERSION", 0.9)
-
-
-def _together(
-    entities: Sequence[EntityData], stated: set[frozenset[str]]
-) -> Iterator[_Statement]:
-    """Names that stand near each other; nothing more is said about them."""
-    linked = [entity for entity in entities if entity.type not in _NOT_LINKED]
-    seen = set(stated)
-    for index, first in enumerate(linked):
-        for gap, second in enumerate(linked[index + 1 : index + 1 + NEAREST]):
-            pair = frozenset((first.entity_id, second.entity_id))
-            if len(pair) == 2 and pair not in seen:
-                seen.add(pair)
-                # The same two always in the same order: nothing says who does what.
-                low, high = sorted((first, second), key=lambda entity: entity.entity_id)
-                yield _Statement(low, high, "RELATED_TO", (0.4, 0.3, 0.2)[gap], "cooccurrence")
-
-
-def _validity(
-    text: str, entities: Sequence[EntityData]
-) -> tuple[datetime | None, datetime | None]:
-    """Since when and until when, if the sentence says so."""
-    dates = [(entity, window_of(entity.name)) for entity in entities if entity.type == "DATE"]
-    known = [(entity, window) for entity, window in dates if window is not None]
-    if not known or len(known) != len(dates):
-        return None, None
-    entity, (since, until) = known[0]
-    lead = _words(text[max(0, entity.start_char - 20) : entity.start_char])[-1:]
-    if len(known) == 2 and lead and lead[0] in ("between", "from"):
-        return since, known[1][1][1]
-    if len(known) > 1:
-        return None, None
-    if lead and lead[0] in _UNTIL:
-        return None, until
-    return since, None

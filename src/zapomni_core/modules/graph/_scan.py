@@ -8,6 +8,7 @@ from zapomni_core.modules.graph import _cues as cues
 from zapomni_core.modules.graph._code_rules import (
     command,
     date,
+    named_error,
     numbered_reference,
     package,
     parts,
@@ -15,7 +16,7 @@ from zapomni_core.modules.graph._code_rules import (
     shaped,
     version,
 )
-from zapomni_core.modules.graph._dates import may_begin_date
+from zapomni_core.modules.graph._dates import DATE_WORDS, may_begin_date
 from zapomni_core.modules.graph._gazetteer import Gazetteer
 from zapomni_core.modules.graph._names_rules import handle, known_name, speaker, unknown_name
 from zapomni_core.modules.graph._walk import Mention, Walk
@@ -33,9 +34,7 @@ def scan(text: str, gazetteer: Gazetteer, reference: datetime | None = None) -> 
         while done < len(stretches) and stretches[done][1] <= start:
             _note(walk, stretches[done][2])
             done += 1
-        if done < len(stretches) and stretches[done][0] <= start:
-            walk.at += 1
-        elif not _read(walk):
+        if (done < len(stretches) and stretches[done][0] <= start) or not _read(walk):
             walk.at += 1
     for stretch in stretches[done:]:
         _note(walk, stretch[2])
@@ -50,6 +49,31 @@ def _note(walk: Walk, mention: Mention | None) -> None:
 def _read(walk: Walk) -> bool:
     """Try the rules on the word we stand at; the first that finds something wins."""
     word, lower = walk.token.text, walk.lower[walk.at]
+    if word.isalpha() and word.islower():
+        # Most words: nothing begins with them.
+        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower) or not lower.isascii():
+            return _by_first_word(walk, word, lower)
+        return walk.names_packages and package(walk)
+    if _by_first_word(walk, word, lower):
+        return True
+    if word.isalpha() and word.istitle():
+        return (word.endswith("file") and shaped(walk)) or unknown_name(walk)
+    if word[0].isdigit() and version(walk):
+        return True
+    return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk)
+
+
+_FIRST_WORDS = (
+    DATE_WORDS
+    | cues.COMMANDS.keys()
+    | cues.NAMED_ERRORS.keys()
+    | cues.NUMBERED_REFERENCES
+    | cues.SPEAKERS
+)
+
+
+def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
+    """Rules for what is known by the word it begins with."""
     if may_begin_date(lower) and date(walk):
         return True
     if word in cues.COMMANDS and command(walk):
@@ -58,14 +82,10 @@ def _read(walk: Walk) -> bool:
         return True
     if lower in cues.SPEAKERS and speaker(walk):
         return True
+    if lower in cues.NAMED_ERRORS and named_error(walk):
+        return True
     if word[0] == "@" and handle(walk):
         return True
-    if word.islower() and package(walk):
+    if walk.names_packages and word.islower() and package(walk):
         return True
-    if walk.gazetteer.starts(lower) and known_name(walk):
-        return True
-    if word.isalpha() and (word.islower() or word.istitle()):
-        return (word.endswith("file") and shaped(walk)) or unknown_name(walk)
-    if word[0].isdigit() and version(walk):
-        return True
-    return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk)
+    return walk.gazetteer.starts(lower) > 0 and known_name(walk)

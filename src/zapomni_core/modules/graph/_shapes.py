@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Shape", "is_version", "shape_of", "is_status"]
+__all__ = ["Shape", "is_status", "is_version", "shape_of"]
 
 
 class Shape(NamedTuple):
@@ -18,8 +18,9 @@ class Shape(NamedTuple):
 
 
 _URL = re.compile(
-    r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.I
+    r"(?:https?|ftps?|wss?|ssh|git|file|redis|postgres(?:ql)?|mongodb|amqp)://\S+", re.IGNORECASE
 )
+_URL_INSIDE = re.compile(r"(?<=[(<\[\"'=])(?:https?|ftps?|wss?)://[^\s()<>\[\]\"']+", re.IGNORECASE)
 _REMOTE = re.compile(r"git@[\w.-]+:[\w./-]+")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 
@@ -34,12 +35,12 @@ _NOT_A_TICKET = frozenset(
 
 _VERSION = re.compile(
     r"[vV]?\d{1,5}(?:\.\d{1,5}){1,4}(?:[-+.]?(?:rc|alpha|beta|a|b|dev|post|pre|snapshot|final|ga|m)"
-    r"[-.]?\d*(?:[-.]\w+)?)?\+?|[vV]\d{1,4}|[vV]?\d{1,4}(?:\.\d{1,4})*\.[xX*]",
+    r"[-.]?\d*(?:[-.]\w+)?|-\d{1,4})?\+?|[vV]\d{1,4}|[vV]?\d{1,4}(?:\.\d{1,4})*\.[xX*]",
     re.IGNORECASE,
 )
 
 _ERROR_CLASS = re.compile(
-    r"(?:[a-zA-Z_][\w$]*(?:\.|::)){0,8}[a-z]{0,4}[A-Z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault|Interrupt)s?"
+    r"(?:[a-zA-Z_][\w$]*(?:\.|::)){0,8}[a-z]{0,2}[A-Z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault|Interrupt)s?"
     r"|(?:[a-zA-Z_][\w$]*\.){1,8}(?:Error|Exception)|Errno::E[A-Z]+"
 )
 _ERROR_CODE = re.compile(
@@ -48,26 +49,28 @@ _ERROR_CODE = re.compile(
 )
 _ERROR_NAMES = frozenset(
     (
-        "EACCES EADDRINUSE EAGAIN EBADF EBUSY ECONNABORTED ECONNREFUSED ECONNRESET EEXIST EHOSTUNREACH "
-        "EINTR EINVAL EIO EISDIR EMFILE ENETUNREACH ENOENT ENOMEM ENOSPC ENOTDIR ENOTEMPTY ENOTFOUND "
-        "EPERM EPIPE ERESOLVE EROFS ESRCH ETIMEDOUT EXDEV SIGSEGV SIGABRT SIGBUS SIGFPE SIGILL NPE "
-        "OOMKilled CrashLoopBackOff ImagePullBackOff ErrImagePull StopIteration NoReverseMatch "
-        "KeyboardInterrupt segfault segfaults Segfault"
+        "EACCES EADDRINUSE EAGAIN EBADF EBUSY ECONNABORTED ECONNREFUSED ECONNRESET EEXIST "
+        "EHOSTUNREACH EINTR EINVAL EIO EISDIR EMFILE ENETUNREACH ENOENT ENOMEM ENOSPC ENOTDIR "
+        "ENOTEMPTY ENOTFOUND EPERM EPIPE ERESOLVE EROFS ESRCH ETIMEDOUT EXDEV SIGSEGV SIGABRT "
+        "SIGBUS SIGFPE SIGILL NPE OOMKilled CrashLoopBackOff ImagePullBackOff ErrImagePull "
+        "StopIteration NoReverseMatch KeyboardInterrupt segfault segfaults Segfault"
     ).split()
 )
 _STATUS = re.compile(r"[45]\d\d")
 
 _EXTENSIONS = (
-    "py pyi pyc ipynb js mjs cjs jsx ts tsx vue svelte rb erb rs go java kt kts scala clj ex exs erl hs ml fs "
-    "c cc cpp cxx h hh hpp cs vb php phtml pl pm lua swift mm sh bash zsh fish ps1 bat cmd sql db sqlite "
-    "sqlite3 dump html htm xhtml css scss sass less xml xsl xslt xsd wsdl xaml json jsonl json5 geojson yaml "
-    "yml toml ini cfg conf config properties env lock md mdx rst txt tex csv tsv xls xlsx doc docx ppt pptx "
-    "pdf log png jpg jpeg gif svg ico webp bmp tif tiff mp3 mp4 wav avi mov mkv zip tar gz tgz bz2 xz zst 7z "
-    "rar jar war ear class dll exe so dylib lib obj pdb deb rpm apk ipa dmg iso whl egg nupkg gem pem crt key "
-    "csr cer p12 jks graphql gql proto tf tfvars hcl gradle sln csproj vcxproj pbxproj plist xib nib storyboard "
-    "jsp jspx aspx ascx cshtml tpl twig blade ftl mustache hbs ejs pug haml slim vim el lisp r rmd rdata "
-    "mat fig asm s patch diff bak tmp swp map min test spec service socket timer mod sum parquet onnx gguf bin "
-    "dat pkl npy h5 gcda gcno cmake mk rake gemspec podspec htaccess gitignore"
+    "py pyi pyc ipynb js mjs cjs jsx ts tsx vue svelte rb erb rs go java kt kts scala clj ex "
+    "exs erl hs c cc cpp cxx h hh hpp cs vb php phtml pl pm lua swift mm sh bash zsh fish "
+    "ps1 bat cmd sql db sqlite sqlite3 dump html htm xhtml css scss sass less xml xsl xslt xsd "
+    "wsdl xaml json jsonl json5 geojson yaml yml toml ini cfg conf config properties env lock "
+    "md mdx rst txt tex csv tsv xls xlsx doc docx ppt pptx pdf log png jpg jpeg gif svg ico "
+    "webp bmp tif tiff mp3 mp4 wav avi mov mkv zip tar gz tgz bz2 xz zst 7z rar jar war ear "
+    "class dll exe so dylib lib obj pdb deb rpm apk ipa dmg iso whl egg nupkg gem pem crt "
+    "csr cer p12 jks graphql gql proto tf tfvars hcl gradle sln csproj vcxproj pbxproj plist "
+    "xib nib storyboard jsp jspx aspx ascx cshtml tpl twig blade ftl mustache hbs ejs pug haml "
+    "slim vim lisp r rmd rdata mat asm patch diff bak tmp swp "
+    "parquet onnx gguf bin dat pkl npy h5 gcda gcno cmake mk rake "
+    "gemspec podspec htaccess gitignore"
 ).split()
 _EXTENSION = "|".join(sorted(_EXTENSIONS, key=len, reverse=True))
 _NAMED_FILE = re.compile(
@@ -77,7 +80,7 @@ _LINE = re.compile(r"(?::\d{1,6}){1,2}$")
 _WELL_KNOWN_FILES = re.compile(
     r"(?:.*/)?(?:(?:Docker|Make|make|Jenkins|Gem|Proc|Vagrant|Rake|Brew|Pod|Pip|Just|Cap|Guard|Cart|Fast|App)file"
     r"(?:\.[\w-]+)?|CMakeLists\.txt|LICENSE|CHANGELOG|README|authorized_keys|known_hosts|"
-    r"node_modules|__pycache__|site-packages|"
+    r"node_modules|__pycache__|site-packages|go\.(?:mod|sum)|"
     r"\.(?:env(?:\.[\w-]+)*|git(?:ignore|attributes|modules|config|keep)|bashrc|bash_profile|zshrc|profile|"
     r"vimrc|emacs|npmrc|nvmrc|editorconfig|htaccess|htpasswd|dockerignore|eslintrc|prettierrc|babelrc|pypirc|"
     r"netrc|tool-versions|python-version|ssh|github|gitlab|circleci|vscode|idea|venv|cache|config|travis)"
@@ -93,10 +96,11 @@ _PATH = re.compile(
 )
 _FOLDERS = frozenset(
     (
-        "src lib libs test tests spec docs doc bin etc usr var app apps packages pkg crates infra scripts deploy "
-        "config configs conf migrations tools cmd internal node_modules static assets public templates views "
-        "models controllers components include build dist target vendor third_party benchmarks examples dags "
-        "charts k8s modules plugins resources res data core api server client backend frontend web www"
+        "src lib libs test tests spec docs doc bin etc usr var app apps packages pkg crates "
+        "infra scripts deploy config configs conf migrations tools cmd internal node_modules "
+        "static assets public templates views models controllers components include build dist "
+        "target vendor third_party benchmarks examples dags charts k8s modules plugins "
+        "resources res data core api server client backend frontend web www"
     ).split()
 )
 
@@ -110,22 +114,36 @@ _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+")
 _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
-_CAMEL = re.compile(r"[a-z]+[a-z0-9]*[A-Z][A-Za-z0-9]*")
+_CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _PASCAL = re.compile(
     r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]{1,5}[A-Z][a-z]{2,}[A-Za-z0-9]*|[A-Z][a-z]+\d*[A-Z]{2,}\w*"
 )
 _HEADER = re.compile(
     r"(?:X|Content|Accept|Access-Control|Set|User|Cache|If|Last|Transfer|Proxy|WWW|Strict)(?:-[A-Z][A-Za-z]*)+|x(?:-[a-z]+){1,4}"
 )
-_GENERIC = re.compile(r"[A-Za-z_][\w.]*(?:<[\w<>,.?\s\[\]]+>|\[[\w\[\], .|]*\])")
-_SELECTOR = re.compile(r"\.[a-z][\w]*(?:-[\w-]+)+|#[a-zA-Z][\w-]+")
+_GENERIC = re.compile(r"[A-Za-z_][\w.:]*(?:<[\w<>,.?\s\[\]]+>|\[[\w\[\], .|]*\])")
+_SELECTOR = re.compile(r"\.[a-z]\w*-[\w-]+|#[a-zA-Z][\w-]+")
 _DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-[a-z][a-z-]*")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
 _DOMAIN = re.compile(
-    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?", re.I
+    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?",
+    re.IGNORECASE,
 )
 _FILE_TYPE = re.compile(rf"\.(?:{_EXTENSION})", re.IGNORECASE)
+
+
+# A character that gives code away, and what the whole word must look like then.
+_MARKED = (
+    ("<", _TAG),
+    ("(", _CALL),
+    ("$", _VARIABLE),
+    ("%", _VARIABLE),
+    ("_", _SNAKE),
+    ("::", _SCOPED),
+    ("->", _SCOPED),
+    ("#", _SCOPED),
+)
 
 
 def shape_of(word: str) -> Shape | None:
@@ -136,11 +154,13 @@ def shape_of(word: str) -> Shape | None:
             return found
     if "#" in word and _ISSUE.fullmatch(word):
         return Shape("REFERENCE", 0.95)
+    if error := _error(word):
+        return error
     if word[0].isdigit() or word[-1].isdigit():
         found = _numbered(word)
         if found is not None:
             return found
-    return _error(word) or _file(word) or _code(word)
+    return _file(word) or _code(word)
 
 
 def is_version(word: str) -> bool:
@@ -150,6 +170,8 @@ def is_version(word: str) -> bool:
 def _address(word: str) -> Shape | None:
     if _URL.match(word) or _REMOTE.match(word):
         return Shape("URL", 0.98)
+    if inside := _URL_INSIDE.search(word):  # [a link](https://...)
+        return Shape("URL", 0.95, inside.start(), inside.end())
     if _EMAIL.fullmatch(word):
         return Shape("", 0.0)
     return None
@@ -217,7 +239,7 @@ def _path(name: str, end: int) -> Shape | None:
     if name.startswith("@"):
         return Shape("PACKAGE", 0.9, 0, end) if name.count("/") == 1 else Shape("FILE", 0.6, 0, end)
     first = name.partition("/")[0]
-    if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3 or "_" in first:
+    if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3:
         return Shape("FILE", 0.8, 0, end)
     return None
 
@@ -225,15 +247,7 @@ def _path(name: str, end: int) -> Shape | None:
 def _code(word: str) -> Shape | None:
     if word.startswith("-"):
         return Shape("CODE", 0.8) if _FLAG.fullmatch(word) else None
-    if word.startswith("<") and _TAG.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if "(" in word and _CALL.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if word[0] in "$%" and _VARIABLE.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if "_" in word and _SNAKE.fullmatch(word):
-        return Shape("CODE", 0.9)
-    if ("::" in word or "->" in word or "#" in word) and _SCOPED.fullmatch(word):
+    if any(pattern.fullmatch(word) for mark, pattern in _MARKED if mark in word):
         return Shape("CODE", 0.9)
     if "." in word:
         return _dotted(word)
@@ -243,13 +257,8 @@ def _code(word: str) -> Shape | None:
         return Shape("CODE", 0.7) if _GENERIC.fullmatch(word) else None
     if _CAMEL.fullmatch(word) or _SIGNAL.fullmatch(word):
         return Shape("CODE", 0.8)
-    if (
-        _PASCAL.fullmatch(word)
-        and not _PLURAL_ACRONYM.fullmatch(word)
-        and not word.startswith(("Mc", "Mac"))
-    ):
-        return Shape("CODE", 0.7)
-    return None
+    is_pascal = _PASCAL.fullmatch(word) and not word.startswith(("Mc", "Mac"))
+    return Shape("CODE", 0.7) if is_pascal and not _PLURAL_ACRONYM.fullmatch(word) else None
 
 
 def _dotted(word: str) -> Shape | None:

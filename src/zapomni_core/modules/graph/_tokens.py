@@ -8,12 +8,12 @@ from typing import NamedTuple
 __all__ = ["Sentence", "Token", "sentences", "tokens"]
 
 # Chinese, Japanese and Korean stand between the Latin words they use without a blank. No rule here
-# reads them, so they divide words as blanks do; so do dashes and dots that are not ASCII.
+# reads them, so they divide words as blanks do; so do backticks, dashes and dots beyond ASCII.
 _WORD = re.compile(
-    r"[^\s\u2013\u2014\u2026\u2022\u2190-\u21ff\u3000-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+"
+    r"[^\s`\u2013\u2014\u2026\u2022\u2190-\u21ff\u3000-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+"
 )
-_OPENING = "([{\"'\u201c\u2018\u00ab`*~,;:!?|"
-_CLOSING = ".,;:!?)]}\"'\u201d\u2019\u00bb`*~|"
+_OPENING = "([{\"'\u201c\u2018\u00ab*~,;:!?|"
+_CLOSING = ".,;:!?)]}\"'\u201d\u2019\u00bb*~|"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STARTERS = frozenset("- . ? ! : * + >".split())
 _POSSESSIVE = ("'s", "\u2019s")
@@ -51,8 +51,11 @@ def tokens(text: str) -> list[Token]:
     for match in _WORD.finditer(text):
         start, end = match.span()
         word = match[0]
-        if not first and "\n" in text[done:start]:
+        gap = text[done:start]
+        if "\n" in gap:
             first = True
+        if "`" in gap and found:
+            found[-1] = found[-1]._replace(comma=True)
         done = end
         if end - start > LONGEST_WORD:
             continue
@@ -68,7 +71,7 @@ def tokens(text: str) -> list[Token]:
                 first = first or word in _STARTERS
                 continue
         found.append(Token(text[start:end], start, end, first, end != done))
-        first = end != done and text[done - 1] in ".!?:" and text[end] in ".!?:)\"'`"
+        first = end != done and text[done - 1] in ".!?:" and text[end] in ".!?:)\"'"
     return found
 
 
@@ -90,10 +93,8 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _belongs(text: str, start: int) -> bool:
-    """Whether an opening character is part of the word: `*.py`, `[0]`."""
-    if text[start] == "*":
-        return text.startswith((".", "/"), start + 1)
-    return False
+    """Whether an opening character is part of the word: `*.py`, `~/.bashrc`."""
+    return text[start] in "*~" and text.startswith((".", "/"), start + 1)
 
 
 def sentences(text: str) -> list[Sentence]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from zapomni_core.modules.graph._cues import PACKAGE_CUES
 from zapomni_core.modules.graph._gazetteer import Entry, Gazetteer
 from zapomni_core.modules.graph._tokens import Token, tokens
 
@@ -21,9 +22,6 @@ class Mention(NamedTuple):
     confidence: float
     source: str = "rules"
     aliases: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    """Of a date: its first moment, and the first one after it."""
 
 
 class Walk:
@@ -35,6 +33,8 @@ class Walk:
         self.reference = reference
         self.tokens: list[Token] = tokens(text)
         self.lower = [token.text.lower() for token in self.tokens]
+        self.names_packages = not PACKAGE_CUES.isdisjoint(self.lower)
+        """Whether any word here could make another one the name of a package."""
         self.mentions: list[Mention] = []
         self.at = 0
 

@@ -11,7 +11,7 @@ from zapomni_db.exceptions import SchemaError
 __all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
 
 APPLICATION_ID = 0x5A41504D  # "ZAPM": tells our files from other programs' databases
-LATEST_VERSION = 9
+LATEST_VERSION = 8
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,203 @@
+"""`zapomni db`: a FalkorDB server of one's own, and the way there and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import SecretStr
+
+from zapomni_cli.options import examples, json_option
+from zapomni_cli.output import count_of, print_json, print_pairs, progress_bar
+from zapomni_cli.runtime import read_settings
+from zapomni_core.engine import open_storage
+from zapomni_core.exceptions import ConfigurationError, DatabaseConnectionError
+from zapomni_core.settings import Settings
+from zapomni_core.workflows.copy_storage import Contents, compare_storages, copy_storage
+from zapomni_db.falkordb.server import LocalServer, find_server, start_server, stop_server
+
+__all__ = ["db"]
+
+HOW_TO_USE = "Keep memories there: export ZAPOMNI_STORAGE=falkordb://local"
+
+ANSWER_SECONDS = 2
+
+
+@click.group(
+    epilog=examples("zapomni db up", "zapomni db copy sqlite falkordb://local", "zapomni db status")
+)
+def db() -> None:
+    """Run a FalkorDB server of your own, and move memories.
+
+    Memories live in one file unless ZAPOMNI_STORAGE names a FalkorDB server. These commands run
+    one on this machine, for you alone: on a socket in ZAPOMNI_HOME that nobody else can open,
+    every write on disk before it is acknowledged. Needs `pip install 'zapomni[falkordb]'`.
+    """
+
+
+@db.command(epilog=examples("zapomni db up"))
+def up() -> None:
+    """Start the server, or find it running.
+
+    Returns when it answers. It runs until `zapomni db down` or the end of the machine, and
+    finds everything again after either.
+    """
+    with _told():
+        server = start_server(_folder())
+    click.echo(f"The FalkorDB server runs (process {server.pid}).")
+    click.echo(HOW_TO_USE)
+
+
+@db.command(epilog=examples("zapomni db down"))
+def down() -> None:
+    """Stop the server. What it keeps stays on disk."""
+    with _told():
+        ran = stop_server(_folder())
+    click.echo("The FalkorDB server is stopped." if ran else "No FalkorDB server was running.")
+
+
+@db.command(epilog=examples("zapomni db status", "zapomni db status --json"))
+@json_option
+def status(*, as_json: bool) -> None:
+    """Show whether the server runs, where, and what it keeps."""
+    with _told():
+        server = find_server(_folder())
+        found = {"running": False} if server is None else _look(server)
+    if as_json:
+        print_json(found)
+    elif server is None:
+        click.echo("No FalkorDB server is running. Start it with `zapomni db up`.")
+    else:
+        print_pairs((name.replace("_", " "), _shown(value)) for name, value in found.items())
+
+
+@db.command(
+    epilog=examples(
+        "zapomni db copy sqlite falkordb://local",
+        "zapomni db copy falkordb://db.example:6379/team ~/team.db",
+        "zapomni db copy configured ~/backup.db",
+    )
+)
+@click.argument("source", metavar="SRC")
+@click.argument("destination", metavar="DST")
+def copy(source: str, destination: str) -> None:
+    """Copy all memories from one store to another, and compare them.
+
+    Both are named as ZAPOMNI_STORAGE names them: `sqlite` (the file in ZAPOMNI_HOME), a file,
+    or the address of a FalkorDB server. `configured` is what ZAPOMNI_STORAGE names, so that no
+    password has to stand on the command line.
+
+    Everything goes along: dates, keys, replaced memories, passages, vectors, entities. The
+    destination must be empty, or an earlier copy of the same memories that was interrupted:
+    then only the rest is copied. What agents did stays in the local file.
+    """
+    settings = read_settings()
+    origin, goal = (_naming(settings, given) for given in (source, destination))
+    if _place(origin) == _place(goal):
+        raise click.UsageError("Source and destination are the same.")
+    if origin.server is None and not origin.database_path.exists():
+        raise click.UsageError("The source is a file that does not exist.")
+    there, original, copied = asyncio.run(_copy(origin, goal))
+    if there:
+        click.echo(f"{count_of(there, 'memory', 'memories')} were there already.", err=True)
+    print_pairs(asdict(copied).items())
+    if copied != original:
+        raise click.ClickException(
+            "The copy is not the same as its source. If something was written meanwhile, stop "
+            "that and copy into an empty destination. The source is unchanged."
+        )
+    click.echo("Source and destination hold the same.", err=True)
+
+
+def _naming(settings: Settings, storage: str) -> Settings:
+    if storage == "configured":
+        return settings
+    return settings.model_copy(update={"storage": SecretStr(storage)})
+
+
+def _place(settings: Settings) -> tuple[object, ...]:
+    if (server := settings.server) is None:
+        return (settings.database_path.resolve(),)
+    return server.host, server.port, server.socket, server.graph
+
+
+async def _copy(origin: Settings, goal: Settings) -> tuple[int, Contents, Contents]:
+    async with AsyncExitStack() as opened:
+        source = await open_storage(origin)
+        opened.push_async_callback(source.close)
+        target = await open_storage(goal)
+        opened.push_async_callback(target.close)
+        with progress_bar("Copying") as report:
+            there = await copy_storage(source, target, report)
+        with progress_bar("Comparing") as report:
+            return there, *await compare_storages(source, target, report)
+
+
+def _folder() -> Path:
+    return read_settings().local_server_folder
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what went wrong in the error's own words: they are about this machine's server."""
+    try:
+        yield
+    except DatabaseConnectionError as error:
+        raise click.ClickException(error.message) from error
+    except ImportError as error:
+        raise ConfigurationError(
+            "The FalkorDB server is not installed: pip install 'zapomni[falkordb]'",
+            "CONF_002",
+            original_exception=error,
+        ) from error
+
+
+def _look(server: LocalServer) -> dict[str, Any]:
+    """Ask the server about itself; a server that does not answer is shown as such."""
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    shown: dict[str, Any] = {
+        "running": True,
+        "answers": False,
+        "pid": server.pid,
+        "socket": str(server.socket),
+        "folder": str(server.folder),
+    }
+    with redis.Redis(
+        unix_socket_path=str(server.socket),
+        socket_timeout=ANSWER_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=True,
+    ) as asked:
+        try:
+            info: dict[str, Any] = asked.info()
+            (module,) = (m for m in asked.module_list() if m["name"] == "graph")
+            graphs = asked.execute_command("GRAPH.LIST")
+        except redis.RedisError:
+            return shown
+    return shown | {
+        "answers": True,
+        "falkordb_version": _dotted(module["ver"]),
+        "redis_version": info["redis_version"],
+        "uptime_seconds": info["uptime_in_seconds"],
+        "memory_mb": round(info["used_memory"] / 1e6, 1),
+        "graphs": sorted(graphs),
+    }
+
+
+def _dotted(version: int) -> str:
+    """Write a module's version as people do: 41603 is 4.16.3."""
+    return f"{version // 10_000}.{version // 100 % 100}.{version % 100}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""Caches that many processes and machines share."""

@@ -1,0 +1,338 @@
+"""The way to the server: connections, whom they lead to, attempts and their end.
+
+Every operation ends within the client's timeout, however the server behaves. Only a server that
+was not reached is tried again. What is tried again may have happened already: each statement is
+written so that this does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import (
+    AbstractConnection,
+    Connection,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from zapomni_db.exceptions import (
+    DatabaseConnectionError,
+    DatabaseTimeoutError,
+    SchemaError,
+    ZapomniError,
+)
+from zapomni_db.falkordb.errors import absent_graph, is_unreachable, translate, unreachable
+from zapomni_db.falkordb.values import from_cell, parameters
+
+__all__ = ["Address", "Known", "Pool", "Session"]
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5.0
+OLDEST_MODULE = 41600
+"""FalkorDB 4.16 as the module numbers itself: none older was ever tried."""
+
+logger = logging.getLogger(__name__)
+pause = asyncio.sleep
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is and who we are there."""
+
+    host: str = "localhost"
+    port: int = 6379
+    unix_socket: str | None = None
+    ssl: bool = False
+    ssl_ca_certs: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def connection_class(self) -> type[AbstractConnection]:
+        """Return the kind of connection that leads there."""
+        if self.unix_socket is not None:
+            return UnixDomainSocketConnection
+        return SSLConnection if self.ssl else Connection
+
+    def connection_options(self) -> dict[str, Any]:
+        """Return what that kind of connection wants to know."""
+        options: dict[str, Any] = {"username": self.username, "password": self.password}
+        if self.unix_socket is not None:
+            return {**options, "path": self.unix_socket}
+        options |= {"host": self.host, "port": self.port, "socket_keepalive": True}
+        if self.ssl:
+            options |= {"ssl_ca_certs": self.ssl_ca_certs, "ssl_check_hostname": True}
+        return options
+
+
+@dataclass
+class Known:
+    """What was seen on the server last: to look each time would cost as much as a small write."""
+
+    indexes: set[tuple[str, int]] = field(default_factory=set)
+    """Vector indexes, by property and dimension."""
+    active: list[Any] | None = None
+    """The active space. May be outdated: whoever uses it lets the statement check it."""
+    grants_time: bool = True
+    """Whether a statement may say how long it may take."""
+
+
+class Session:
+    """One attempt of one operation, on one server."""
+
+    def __init__(self, pool: Pool, seconds: float, *, attempt: int = 0) -> None:
+        self._pool = pool
+        self._milliseconds = max(1, int(seconds * 1000))
+        self.redis = pool.redis
+        self.graph = pool.graph
+        self.known = pool.known
+        self._server = pool.server
+        self.is_repeated = attempt > 0
+        """Whether an earlier attempt may have done the work without our learning of it."""
+
+    async def read(self, statement: str, **values: Any) -> list[list[Any]]:
+        """Return the rows of a statement that changes nothing; the server sees to that."""
+        return await self._rows("GRAPH.RO_QUERY", statement, values)
+
+    async def read_store(self, statement: str, **values: Any) -> list[list[Any]]:
+        """Return the rows of a statement that finds at least the Store."""
+        rows = await self.read(statement, **values)
+        if not rows:
+            raise absent_graph()
+        return rows
+
+    async def read_list(self, statement: str, columns: str, **values: Any) -> list[list[Any]]:
+        """Return as many rows of these columns as there are, in the order they come.
+
+        They come as one list: a server may be set to cut answers at so many rows, without a word.
+        """
+        rows = await self.read(f"{statement} RETURN collect([{columns}])", **values)
+        return list(rows[0][0]) if rows else []
+
+    async def write(self, statement: str, **values: Any) -> list[list[Any]]:
+        """Run a statement, all of it or nothing of it, and return its rows."""
+        return await self._rows("GRAPH.QUERY", statement, values)
+
+    async def _rows(self, command: str, statement: str, values: dict[str, Any]) -> list[list[Any]]:
+        answer = await self.ask(command, statement, values)
+        if len(answer) < 3:
+            return []
+        return [[from_cell(cell) for cell in row] for row in answer[1]]
+
+    async def ask(self, command: str, statement: str, values: dict[str, Any]) -> list[Any]:
+        """Return a statement's answer as it came: header, rows, statistics."""
+        header = parameters(values) if values else ""
+        words = (command, self.graph, header + statement, "--compact")
+        try:
+            # Without it, the official image would end every query after a second.
+            granted = ("timeout", self._milliseconds) if self.known.grants_time else ()
+            answer: list[Any] = await self.command(*words, *granted)
+        except ResponseError as error:
+            if "TIMEOUT_MAX" not in str(error):
+                raise
+            # The server's owner has set a limit that is not ours to change.
+            self.known.grants_time = False
+            answer = await self.command(*words)
+        # An error in the midst of the work comes where the statistics would.
+        if isinstance(answer[-1], ResponseError):
+            raise answer[-1]
+        return answer
+
+    async def command(self, *words: str | int) -> Any:
+        """Run any command of the server."""
+        answer = await self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
+        if self._pool.server != self._server:
+            # It died and came back while we asked: its indexes may not have been ready.
+            raise RedisConnectionError("another server answered")
+        return answer
+
+
+class Pool:
+    """Connections to one server, each checked before its first use.
+
+    Args:
+        address: Where the server is.
+        graph: The name of the graph.
+        size: How many connections there may be at once; whoever comes later waits.
+        timeout: Seconds an operation may take in all.
+        max_retries: How often an unreachable server is tried again.
+        allow_volatile: Use a server even if it would forget everything when it dies.
+        prepare: Called before the first operation on a server, and again when another one
+            (the same, restarted) is found behind the address.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        graph: str,
+        *,
+        size: int,
+        timeout: float,
+        max_retries: int,
+        allow_volatile: bool,
+        prepare: Callable[[Session], Awaitable[None]],
+    ) -> None:
+        self.graph = graph
+        self.server = ""
+        self.known = Known()
+        self._timeout = timeout
+        self._max_retries = max_retries
+        self._allow_volatile = allow_volatile
+        self._prepare = prepare
+        self._preparing = asyncio.Lock()
+        self._prepared = ""
+        self.redis = Redis(
+            connection_pool=BlockingConnectionPool(
+                max_connections=size,
+                timeout=None,
+                connection_class=address.connection_class(),
+                socket_connect_timeout=CONNECT_SECONDS,
+                decode_responses=True,
+                protocol=2,
+                # Attempts are counted and spaced here, not behind our back.
+                retry=Retry(NoBackoff(), 0),
+                redis_connect_func=self._greet,
+                **address.connection_options(),
+            )
+        )
+
+    def forget(self) -> None:
+        """Prepare the server again before the next operation."""
+        self._prepared = ""
+        self.known = Known()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.redis.connection_pool.disconnect()
+
+    async def run(
+        self,
+        operation: str,
+        work: Callable[[Session], Awaitable[T]],
+        *,
+        max_retries: int | None = None,
+        patience: float = 0.0,
+    ) -> T:
+        """Do the work, again if the server was not reached.
+
+        `patience` are seconds more than the timeout, for work that is known to be much.
+
+        Raises:
+            DatabaseTimeoutError: It took longer than the timeout.
+            DatabaseConnectionError: The server was not reached in any attempt.
+            ZapomniError: The server refused, or what the work raised.
+        """
+        retries = self._max_retries if max_retries is None else max_retries
+        seconds = self._timeout + patience
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._attempts(operation, work, retries, seconds)
+        except TimeoutError as error:
+            raise DatabaseTimeoutError(
+                f"{operation} operation exceeded timeout ({seconds:g}s)",
+                original_exception=error,
+            ) from error
+
+    async def _attempts(
+        self,
+        operation: str,
+        work: Callable[[Session], Awaitable[T]],
+        max_retries: int,
+        seconds: float,
+    ) -> T:
+        attempt = 0
+        while True:
+            try:
+                await self._make_ready(seconds)
+                return await work(Session(self, seconds, attempt=attempt))
+            except RedisError as error:
+                # Whoever comes next looks anew whom he talks to, and what is there.
+                self.forget()
+                if not is_unreachable(error):
+                    raise translate(operation, error) from error
+                if attempt == max_retries:
+                    raise unreachable(operation, error, attempt) from error
+                logger.warning(
+                    "database_retry",
+                    extra={"operation": operation, "attempt": attempt + 1,
+                           "error_type": type(error).__name__},
+                )  # fmt: skip
+            await pause(2**attempt)
+            attempt += 1
+
+    async def _make_ready(self, seconds: float) -> None:
+        if self._prepared == self.server != "":
+            return
+        async with self._preparing:
+            # Not PING: a server whose disk is full refuses that, but answers questions.
+            await self.redis.echo("")
+            # Whoever waited for the lock finds the work done.
+            if self._prepared != self.server:
+                await self._prepare(Session(self, seconds))
+                self._prepared = self.server
+
+    async def _greet(self, connection: AbstractConnection) -> None:
+        """Say who we are, and look whom we are talking to."""
+        await connection.on_connect()
+        await connection.send_command("INFO", "server", "modules", "persistence", "replication")
+        info = _parse_info(await connection.read_response())
+        if info.get("loading") == "1":
+            raise BusyLoadingError("loading")
+        try:
+            _check_module(info)
+            if not self._allow_volatile:
+                _check_persistence(info)
+        except ZapomniError:
+            await connection.disconnect()
+            raise
+        self.server = info.get("run_id", "unknown")
+
+
+def _parse_info(text: str) -> dict[str, str]:
+    lines = (line.partition(":") for line in text.splitlines() if ":" in line)
+    # Every module is a line of the same name; only the one we need is kept.
+    return {name: value for name, _, value in lines if name != "module" or "name=graph," in value}
+
+
+def _check_module(info: dict[str, str]) -> None:
+    module = dict(part.partition("=")[::2] for part in info.get("module", "").split(","))
+    if not module.get("ver", "").isdigit():
+        raise SchemaError(
+            "The server is a Redis without the FalkorDB module. "
+            "Start FalkorDB: `zapomni db up`, or the image falkordb/falkordb.",
+            "SCHEMA_005",
+        )
+    if int(module["ver"]) < OLDEST_MODULE:
+        raise SchemaError(
+            f"The server runs FalkorDB {_readable(int(module['ver']))}; Zapomni needs "
+            f"{_readable(OLDEST_MODULE)} or newer. Upgrade the server.",
+            "SCHEMA_005",
+        )
+
+
+def _readable(version: int) -> str:
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+
+
+def _check_persistence(info: dict[str, str]) -> None:
+    # A replica acknowledges nothing of its own.
+    if info.get("aof_enabled") == "1" or info.get("role") == "slave":
+        return
+    refused = DatabaseConnectionError(
+        "The server keeps no append-only file: what it acknowledges is lost when it dies. "
+        "Turn it on with `CONFIG SET appendonly yes` and put `appendonly yes` into its "
+        "configuration, or allow a volatile server on purpose (allow_volatile).",
+        "CONN_005",
+    )
+    refused.is_transient = False
+    raise refused

@@ -1,0 +1,127 @@
+"""The server's errors in our words; its own messages may quote a statement and its values."""
+
+from __future__ import annotations
+
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from zapomni_db.exceptions import (
+    DatabaseConnectionError,
+    DatabaseError,
+    DatabaseTimeoutError,
+    QueryError,
+    SchemaError,
+    TransactionError,
+)
+
+__all__ = [
+    "absent_graph",
+    "is_absent_graph",
+    "is_refusal",
+    "is_unreachable",
+    "translate",
+    "unreachable",
+]
+
+_REFUSALS = (AuthenticationError, AuthorizationError, NoPermissionError)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Say whether the server knows us and does not let us.
+
+    On a unix socket redis-py takes what was refused for a socket that failed, and wraps it.
+    """
+    return isinstance(error, _REFUSALS) or isinstance(error.__cause__, _REFUSALS)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Say whether the server was not reached, or the way back was cut: trying again may help."""
+    return not is_refusal(error) and isinstance(error, RedisConnectionError | RedisTimeoutError)
+
+
+def absent_graph() -> ResponseError:
+    """Return what the server says of a graph that does not exist: an empty one is not ours."""
+    return ResponseError("Invalid graph operation on empty key")
+
+
+def is_absent_graph(error: RedisError) -> bool:
+    """Say whether nothing was ever stored under the graph's name."""
+    return "empty key" in str(error)
+
+
+def unreachable(operation: str, error: BaseException, retries: int) -> DatabaseConnectionError:
+    # redis-py wraps what the system said; its type says more than redis-py's.
+    cause = error.__cause__ or error.__context__ or error
+    return DatabaseConnectionError(
+        f"Database error during {operation}: connection failed after {retries} retries: "
+        f"{type(cause).__name__}. Check that the FalkorDB server runs: `zapomni db status`.",
+        "CONN_002" if isinstance(error, RedisTimeoutError) else "CONN_001",
+        details={"retries": retries},
+        original_exception=error,
+    )
+
+
+def translate(operation: str, error: RedisError) -> DatabaseError:
+    """Return our error for one the server answered with; none of these is worth another try."""
+    translated = _translate(f"Database error during {operation}: ", operation, error)
+    translated.original_exception = error
+    return translated
+
+
+def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
+    message = str(error)
+    if is_refusal(error):
+        refused = DatabaseConnectionError(
+            prefix + "the server refused the user name or password, or does not allow this user "
+            "a command that is needed.",
+            "CONN_003",
+        )
+        refused.is_transient = False
+        return refused
+    if isinstance(error, ReadOnlyError):
+        return DatabaseError(
+            prefix + "write permission denied, the server is a read-only replica. "
+            "Connect to the server it copies."
+        )
+    if isinstance(error, OutOfMemoryError):
+        return DatabaseError(
+            prefix + "the server has reached its memory limit; nothing was written. "
+            "Raise maxmemory, or delete something.",
+            "DB_002",
+        )
+    if message.startswith("MISCONF"):
+        return DatabaseError(
+            prefix + "the server cannot write to its disk; nothing was written. "
+            "Free some space on it, or check it.",
+            "DB_002",
+        )
+    if "constraint violation" in message:
+        rejected = TransactionError(
+            f"Transaction error during {operation}: commit failed: a constraint was violated; "
+            "nothing was written.",
+            "TXN_002",
+        )
+        rejected.is_transient = False
+        return rejected
+    if "timed out" in message:
+        return DatabaseTimeoutError(prefix + "the server gave up the query, it took too long.")
+    if is_absent_graph(error):
+        return SchemaError(
+            prefix + "the graph is gone, somebody deleted it or the server lost its data.",
+            "SCHEMA_004",
+        )
+    if message.startswith("WRONGTYPE"):
+        return SchemaError(
+            prefix + "the graph's name is taken by other data of the server. Choose another name.",
+            "SCHEMA_004",
+        )
+    return QueryError(prefix + "the server refused the statement.", "QUERY_001")

@@ -1,0 +1,250 @@
+"""What a graph is made of before anything is stored in it.
+
+    (:Store)                one node: schema version, counters; written with every change
+    (:EmbeddingSpace)       which vectors may be compared; one is active
+    (:Memory)-[:HAS_CHUNK {index}]->(:Chunk)
+    (:Memory)-[:WAS]->(:Version)                what it was before each change
+    (:Chunk)-[:MENTIONS]->(:Entity)             one for each place
+    (:Entity)-[:RELATES {type}]->(:Entity)      one for each sentence that says so
+    (:Entity)-[:IS]->(:Entity)                  what it was merged into, in the end
+    (:Merge)                a decision that two are one; it outlives the entities
+    (:Names)                one node that has every property there is (see `declare`)
+
+Texts a user wrote are never indexed as they are (see `values.digest`). Numbers are not either:
+above 2^53 an index rounds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from redis.exceptions import ResponseError
+
+from zapomni_db.exceptions import SchemaError, ValidationError
+from zapomni_db.falkordb.connection import Session
+from zapomni_db.falkordb.errors import is_absent_graph
+
+__all__ = [
+    "CURRENT_VERSION",
+    "HnswOptions",
+    "declare",
+    "drop_vector_index",
+    "ensure_vector_index",
+    "find_missing",
+    "prepare",
+]
+
+CURRENT_VERSION = 2
+PAUSE_SECONDS = 0.02
+
+# Label, property, and whether no two nodes may have the same.
+_INDEXED = (
+    ("Store", "name", True),
+    ("EmbeddingSpace", "slot", True),
+    ("Memory", "id", True),
+    ("Memory", "idempotency_hash", True),
+    ("Memory", "content_hash", False),
+    ("Memory", "project_hash", False),
+    ("Memory", "group", False),
+    ("Memory", "superseded_by", False),
+    ("Chunk", "id", True),
+    ("Chunk", "text_hash", False),
+    ("Chunk", "pending", False),
+    ("Entity", "id", True),
+    ("Entity", "folded_hash", False),
+    ("Merge", "source_id", False),
+    ("Merge", "target_id", False),
+)
+# Of relationships: type and property.
+_INDEXED_EDGES = (
+    ("MENTIONS", "folded_hash"),
+    ("RELATES", "chunk"),
+    ("RELATES", "memory"),
+)
+_NAMES = (
+    "active alias automatic chunk chunks confidence confidence_exact content_hash context"
+    " created_at description dimension embedding end_char evidence exclusive extractor fields"
+    " folded folded_hash given graph group id idempotency_hash idempotency_key index key keys"
+    " kind length memory merged_at metadata model name occurred_at parent pending pinned"
+    " position project project_hash replaced_at said schema sha256 since size slot source"
+    " source_id start_char strength strength_exact superseded_at superseded_by tags target_id"
+    " text text_hash tokens type undone_at until updated_at vectors version withdrawn words"
+).split()
+# Stems come from us: the server's own stemming and stop words would be a second opinion.
+_WORDS = (
+    "CALL db.idx.fulltext.createNodeIndex({label: 'Chunk', stopwords: []},"
+    " {field: 'words', nostem: true})"
+)
+
+
+@dataclass(frozen=True)
+class HnswOptions:
+    """How the vector index is built and searched."""
+
+    m: int = 16
+    """Neighbours a vector is linked to."""
+    ef_construction: int = 128
+    """Candidates looked at when one is added."""
+    ef_runtime: int = 64
+    """Candidates looked at when one is searched."""
+
+    def __post_init__(self) -> None:
+        if not (2 <= self.m <= 512 and 1 <= self.ef_construction <= 4096):
+            raise ValidationError("m must be from 2 to 512, ef_construction to 4096", "VAL_003")
+        if not 1 <= self.ef_runtime <= 4096:
+            raise ValidationError("ef_runtime must be from 1 to 4096", "VAL_003")
+
+
+async def prepare(session: Session) -> None:
+    """Create what is missing, refuse what is not ours, and wait until all of it is in use."""
+    version = await _schema_version(session)
+    if version is None:
+        await _create(session)
+    elif version > CURRENT_VERSION:
+        raise SchemaError(
+            f"The graph was made by a newer version of Zapomni (schema {version}, "
+            f"this one knows {CURRENT_VERSION}). Upgrade Zapomni; nothing was changed.",
+            "SCHEMA_003",
+        )
+    elif version < CURRENT_VERSION:
+        raise SchemaError(
+            f"The graph was made by a trial version of Zapomni (schema {version}, this one needs "
+            f"{CURRENT_VERSION}). Choose another name for ours; nothing was changed.",
+            "SCHEMA_003",
+        )
+    await _wait_for_indexes(session)
+
+
+async def _schema_version(session: Session) -> int | None:
+    try:
+        rows = await session.read("MATCH (s:Store) RETURN s.schema")
+        foreign = "MATCH (n) WHERE NOT n:Names RETURN count(n)"
+        if not rows and (await session.read(foreign))[0][0]:
+            raise SchemaError(
+                "The graph belongs to another program. Choose another name for ours.",
+                "SCHEMA_004",
+            )
+    except ResponseError as error:
+        if is_absent_graph(error):
+            return None
+        raise
+    return int(rows[0][0]) if rows else None
+
+
+async def _create(session: Session) -> None:
+    """Make indexes and constraints, whoever else may be at it, and the Store last of all."""
+    await declare(session, *_NAMES)
+    await _unless_there(session.write(_WORDS))
+    for label, name, is_unique in _INDEXED:
+        await _unless_there(session.write(f"CREATE INDEX FOR (n:{label}) ON (n.{name})"))
+        if is_unique:
+            await _unless_there(_constrain(session, label, name))
+    for kind, name in _INDEXED_EDGES:
+        await _unless_there(session.write(f"CREATE INDEX FOR ()-[r:{kind}]-() ON (r.{name})"))
+    await _wait_for_indexes(session)
+    await session.write(
+        "MERGE (s:Store {name: 'zapomni'})"
+        " ON CREATE SET s.schema = $schema, s.version = 0, s.graph = 0, s.keys = 0,"
+        " s.chunks = 0, s.words = 0",
+        schema=CURRENT_VERSION,
+    )
+
+
+async def declare(session: Session, *names: str) -> None:
+    """Make properties known before a statement that may fail is the first to set them.
+
+    FalkorDB 4.16 forgets names that came with a statement it rolled back, but keeps their
+    numbers in the plan of that statement: the next run would write under other names.
+    """
+    settings = ", ".join(f"n.{name} = true" for name in names)
+    await session.write(f"MERGE (n:Names) SET {settings}")
+
+
+async def _constrain(session: Session, label: str, name: str) -> None:
+    await session.command(
+        "GRAPH.CONSTRAINT", "CREATE", session.graph, "UNIQUE", "NODE", label, "PROPERTIES", 1, name
+    )
+
+
+async def _unless_there(creation: Awaitable[object]) -> None:
+    try:
+        await creation
+    except ResponseError as error:
+        if "already" not in str(error):
+            raise
+
+
+async def _wait_for_indexes(session: Session) -> None:
+    """Wait until every label's index and every constraint of ours is in use.
+
+    While an index is rebuilt beside one that is in use, there is nothing to wait for.
+    """
+    labels = {label for label, _, _ in _INDEXED}
+    unique = {(label, name) for label, name, is_unique in _INDEXED if is_unique}
+    while True:
+        indexes = await session.read("CALL db.indexes() YIELD label, status RETURN label, status")
+        in_use = {label for label, status in indexes if status == "OPERATIONAL"}
+        constraints = await session.read(
+            "CALL db.constraints() YIELD label, properties, status RETURN label, properties, status"
+        )
+        ours = {status for label, (name, *_), status in constraints if (label, name) in unique}
+        if "FAILED" in ours:
+            raise SchemaError(
+                "A constraint of the graph could not be created: two of its nodes have the same "
+                "id. Restore a copy.",
+                "SCHEMA_002",
+            )
+        if ours <= {"OPERATIONAL"} and labels & {label for label, _ in indexes} <= in_use:
+            return
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def find_missing(session: Session) -> list[str]:
+    """Return the indexes and constraints that are not there."""
+    indexes = await session.read("CALL db.indexes() YIELD label, properties RETURN *")
+    indexed = {(label, name) for label, names in indexes for name in names}
+    constraints = await session.read("CALL db.constraints() YIELD label, properties RETURN *")
+    unique = {(label, name) for label, names in constraints for name in names}
+    edges = [(kind, name, False) for kind, name in _INDEXED_EDGES]
+    wanted = [("Chunk", "words", False), *_INDEXED, *edges]
+    return [
+        f"index of {label}.{name}"
+        for label, name, is_unique in wanted
+        if (label, name) not in indexed or (is_unique and (label, name) not in unique)
+    ]
+
+
+async def ensure_vector_index(
+    session: Session, name: str, dimension: int, options: HnswOptions
+) -> None:
+    """Have an index of this dimension on this property of chunks, made anew if it differs.
+
+    On a graph that holds much already it is built in the background, and searches compare with
+    every vector until it is there.
+    """
+    if (name, dimension) in session.known.indexes:
+        return
+    rows = await session.read(
+        "CALL db.indexes() YIELD label, options WHERE label = 'Chunk' RETURN options"
+    )
+    found = {row[0][name].get("dimension") for row in rows if name in row[0]}
+    if found != {dimension}:
+        await drop_vector_index(session, name)
+        await _unless_there(
+            session.write(
+                f"CREATE VECTOR INDEX FOR (c:Chunk) ON (c.{name}) OPTIONS"
+                f" {{dimension: {dimension:d}, similarityFunction: 'cosine', M: {options.m:d},"
+                f" efConstruction: {options.ef_construction:d}, efRuntime: {options.ef_runtime:d}}}"
+            )
+        )
+    session.known.indexes.add((name, dimension))
+
+
+async def drop_vector_index(session: Session, name: str) -> None:
+    try:
+        await session.write(f"DROP VECTOR INDEX FOR (c:Chunk) ON (c.{name})")
+    except ResponseError as error:
+        if "no such index" not in str(error):
+            raise

@@ -1,0 +1,296 @@
+"""Embedding spaces, stored vectors, and the chunks that still wait for one.
+
+A space has a slot, and its vectors a property of their own on the chunks: `embedding` for slot
+1, `embedding_2` for slot 2. So switching the model is one small write, and the old vectors serve
+until that moment. The space's node says which properties are its own: a statement that reads
+vectors asks it, and never sees two spaces at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from zapomni_db.exceptions import ValidationError
+from zapomni_db.falkordb.connection import Session
+from zapomni_db.falkordb.schema import (
+    HnswOptions,
+    declare,
+    drop_vector_index,
+    ensure_vector_index,
+)
+from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
+from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace
+from zapomni_db.vector_models import ChunkVector, PendingChunk
+
+__all__ = [
+    "CLAIM",
+    "NO_SLOT",
+    "SLOT_ROW",
+    "Slot",
+    "activate",
+    "active_slot",
+    "add_vectors",
+    "claim",
+    "claim_values",
+    "count_pending",
+    "drop_inactive",
+    "pending",
+    "slot_of",
+    "stored_embeddings",
+    "tokens_of",
+]
+
+DROP_BATCH = 2000
+
+
+class Slot(NamedTuple):
+    """A space and where its vectors are."""
+
+    number: int
+    space: EmbeddingSpace | None
+
+    @property
+    def vectors(self) -> str:
+        """The property of a chunk that holds its vector."""
+        return "embedding" if self.number <= 1 else f"embedding_{self.number:d}"
+
+    @property
+    def tokens(self) -> str:
+        """The property of a chunk that holds its token vectors."""
+        return "tokens" if self.number <= 1 else f"tokens_{self.number:d}"
+
+    def as_row(self) -> list[Any]:
+        """Return what `SLOT_ROW` says of this slot."""
+        if self.space is None:
+            return [0, "", 0, ""]
+        return [self.number, self.space.model, self.space.dimension, self.space.sha256]
+
+
+NO_SLOT = Slot(0, None)
+
+SLOT_ROW = (
+    "[coalesce(e.slot, 0), coalesce(e.model, ''), coalesce(e.dimension, 0), coalesce(e.sha256, '')]"
+)
+CLAIM = """
+MERGE (e:EmbeddingSpace {slot: $slot[0]}) ON CREATE SET e.active = $is_active,
+    e.model = $slot[1], e.dimension = $slot[2], e.sha256 = $slot[3],
+    e.vectors = $vectors_at, e.tokens = $tokens_at
+"""
+"""Makes the node of a space unless it is there; takes `claim_values`."""
+
+
+def claim_values(slot: Slot, *, is_active: bool) -> dict[str, Any]:
+    return {
+        "slot": slot.as_row(),
+        "is_active": is_active,
+        "vectors_at": slot.vectors,
+        "tokens_at": slot.tokens,
+    }
+
+
+def slot_of(row: Sequence[Any]) -> Slot:
+    """Read what `SLOT_ROW` returned."""
+    number, model, dimension, sha256 = row
+    if not number:
+        return NO_SLOT
+    return Slot(number, EmbeddingSpace(model=model, dimension=dimension, sha256=sha256))
+
+
+async def active_slot(session: Session) -> tuple[Slot, int]:
+    """Return the slot searches use, and how many chunks there are."""
+    rows = await session.read_store(
+        "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
+        f" RETURN {SLOT_ROW}, s.chunks"
+    )
+    return slot_of(rows[0][0]), rows[0][1]
+
+
+def claim(active: Slot, chunks: Sequence[ChunkData], space: EmbeddingSpace | None) -> Slot:
+    """Return the slot these chunks' vectors are stored in; the first space becomes active.
+
+    Raises:
+        ValidationError: Other vectors are stored already, or a vector is none.
+    """
+    vectors = [(chunk.embedding, chunk.index) for chunk in chunks if chunk.embedding is not None]
+    if not vectors:
+        return active
+    claimed = space or EmbeddingSpace(model="unknown", dimension=len(vectors[0][0]))
+    slot = _claim(active, claimed)
+    for embedding, index in vectors:
+        _check_vector(embedding, claimed.dimension, index)
+    return slot
+
+
+def _claim(active: Slot, space: EmbeddingSpace) -> Slot:
+    kept = active.space
+    if kept is None:
+        return Slot(1, space)
+    if kept.dimension != space.dimension:
+        raise ValidationError(
+            f"embedding dimension must be {kept.dimension}, got {space.dimension}", "VAL_003"
+        )
+    if kept != space:
+        raise ValidationError(
+            f"The stored vectors were made by {kept.model}, these by {space.model}; "
+            "vectors of two models cannot be compared. Run `zapomni models reembed` to switch.",
+            "VAL_004",
+        )
+    return active
+
+
+def _check_vector(embedding: Sequence[float], dimension: int, position: int) -> None:
+    """Refuse a vector that would poison the index."""
+    if len(embedding) != dimension:
+        raise ValidationError(
+            f"embedding {position} dimension must be {dimension}, got {len(embedding)}", "VAL_003"
+        )
+    if not 0.0 < math.hypot(*embedding) < 1e18:
+        raise ValidationError(
+            f"embedding {position} is a zero vector or has values that are not finite", "VAL_003"
+        )
+
+
+async def stored_embeddings(
+    session: Session, space: EmbeddingSpace, texts: Sequence[str]
+) -> dict[str, Embedding]:
+    by_hash = {text_hash(text): text for text in texts}
+    rows = await session.read(
+        "MATCH (e:EmbeddingSpace) WHERE " + SLOT_ROW + "[1..] = $space"
+        " UNWIND $hashes AS hash MATCH (c:Chunk {text_hash: hash}) WHERE c[e.vectors] IS NOT NULL"
+        " WITH e, hash, collect(c)[0] AS c RETURN hash, c[e.vectors], c[e.tokens]",
+        space=Slot(1, space).as_row()[1:],
+        hashes=list(by_hash),
+    )
+    return {
+        by_hash[found]: Embedding.model_construct(vector=vector, tokens=from_tokens(tokens))
+        for found, vector, tokens in rows
+    }
+
+
+async def tokens_of(session: Session, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+    rows = await session.read(
+        "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $ids"
+        " AND c[e.tokens] IS NOT NULL RETURN c.id, c[e.tokens]",
+        ids=list(chunk_ids),
+    )
+    return {chunk_id: from_tokens(tokens) or b"" for chunk_id, tokens in rows}
+
+
+# What a space asks of a chunk that still waits for its vector.
+_WAITING = "(c:Chunk {pending: true})"
+_WAITING_FOR = "(c:Chunk) WHERE c.%s IS NULL"
+
+
+async def _waiting(session: Session, space: EmbeddingSpace | None) -> str:
+    """Return the pattern of the chunks without a vector in this space."""
+    slots = await _slots(session)
+    active = next((slot for slot, is_active in slots if is_active), NO_SLOT)
+    if space is None or active.space in (None, space):
+        return _WAITING
+    known = next((slot for slot, _ in slots if slot.space == space), None)
+    return "(c:Chunk)" if known is None else _WAITING_FOR % known.vectors
+
+
+async def _slots(session: Session) -> list[tuple[Slot, bool]]:
+    rows = await session.read_store(
+        f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) RETURN {SLOT_ROW}, e.active"
+    )
+    return [(slot_of(row), is_active) for row, is_active in rows if row[0]]
+
+
+async def pending(session: Session, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:
+    rows = await session.read(
+        f"MATCH {await _waiting(session, space)} RETURN c.id, c.text ORDER BY c.key LIMIT $limit",
+        limit=limit,
+    )
+    return [PendingChunk(chunk_id=chunk_id, text=text) for chunk_id, text in rows]
+
+
+async def count_pending(session: Session, space: EmbeddingSpace | None) -> int:
+    rows = await session.read(f"MATCH {await _waiting(session, space)} RETURN count(c)")
+    return int(rows[0][0])
+
+
+async def add_vectors(
+    session: Session, hnsw: HnswOptions, space: EmbeddingSpace, vectors: Sequence[ChunkVector]
+) -> None:
+    for position, vector in enumerate(vectors):
+        _check_vector(vector.embedding, space.dimension, position)
+    given = [
+        {"id": v.chunk_id, "vector": Vector(v.embedding), "tokens": to_tokens(v.tokens)}
+        for v in vectors
+    ]
+    while True:
+        slot, is_active = await _slot_for(session, space)
+        if slot.number > 1:
+            await declare(session, slot.vectors, slot.tokens)
+        await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
+        # From chunks, so that one deleted or replaced meanwhile is passed over.
+        rows = await session.write(
+            f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND e.active = $is_active"
+            " MATCH (s:Store) SET s.version = s.version + 1 WITH s"
+            " UNWIND $vectors AS v OPTIONAL MATCH (c:Chunk {id: v.id})"
+            f" SET c.{slot.vectors} = vecf32(v.vector),"
+            f" c.{slot.tokens} = coalesce(v.tokens, c.{slot.tokens})"
+            + (", c.pending = null" if is_active else "")
+            + " RETURN DISTINCT s.version",
+            vectors=given,
+            **claim_values(slot, is_active=is_active),
+        )
+        if rows or not given:
+            return
+
+
+async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool]:
+    """Return where vectors of this space belong, and whether searches use them."""
+    slots = await _slots(session)
+    if not slots:
+        return Slot(1, space), True
+    for slot, is_active in slots:
+        if slot.space == space:
+            return slot, is_active
+    taken = {slot.number for slot, _ in slots}
+    free = next(number for number in range(1, len(taken) + 2) if number not in taken)
+    return Slot(free, space), False
+
+
+async def activate(session: Session, space: EmbeddingSpace) -> int:
+    while True:
+        missing = await count_pending(session, space)
+        slot, _ = await _slot_for(session, space)
+        if missing or (slot, True) in await _slots(session):
+            return missing
+        # Counted once more by the statement that switches: a chunk may have come meanwhile.
+        switched = await session.write(
+            f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot"
+            f" OPTIONAL MATCH {_WAITING_FOR % slot.vectors}"
+            " WITH e, count(c) AS missing WHERE missing = 0"
+            " MATCH (s:Store) SET s.version = s.version + 1 WITH s"
+            " MATCH (every:EmbeddingSpace) SET every.active = (every.slot = $slot[0])"
+            " WITH s, count(every) AS spaces"
+            f" OPTIONAL MATCH {_WAITING} SET c.pending = null RETURN DISTINCT s.version",
+            **claim_values(slot, is_active=False),
+        )
+        if switched:
+            return 0
+
+
+async def drop_inactive(session: Session) -> bool:
+    """Delete some vectors no search uses any more; True while there are more."""
+    unused = next((slot for slot, is_active in await _slots(session) if not is_active), None)
+    if unused is None:
+        return False
+    await drop_vector_index(session, unused.vectors)
+    ((dropped,),) = await session.write(
+        f"MATCH (c:Chunk) WHERE c.{unused.vectors} IS NOT NULL WITH c LIMIT $batch"
+        f" SET c.{unused.vectors} = null, c.{unused.tokens} = null RETURN count(c)",
+        batch=DROP_BATCH,
+    )
+    if not dropped:
+        await session.write(
+            f"MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW} = $slot AND NOT e.active DELETE e",
+            slot=unused.as_row(),
+        )
+    return True

@@ -1,0 +1,196 @@
+"""Between Python values and what FalkorDB keeps.
+
+FalkorDB takes parameters as text in front of the statement: everything a user gave passes
+through `parameters`, which quotes it, and nothing else is ever put into a statement.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from zapomni_db.exceptions import ValidationError
+
+__all__ = [
+    "Vector",
+    "check_id",
+    "content_hash",
+    "decode",
+    "digest",
+    "exact_number",
+    "from_cell",
+    "from_json",
+    "from_time",
+    "from_tokens",
+    "parameters",
+    "text_hash",
+    "to_json",
+    "to_time",
+    "to_tokens",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+# FalkorDB's strings end at a NUL. The character that stands for it stands for itself, too.
+_ESCAPE = "\x1a"
+
+
+class Vector(tuple[float, ...]):
+    """Numbers that are kept as float32: nine digits tell any two of them apart."""
+
+    __slots__ = ()
+
+
+def parameters(values: Mapping[str, Any]) -> str:
+    """Return the header that gives a statement its parameters.
+
+    Raises:
+        ValidationError: A name or a value is of a kind FalkorDB does not know.
+    """
+    header = "CYPHER " + "".join(f"{_checked(name)}={_quote(v)} " for name, v in values.items())
+    _to_utf8(header)
+    return header
+
+
+def _to_utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValidationError("text is not valid UTF-8 (a lone surrogate)", "VAL_004") from None
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValidationError(
+            "A parameter's name, and a key inside one, must be letters, digits and underscores",
+            "VAL_004",
+        )
+    return name
+
+
+def _quote(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + _encode(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Vector):
+        return "[" + ",".join(["%.9g" % number for number in value]) + "]"  # noqa: UP031 - twice as fast
+    if isinstance(value, int | float):
+        return _quote_number(value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_checked(k)}:{_quote(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return "[" + ",".join(map(_quote, value)) + "]"
+    raise ValidationError(f"A parameter cannot be of the type {type(value).__name__}", "VAL_002")
+
+
+def _quote_number(value: float) -> str:
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValidationError("A whole number must fit into 64 bits", "VAL_003")
+    elif not math.isfinite(value):
+        raise ValidationError("A number must be finite", "VAL_003")
+    return repr(value)
+
+
+def _encode(text: str) -> str:
+    if "\0" not in text and _ESCAPE not in text:
+        return text
+    return text.replace(_ESCAPE, _ESCAPE + "1").replace("\0", _ESCAPE + "0")
+
+
+def decode(text: str) -> str:
+    """Undo what was done to a text to keep it."""
+    if _ESCAPE not in text:
+        return text
+    return text.replace(_ESCAPE + "0", "\0").replace(_ESCAPE + "1", _ESCAPE)
+
+
+def from_cell(cell: Sequence[Any]) -> Any:
+    """Read one value of a compact answer: its kind, then itself."""
+    kind, value = cell
+    match kind:
+        case 2:
+            return decode(value)
+        case 4:
+            return value == "true"
+        case 5:
+            return float(value)
+        case 6:
+            return [from_cell(item) for item in value]
+        case 10:
+            pairs = zip(value[::2], value[1::2], strict=True)
+            return {name: from_cell(item) for name, item in pairs}
+        case 12:
+            return [float(number) for number in value]
+        case _:
+            # Integers and nulls are themselves; our statements return nothing else.
+            return value
+
+
+def digest(*parts: str) -> str:
+    """Identify a text, or several in this order.
+
+    FalkorDB's indexes drop blanks around a text, do not know the empty one and end at 4,096
+    bytes. So what a user wrote is never looked up itself, always its digest.
+    """
+    lengths = b"".join(len(part).to_bytes(8, "big") for part in parts)
+    return hashlib.sha256(lengths + _to_utf8("".join(parts))).hexdigest()[:32]
+
+
+def check_id(field: str, value: str) -> None:
+    """Refuse an id that an index could not tell from another (see `digest`)."""
+    if not value or len(value) > 200 or not value.isprintable() or value != value.strip():
+        raise ValidationError(
+            f"{field} must be 1 to 200 visible characters, without blanks around them", "VAL_004"
+        )
+
+
+def exact_number(number: float) -> str | None:
+    """Return a number as text if the fifteen digits the server returns do not tell it."""
+    return None if float(f"{number:.15g}") == number else repr(number)
+
+
+def content_hash(text: str) -> str:
+    """Identify a memory's exact text."""
+    return hashlib.sha256(_to_utf8(text)).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """Identify a chunk's exact text; half the length is plenty for a cache key."""
+    return content_hash(text)[:32]
+
+
+def to_time(moment: datetime) -> int:
+    """Microseconds since 1970; integers compare exactly and round-trip."""
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_time(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str) -> Any:
+    return json.loads(text)
+
+
+def to_tokens(tokens: bytes | None) -> str | None:
+    """Token vectors as text: FalkorDB keeps no bytes."""
+    return base64.b64encode(tokens).decode() if tokens else None
+
+
+def from_tokens(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

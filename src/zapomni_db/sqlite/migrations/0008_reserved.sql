@@ -1,1 +1,0 @@
--- Nothing: this number belongs to a migration that is not here yet.
