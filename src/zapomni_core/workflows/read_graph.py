@@ -58,7 +58,7 @@ async def get_related(
         )
     (start,) = found
     reached = await _walk(storage, start.entity_id, request)
-    best = sorted(reached, key=lambda r: (-r.score, r.distance, r.entity_id))[: request.limit]
+    best = _best(reached, request.limit)
     return RelatedResponse(
         entity=start,
         related=await _describe(storage, best, request.as_of),
@@ -80,11 +80,12 @@ async def resolve(
         raise ValidationError(f"entity exceeds {MAX_NAME_CHARS} characters", "VAL_003")
     # A lone surrogate cannot be asked for; no name has one.
     name = asked.encode("utf-8", "replace").decode().strip()
-    if by_id := await storage.get_entities([name], as_of):
-        return list(by_id.values())
     query = EntityQuery(text=name, exact=True, as_of=as_of, limit=CANDIDATES)
-    if found := await storage.find_entities(query):
-        return found
+    by_id, by_name = await asyncio.gather(
+        storage.get_entities([name], as_of), storage.find_entities(query)
+    )
+    if by_id or by_name:
+        return list(by_id.values()) or by_name
     # An alias that no text uses, or a longer form of a name, as the extractor reads it.
     named = await extractor.recognize(name)
     whole = {e.entity_id for e in named if len(e.surface) * 2 >= len(name)}
@@ -111,10 +112,22 @@ async def _walk(storage: StorageProvider, start: str, request: RelatedRequest) -
         edges = await storage.get_edges([reached.entity_id for reached in frontier], query)
         new = _step(edges, {reached.entity_id: reached for reached in frontier}, seen.keys())
         seen |= new
-        frontier = sorted(new.values(), key=lambda r: (-r.score, r.entity_id))[:BEAM]
+        # A way gets no better by going on: what is not among the best here leads to none of them.
+        least = _worst_shown(seen.values(), request.limit)
+        frontier = [r for r in _best(new.values(), BEAM) if r.score > least]
         if not frontier:
             break
     return [reached for reached in seen.values() if reached.before is not None]
+
+
+def _best(reached: Iterable[_Reached], limit: int) -> list[_Reached]:
+    return sorted(reached, key=lambda r: (-r.score, r.distance, r.entity_id))[:limit]
+
+
+def _worst_shown(reached: Iterable[_Reached], limit: int) -> float:
+    """Return the score above which something is still shown; below all if there is room."""
+    scores = sorted((r.score for r in reached if r.before is not None), reverse=True)
+    return scores[limit - 1] if len(scores) >= limit else -1.0
 
 
 def _step(
