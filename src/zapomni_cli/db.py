@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, print_json, print_pairs, progress_bar
 from zapomni_cli.runtime import read_settings
-from zapomni_core.engine import open_storage
+from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import ConfigurationError, DatabaseConnectionError
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.copy_storage import Contents, compare_storages, copy_storage

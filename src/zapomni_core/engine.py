@@ -13,11 +13,10 @@ from typing import Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
 from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, build_embedders
+from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.code_interfaces import CheckedCitation, StaleMemory
 from zapomni_core.exceptions import (
-    ConfigurationError,
-    DatabaseConnectionError,
     EmbeddingError,
     NotFoundError,
     ValidationError,
@@ -39,21 +38,20 @@ from zapomni_core.interfaces import (
 from zapomni_core.modules.memories import parse_filters, validate_page
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
-from zapomni_core.shared.addresses import ServerAddress
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.citations import Citations
 from zapomni_core.workflows.code_memory import CodeMemory
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
 from zapomni_core.workflows.search_memory import Searcher
+from zapomni_db.code_models import CODE_KIND
 from zapomni_db.code_store import CodeStore
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import CODE_KIND, MemoryPage, MemoryRecord, MemoryStats, TaskStatus
+from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
 from zapomni_db.observation_store import ObservationStore
 from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.observations import SqliteObservations
-from zapomni_db.sqlite.storage import SqliteStorage
 from zapomni_db.sqlite.tasks import SqliteTasks
 
 __all__ = ["ZapomniEngine", "create_engine", "open_storage"]
@@ -83,56 +81,6 @@ async def create_engine(settings: Settings) -> ZapomniEngine:
         code=SqliteCode(local),
         observations=SqliteObservations(local),
         reranker=_build_reranker(settings),
-    )
-
-
-async def open_storage(settings: Settings) -> StorageProvider:
-    """Connect to where the settings say memories live. Close it when done.
-
-    Raises:
-        ConfigurationError: The address is wrong, or a FalkorDB server is named without the extra.
-        DatabaseError: It cannot be opened or reached.
-    """
-    storage: StorageProvider
-    if (server := settings.server) is None:
-        storage = SqliteStorage(settings.database_path)
-    else:
-        if settings.uses_local_server:
-            _check_local_server(settings)
-        storage = _falkordb(server, allow_volatile=settings.allow_volatile)
-    await storage.connect()
-    return storage
-
-
-def _check_local_server(settings: Settings) -> None:
-    from zapomni_db.falkordb.server import find_server
-
-    if find_server(settings.local_server_folder) is None:
-        raise DatabaseConnectionError(
-            "The FalkorDB server of this machine is not running; start it with `zapomni db up`.",
-            "CONN_006",
-        )
-
-
-def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider:
-    try:
-        from zapomni_db.falkordb.client import FalkorDBClient
-    except ImportError as error:
-        raise ConfigurationError(
-            "The setting storage names a FalkorDB server: pip install 'zapomni[falkordb]'",
-            "CONF_002",
-            original_exception=error,
-        ) from error
-    return FalkorDBClient(
-        host=server.host,
-        port=server.port,
-        unix_socket=server.socket or None,
-        ssl=server.tls,
-        ssl_ca_certs=server.ca or None,
-        username=server.username or None,
-        password=server.password or None,
-        graph_name=server.graph,
-        allow_volatile=allow_volatile,
     )
 
 

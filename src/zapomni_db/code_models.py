@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "CODE_KIND",
     "Citation",
     "CodeEdge",
     "CodeFile",
@@ -25,10 +26,13 @@ __all__ = [
     "SymbolRow",
 ]
 
+CODE_KIND = "code"
+"""The kind of memories that are files of an indexed repository."""
+
 
 class _Frozen(BaseModel):
     # hide_input: a validation message must not quote a path.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 # --- What is indexed --------------------------------------------------------------------

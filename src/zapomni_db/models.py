@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 __all__ = [
-    "CODE_KIND",
     "BM25SearchResult",
     "Chunk",
     "ChunkData",
@@ -38,10 +37,6 @@ __all__ = [
     "VectorSearchRequest",
     "VectorSearchResult",
 ]
-
-
-CODE_KIND = "code"
-"""The kind of memories that are files of an indexed repository."""
 
 
 class _Frozen(BaseModel):
@@ -358,11 +353,10 @@ class MemoryStats(_Frozen):
     """What is stored, and how well the caches work."""
 
     total_memories: int
-    """Without the files of indexed repositories."""
     total_chunks: int
     total_entities: int
     code_files: int = 0
-    """Files of indexed repositories, each of which is a memory of kind `code`."""
+    """Files of indexed repositories: memories of kind `code`, not among the others."""
     database_size_mb: float
     graph_name: str
     engine: str = ""

@@ -273,7 +273,7 @@ def test_what_is_indexed_is_listed_and_forgotten(cli, repository):
     cli("index")
     (row,) = lines(cli("code", "list"))
     assert row[:3] == [str(repository.root), "5 files", "70 lines"]
-    assert json.loads(cli("code", "list", "--json"))[0]["symbols"] == 17
+    assert json.loads(cli("code", "list", "--json"))[0]["symbols"] == 16
     assert cli("code", "forget", "shop") == "Forgot 5 files of shop.\n"
     assert "CODE_002" in refused(cli, 3, "code", "forget", "shop")
     cli("index")

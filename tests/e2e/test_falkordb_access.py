@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from builders import memory, vector
-from zapomni_core.engine import open_storage
+from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import DatabaseConnectionError, DatabaseError
 from zapomni_core.settings import load_settings
 from zapomni_db.falkordb.server import start_server, stop_server

@@ -9,8 +9,15 @@ from hashlib import blake2b
 
 from zapomni_core.modules.codebase import ParsedFile, SourceFile, mentioned_names, pack_facts
 from zapomni_core.shared.text import context_words
-from zapomni_db.code_models import CodeFile, CodeRepository, FileData, PassagePlace, SymbolRow
-from zapomni_db.models import CODE_KIND, ChunkData, Embedding, EmbeddingSpace, MemoryData
+from zapomni_db.code_models import (
+    CODE_KIND,
+    CodeFile,
+    CodeRepository,
+    FileData,
+    PassagePlace,
+    SymbolRow,
+)
+from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData
 
 __all__ = ["Read", "file_data", "memory_data", "passage_digest"]
 

@@ -33,11 +33,10 @@ from zapomni_core.shared.projects import head_commit, project_of
 from zapomni_core.workflows.code_records import Read, file_data, memory_data
 from zapomni_core.workflows.fill_vectors import fill_pending
 from zapomni_core.workflows.resolve_code import resolve_references
-from zapomni_db.code_models import CodeFile, CodeRepository, FileData
+from zapomni_db.code_models import CODE_KIND, CodeFile, CodeRepository, FileData
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
-    CODE_KIND,
     Embedding,
     EmbeddingSpace,
     MemoryFilter,

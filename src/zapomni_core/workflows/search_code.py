@@ -10,9 +10,8 @@ from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
 from zapomni_core.workflows.code_records import passage_digest
 from zapomni_core.workflows.find_code import repositories_for
-from zapomni_db.code_models import CodeRepository
+from zapomni_db.code_models import CODE_KIND, CodeRepository
 from zapomni_db.code_store import CodeStore, Place
-from zapomni_db.models import CODE_KIND
 
 __all__ = ["search_code"]
 

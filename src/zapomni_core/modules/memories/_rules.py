@@ -11,7 +11,8 @@ from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
-from zapomni_db.models import CODE_KIND, MemoryFilter
+from zapomni_db.code_models import CODE_KIND
+from zapomni_db.models import MemoryFilter
 
 __all__ = ["parse_filters", "validate_add", "validate_page", "validate_update"]
 
