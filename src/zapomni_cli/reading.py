@@ -49,7 +49,7 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
     type=click.Choice(["everything", "memories", "observations"]),
     default="everything",
     show_default=True,
-    help="What was kept, what agents did, or both ranked together.",
+    help="What was kept, what agents did, or both and code ranked together.",
 )
 @filter_options
 @observation_filters

@@ -35,7 +35,7 @@ from zapomni_core.interfaces import (
     TextChunker,
     UpdateMemoryRequest,
 )
-from zapomni_core.modules.memories import parse_filters, validate_page
+from zapomni_core.modules.memories import parse_filters, validate_page, without_code
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.add_memory import Writer
@@ -44,7 +44,6 @@ from zapomni_core.workflows.code_memory import CodeMemory
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
 from zapomni_core.workflows.search_memory import Searcher
-from zapomni_db.code_models import CODE_KIND
 from zapomni_db.code_store import CodeStore
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
@@ -272,10 +271,8 @@ class ZapomniEngine:
     async def list_memories(self, request: ListRequest) -> MemoryPage:
         """List memories, pinned first, then newest first."""
         validate_page(request.limit, request.offset)
-        filters = parse_filters(request.filters)
-        if filters.kind is None and filters.not_kind is None:
-            # Thousands of files would hide what somebody kept.
-            filters = filters.model_copy(update={"not_kind": CODE_KIND})
+        # Thousands of files would hide what somebody kept.
+        filters = without_code(parse_filters(request.filters))
         return await self.storage.list_memories(filters, request.limit, request.offset)
 
     @operation()

@@ -116,7 +116,7 @@ class SearchRequest(_Frozen):
     filters: dict[str, Any] | None = None
     """The fields of `MemoryFilter`; `session` means `parent`."""
     within: Literal["everything", "memories", "observations"] = "everything"
-    """What is searched: what was kept, what agents did, or both ranked together."""
+    """What is searched: what was kept, what agents did, or both and code ranked together."""
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
     every_passage: bool = False

@@ -319,6 +319,13 @@ async def test_unread_passages_come_in_order_by_project_or_memory_and_after_anot
         assert await storage.count_unread(READER, scope) == len(texts)
 
 
+async def test_code_is_not_read_for_the_graph_of_notes(storage):
+    await storage.store_memory(memory("import redis", kind="code"))
+
+    assert await storage.get_unread(READER, EVERYTHING, None, 10) == []
+    assert await storage.count_unread(READER, EVERYTHING) == 0
+
+
 async def test_an_overlapping_passage_says_how_much_it_repeats(storage):
     text = "one two three"
     given = memory(text, vector(1))

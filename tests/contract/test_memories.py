@@ -280,6 +280,7 @@ async def test_pages_are_pinned_first_then_newest_and_never_overlap(storage):
         ({"project": "b"}, {"two"}),
         ({"source": "chat"}, {"one"}),
         ({"kind": "decision"}, {"two"}),
+        ({"not_kind": "decision"}, {"one", "three"}),
         ({"tags": ["x"]}, {"one", "two"}),
         ({"tags": ["x", "y"]}, {"two"}),
         ({"pinned": True}, {"three"}),
@@ -346,11 +347,13 @@ async def test_a_vector_that_would_poison_the_index_is_refused(storage, bad):
 async def test_stats_count_what_is_there(storage):
     await storage.store_memory(memory("one | two", vector(1), vector(0, 1)))
     await storage.store_memory(memory("pending"))
+    await storage.store_memory(memory("x = 1", vector(1, 1), kind="code"))
 
     stats = await storage.get_stats()
 
     assert stats["total_memories"] == 2
-    assert stats["total_chunks"] == 3
+    assert stats["code_files"] == 1
+    assert stats["total_chunks"] == 4
     assert stats["pending_vectors"] == 1
     assert stats["embedding_model"] == "test-model"
     assert stats["embedding_dimension"] == 4

@@ -14,7 +14,7 @@ from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError, ValidationError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, SearchResult
-from zapomni_core.modules.memories import parse_filters, validate_page
+from zapomni_core.modules.memories import parse_filters, validate_page, without_code
 from zapomni_core.shared.ranking import Candidate, explain, level_off, score_observed
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.workflows.rank_memories import MemoryRanker, Question, score_dates
@@ -50,6 +50,8 @@ class Searcher:
             raise ValidationError("query cannot be empty", "VAL_001")
         validate_page(request.limit, request.offset)
         filters = parse_filters(request.filters)
+        if request.within == "memories":
+            filters = without_code(filters)
         question = Question(
             query=request.query,
             terms=encodable(query_terms(request.query)),

@@ -15,6 +15,7 @@ _CLAUSES: dict[str, tuple[LiteralString, Callable[[Any], Any]]] = {
     "project": ("m.project_hash = $project", digest),
     "source": ("m.source = $source", str),
     "kind": ("m.kind = $kind", str),
+    "not_kind": ("m.kind <> $not_kind", str),
     "parent": ("m.parent = $parent", str),
     "pinned": ("m.pinned = $pinned", bool),
     "since": ("m.occurred_at >= $since", to_time),

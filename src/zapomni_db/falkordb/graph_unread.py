@@ -10,9 +10,10 @@ from zapomni_db.graph_models import GraphScope, UnreadChunk
 
 __all__ = ["count_unread", "unread"]
 
+# Code has a graph of its own, made by parsers.
 _UNREAD: LiteralString = (
-    "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)"
-    " WHERE (c.extractor IS NULL OR c.extractor <> $extractor)"
+    "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.kind <> 'code'"
+    " AND (c.extractor IS NULL OR c.extractor <> $extractor)"
 )
 
 

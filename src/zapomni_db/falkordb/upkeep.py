@@ -23,14 +23,17 @@ async def count_chunks(session: Session) -> int:
 
 
 async def stats(session: Session) -> MemoryStats:
-    memories = await session.read("MATCH (m:Memory) RETURN count(m)")
+    ((memories, code),) = await session.read(
+        "MATCH (m:Memory) RETURN count(m), count(CASE WHEN m.kind = 'code' THEN 1 END)"
+    )
     entities = await session.read("MATCH (e:Entity) RETURN count(e)")
     usage = await session.command("GRAPH.MEMORY", "USAGE", session.graph)
     slot, chunks = await active_slot(session)
     return MemoryStats(
-        total_memories=memories[0][0],
+        total_memories=memories - code,
         total_chunks=chunks,
         total_entities=entities[0][0],
+        code_files=code,
         # The server counts whole megabytes and leaves the rest away.
         database_size_mb=usage[usage.index("total_graph_sz_mb") + 1] + 1.0,
         graph_name=session.graph,

@@ -161,7 +161,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     | None = None,
     within: Annotated[
         Literal["everything", "memories", "observations"],
-        Field(description="What was kept, what agents did, or both ranked together."),
+        Field(description="What was kept, what agents did, or both and code ranked together."),
     ] = "everything",
     max_tokens: MaxTokens = 2000,
     explain: Annotated[bool, Field(description="Say what spoke for each result.")] = False,

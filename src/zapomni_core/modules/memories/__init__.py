@@ -5,6 +5,7 @@ from zapomni_core.modules.memories._rules import (
     validate_add,
     validate_page,
     validate_update,
+    without_code,
 )
 
-__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update"]
+__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update", "without_code"]

@@ -14,7 +14,7 @@ from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
 from zapomni_db.code_models import CODE_KIND
 from zapomni_db.models import MemoryFilter
 
-__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update"]
+__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update", "without_code"]
 
 MAX_TEXT_CHARS = 10_000_000
 MAX_METADATA_BYTES = 100_000
@@ -62,6 +62,13 @@ def validate_update(request: UpdateMemoryRequest) -> UpdateMemoryRequest:
     if request.tags is None:
         return request
     return request.model_copy(update={"tags": _clean_tags(request.tags)})
+
+
+def without_code(filters: MemoryFilter) -> MemoryFilter:
+    """Leave files of repositories out, unless a kind is asked for."""
+    if filters.kind is not None or filters.not_kind is not None:
+        return filters
+    return filters.model_copy(update={"not_kind": CODE_KIND})
 
 
 def validate_page(limit: int, offset: int) -> None:
