@@ -19,7 +19,7 @@ from typing import Literal
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import one_line, print_json, print_table
+from zapomni_cli.output import is_terminal, one_line, print_json, print_table
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.adapters.embedding_chain import build_cache, build_embedders
@@ -89,14 +89,16 @@ def _print_stale(stale: list[StaleMemory], *, as_json: bool) -> None:
         return
     if not stale:
         click.echo("Every memory that cites code is fresh.", err=True)
-    print_table(
-        (
-            memory.memory_id,
-            "; ".join(citation_line(one) for one in memory.citations),
-            one_line(memory.preview, PREVIEW_CHARS),
-        )
-        for memory in stale
-    )
+    print_table(_stale_row(memory) for memory in stale)
+
+
+def _stale_row(memory: StaleMemory) -> tuple[str, ...]:
+    text = one_line(memory.preview, PREVIEW_CHARS)
+    cited = [citation_line(one) for one in memory.citations]
+    if is_terminal():
+        # One column, so that no id is cut.
+        return ("\n".join([text, memory.memory_id, *(f"cites {line}" for line in cited)]),)
+    return memory.memory_id, "; ".join(cited), text
 
 
 def _print_result(result: CheckResult) -> None:

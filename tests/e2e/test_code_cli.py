@@ -312,6 +312,7 @@ def test_a_memory_says_whether_its_code_is_still_fresh(indexed, repository):
     assert lines(indexed("doctor", "--memories")) == [
         [memory_id, moved, "Zebras check tokens twice."]
     ]
+    assert memory_id in on_terminal("doctor", "--memories")[1]
     (stale,) = json.loads(indexed("doctor", "--memories", "--json"))
     assert stale["citations"][0]["now"] == "src/auth.py:verify"
     indexed("update", memory_id, "--cites", "src/auth.py:verify")
