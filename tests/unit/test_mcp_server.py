@@ -25,7 +25,8 @@ pytestmark = pytest.mark.anyio
 SECRET = "redis://user:secret@host/home/user/private"
 OBSERVATION_TOOLS = {"search", "get_observations", "timeline", "recent_context"}
 GRAPH_TOOLS = {"build_graph", "get_related"}
-MORE_TOOLS = {
+CODE_TOOLS = {"search_code", "outline", "get_symbol", "find_callers", "find_callees"}
+MORE_TOOLS = CODE_TOOLS | {
     "cancel_task",
     "export_graph",
     "find_entities",
@@ -39,6 +40,7 @@ TOOLS = (
     | GRAPH_TOOLS
     | {
         "get_task_status",
+        "index_codebase",
         "add_memory",
         "search_memory",
         "get_memory",
@@ -118,7 +120,8 @@ async def test_every_tool_has_title_description_hints_and_schemas():
         assert tool.input_schema["additionalProperties"] is False
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
     exploring = {"get_related", "find_entities", "graph_status", "get_history", "get_task_status"}
-    assert reading == OBSERVATION_TOOLS | exploring | {"search_memory", "get_memory", "get_stats"}
+    memories = {"search_memory", "get_memory", "get_stats"}
+    assert reading == OBSERVATION_TOOLS | CODE_TOOLS | exploring | memories
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
     assert destructive == {"update_memory", "delete_memory"}
 
