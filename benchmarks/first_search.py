@@ -30,9 +30,7 @@ import sys
 import numpy, onnxruntime, tokenizers
 folder = sys.argv[1]
 tokenizers.Tokenizer.from_file(folder + "/tokenizer.json")
-options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = 1
-onnxruntime.InferenceSession(folder + "/model_quantized.onnx", options)
+onnxruntime.InferenceSession(folder + "/model_quantized.onnx")
 """
 FRAMEWORKS = """
 import asyncio
@@ -70,6 +68,8 @@ def main() -> None:
         # As an installed wheel: compiled once, by the first run.
         env = {**os.environ, "ZAPOMNI_HOME": home, "ZAPOMNI_MODELS_DIR": str(models)}
         env.pop("PYTHONDONTWRITEBYTECODE", None)
+        # Whatever a program sets to be quick is its own merit: nobody starts with it.
+        env.pop("OPENBLAS_NUM_THREADS", None)
         zapomni = [sys.executable, "-m", "zapomni_cli"]
         for number in range(5):
             note = f"Note {number}: we deploy on Tuesdays, kettle {number} is red."

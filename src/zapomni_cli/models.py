@@ -7,7 +7,8 @@ import click
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, print_json, print_pairs, progress_bar
 from zapomni_cli.runtime import read_settings, with_engine
-from zapomni_core.adapters.model_files import MODEL, pull_model, verify_model
+from zapomni_core.adapters.model_files import MODEL, verify_model
+from zapomni_core.adapters.model_pull import pull_model
 from zapomni_core.exceptions import EmbeddingError
 
 __all__ = ["models"]

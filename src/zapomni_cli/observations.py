@@ -18,7 +18,6 @@ from zapomni_cli.runtime import read_settings
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.shared.projects import Project, changed_files, project_of
-from zapomni_core.workflows.session_context import explain_context, session_context
 from zapomni_db.observation_models import (
     Failure,
     Observation,
@@ -249,6 +248,8 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
     It is the one that would start in this folder. --off and --on switch it for this project, on
     this machine.
     """
+    from zapomni_core.workflows.session_context import explain_context, session_context
+
     path, project = observations_path(read_settings()), _current()
     if switch:
         set_injection(path, project.key, project.name, on=switch == "on")

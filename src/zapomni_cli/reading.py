@@ -20,9 +20,9 @@ from zapomni_cli.output import (
     print_table,
 )
 from zapomni_cli.runtime import with_engine
-from zapomni_core.code_interfaces import CheckedCitation
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import ListRequest, SearchRequest, SearchResult
+from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord, MemorySummary
 
 __all__ = ["citation_line", "get", "list_memories", "print_memory", "search"]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from zapomni_db.code_models import CodeEdge, CodeRepository, CodeSymbol, FileEdit
+from zapomni_db.code_models import CheckedCitation, CodeEdge, CodeRepository, CodeSymbol, FileEdit
 
 __all__ = [
     "CallsRequest",
     "CallsResponse",
-    "CheckedCitation",
     "CodeEngine",
     "CodeHit",
     "CodeSearchRequest",
@@ -28,7 +27,7 @@ __all__ = [
 
 class _Frozen(BaseModel):
     # hide_input: a validation message must not quote what the user asked for.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class IndexRequest(_Frozen):
@@ -118,8 +117,8 @@ class OutlineResponse(_Frozen):
     repository: str = ""
     path: str = ""
     state: State = "fresh"
-    symbols: list[CodeSymbol] = Field(default_factory=list)
-    candidates: list[str] = Field(default_factory=list)
+    symbols: list[CodeSymbol] = []
+    candidates: list[str] = []
     """The choices, if several files have this path."""
 
 
@@ -128,10 +127,10 @@ class SymbolResponse(_Frozen):
 
     symbol: CodeSymbol | None
     """None if the name may mean several."""
-    candidates: list[CodeSymbol] = Field(default_factory=list)
+    candidates: list[CodeSymbol] = []
     source: str = ""
     state: State = "fresh"
-    edits: list[FileEdit] = Field(default_factory=list)
+    edits: list[FileEdit] = []
     """What agents did to it, the last edit first, if asked for."""
     edits_of_file: bool = False
     """Whether no edit names the symbol, so that these are the file's."""
@@ -142,32 +141,9 @@ class CallsResponse(_Frozen):
 
     symbol: CodeSymbol | None
     """None if the name may mean several."""
-    candidates: list[CodeSymbol] = Field(default_factory=list)
-    edges: list[CodeEdge] = Field(default_factory=list)
+    candidates: list[CodeSymbol] = []
+    edges: list[CodeEdge] = []
     more: bool = False
-
-
-class CheckedCitation(_Frozen):
-    """Code that a memory speaks of, and what became of it."""
-
-    repository: str
-    path: str
-    symbol: str = ""
-    start_line: int = 0
-    end_line: int = 0
-    status: Literal["fresh", "changed", "moved", "gone"]
-    now: str = ""
-    """Where it stands now, as `path:symbol` or `path:L10-L20`, if that is elsewhere."""
-    commit: str = ""
-    """What was checked out when the memory was kept."""
-
-    @property
-    def place(self) -> str:
-        """Return what is cited as people write it: `path:symbol` or `path:L10-L20`."""
-        if self.symbol or not self.start_line:
-            return f"{self.path}:{self.symbol}" if self.symbol else self.path
-        last = f"-L{self.end_line}" if self.end_line > self.start_line else ""
-        return f"{self.path}:L{self.start_line}{last}"
 
 
 class StaleMemory(_Frozen):

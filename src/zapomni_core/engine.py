@@ -8,14 +8,14 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
 from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, build_embedders
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
-from zapomni_core.code_interfaces import CheckedCitation, StaleMemory
 from zapomni_core.exceptions import (
     EmbeddingError,
     NotFoundError,
@@ -40,18 +40,22 @@ from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.citations import Citations
-from zapomni_core.workflows.code_memory import CodeMemory
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
-from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
 from zapomni_core.workflows.search_memory import Searcher
 from zapomni_db.code_store import CodeStore
-from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
 from zapomni_db.observation_store import ObservationStore
 from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.tasks import SqliteTasks
+
+if TYPE_CHECKING:
+    from zapomni_core.code_interfaces import StaleMemory
+    from zapomni_core.workflows.code_memory import CodeMemory
+    from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
+    from zapomni_db.code_models import CheckedCitation
+    from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["ZapomniEngine", "create_engine", "open_storage"]
 
@@ -119,8 +123,6 @@ class ZapomniEngine:
     ) -> None:
         self.storage = storage
         self.tasks = tasks
-        self.graph = KnowledgeGraph(storage, settings, tasks.submit_task)
-        tasks.register("build_graph", self.graph.read_unread)
         self._observations = observations
         self._reranker = reranker
         self._embeddings = embeddings
@@ -128,20 +130,38 @@ class ZapomniEngine:
         self._searcher = Searcher(storage, embeddings, observations, reranker)
         self._code = code
         self._citations = Citations(code, storage)
-        self.code = CodeMemory(
-            code,
-            storage,
-            embeddings,
-            chunker,
-            settings,
-            tasks.submit_task,
-            self._searcher.search,
-        )
-        tasks.register("index_codebase", self.code.run_index)
+        self._chunker = chunker
+        self._settings = settings
+        # Not the methods themselves: that would import both.
+        tasks.register("build_graph", lambda *given: self.graph.read_unread(*given))  # noqa: PLW0108
+        tasks.register("index_codebase", lambda *given: self.code.run_index(*given))  # noqa: PLW0108
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._answers = _Answers()
         self._keeps_filling = False
         self._filler: asyncio.Task[None] | None = None
+
+    @cached_property
+    def graph(self) -> KnowledgeGraph:
+        """What memories speak of and how it hangs together."""
+        # Imported for those who ask for it: most commands do not, and each starts anew.
+        from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
+
+        return KnowledgeGraph(self.storage, self._settings, self.tasks.submit_task)
+
+    @cached_property
+    def code(self) -> CodeMemory:
+        """What stands in repositories."""
+        from zapomni_core.workflows.code_memory import CodeMemory
+
+        return CodeMemory(
+            self._code,
+            self.storage,
+            self._embeddings,
+            self._chunker,
+            self._settings,
+            self.tasks.submit_task,
+            self._searcher.search,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -160,7 +180,8 @@ class ZapomniEngine:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
         await self.tasks.close()
-        await self.graph.close()
+        if "graph" in vars(self):
+            await self.graph.close()
         await self._embeddings.close()
         await self._code.close()
         if self._reranker is not None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from zapomni_db.graph_models import Entity, EntityQuery, Evidence, GraphStats
 
@@ -39,7 +39,7 @@ class RelatedRequest(_Frozen):
     entity: str
     """Its name, an alias or its id."""
     depth: int = 2
-    types: list[str] = Field(default_factory=list)
+    types: list[str] = []
     """Only relationships of these types."""
     as_of: datetime | None = None
     """What held at that time; None: now."""
@@ -78,8 +78,8 @@ class RelatedResponse(_Frozen):
 
     entity: Entity | None
     """None if the name may mean several: then `candidates` are the choices."""
-    candidates: list[Entity] = Field(default_factory=list)
-    related: list[RelatedEntity] = Field(default_factory=list)
+    candidates: list[Entity] = []
+    related: list[RelatedEntity] = []
     notice: str | None = None
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from zapomni_core.code_interfaces import CheckedCitation, CodeEngine
-from zapomni_core.graph_interfaces import GraphEngine
-from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import (
     Chunk,
     Embedding,
@@ -22,6 +20,11 @@ from zapomni_db.models import (
     RelationshipData,
     TaskStatus,
 )
+
+if TYPE_CHECKING:
+    from zapomni_core.code_interfaces import CodeEngine
+    from zapomni_core.graph_interfaces import GraphEngine
+    from zapomni_db.graph_models import MemoryVersion
 
 __all__ = [
     "AddMemoryRequest",
@@ -50,11 +53,11 @@ class AddMemoryRequest(_Frozen):
     """A text to keep."""
 
     text: str
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = {}
     project: str = ""
     source: str = ""
     kind: str = "note"
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = []
     pinned: bool = False
     idempotency_key: str | None = None
     supersedes: str | None = None
@@ -64,7 +67,7 @@ class AddMemoryRequest(_Frozen):
     """Where in its parent it stands: the number of a turn, a page, a line."""
     occurred_at: datetime | None = None
     """When what it tells happened; None: when it is stored."""
-    cites: list[str] = Field(default_factory=list)
+    cites: list[str] = []
     """Code it speaks of: `path`, `path:symbol` or `path:L10-L20`."""
     folder: str = ""
     """Where relative paths in `cites` start."""
@@ -158,7 +161,7 @@ class SearchResult(_Frozen):
     """What stands beside the passage, if asked for."""
     explanation: dict[str, Any] | None = None
     """Score and rank by arm, weights and boosts, if asked for."""
-    citations: list[CheckedCitation] = Field(default_factory=list)
+    citations: list[CheckedCitation] = []
     """The code it speaks of, and whether that is still as it was."""
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -213,6 +212,8 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 def _read_file(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
+            import tomllib
+
             content = tomllib.load(file)
     except FileNotFoundError:
         return {}

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "CODE_KIND",
+    "CheckedCitation",
     "Citation",
     "CodeEdge",
     "CodeFile",
@@ -207,9 +208,32 @@ class Citation(_Frozen):
     """Of what is cited: the file, the lines or the symbol."""
     body_hash: str = ""
     """Of a symbol without its name."""
-    twins: list[str] = Field(default_factory=list)
+    twins: list[str] = []
     """Other symbols that had the same body then, as `path:name`."""
     commit: str = ""
+
+
+class CheckedCitation(_Frozen):
+    """Code that a memory speaks of, and what became of it."""
+
+    repository: str
+    path: str
+    symbol: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    status: Literal["fresh", "changed", "moved", "gone"]
+    now: str = ""
+    """Where it stands now, as `path:symbol` or `path:L10-L20`, if that is elsewhere."""
+    commit: str = ""
+    """What was checked out when the memory was kept."""
+
+    @property
+    def place(self) -> str:
+        """Return what is cited as people write it: `path:symbol` or `path:L10-L20`."""
+        if self.symbol or not self.start_line:
+            return f"{self.path}:{self.symbol}" if self.symbol else self.path
+        last = f"-L{self.end_line}" if self.end_line > self.start_line else ""
+        return f"{self.path}:L{self.start_line}{last}"
 
 
 # --- What agents did to it --------------------------------------------------------------

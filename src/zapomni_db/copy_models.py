@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from zapomni_db.graph_models import Merge
 from zapomni_db.models import EntityData, MemoryData, RelationshipData
@@ -42,7 +42,7 @@ class MemoryCopy(MemoryData):
     """
 
     updated_at: datetime
-    history: list[VersionCopy] = Field(default_factory=list)
+    history: list[VersionCopy] = []
     """Oldest first."""
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from zapomni_db.copy_models import (
-    MemoryCopy,
-    MemoryExport,
-    MergeCopy,
-    ReadingCopy,
-    ReadingExport,
-)
-from zapomni_db.models import EntityData, RelationshipData
+if TYPE_CHECKING:
+    from zapomni_db.copy_models import (
+        MemoryCopy,
+        MemoryExport,
+        MergeCopy,
+        ReadingCopy,
+        ReadingExport,
+    )
+    from zapomni_db.models import EntityData, RelationshipData
 
 __all__ = ["CopyStore"]
 

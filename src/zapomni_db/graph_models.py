@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from zapomni_db.models import EntityData, RelationshipData
 
@@ -85,7 +85,7 @@ class EntityQuery(_Frozen):
     """A name, an alias, part of one or something like one; empty: every entity."""
     exact: bool = False
     """Only those whose name or alias is the text."""
-    types: list[str] = Field(default_factory=list)
+    types: list[str] = []
     as_of: datetime | None = None
     """Only what was spoken of at that time; None: now."""
     limit: int = 20
@@ -101,10 +101,10 @@ class Entity(_Frozen):
     description: str = ""
     confidence: float
     source: str
-    aliases: list[str] = Field(default_factory=list)
+    aliases: list[str] = []
     """Other words the texts use for it, the most frequent first."""
     mentions: int = 0
-    merged_ids: list[str] = Field(default_factory=list)
+    merged_ids: list[str] = []
     """The entities that were merged into it."""
     match: float = 1.0
     """How well it answers a query: 1 is its name or an alias, less is part of it or like it."""
@@ -141,7 +141,7 @@ class Edge(NamedTuple):
 class EdgeQuery(_Frozen):
     """Which relationships of an entity count."""
 
-    types: list[str] = Field(default_factory=list)
+    types: list[str] = []
     as_of: datetime | None = None
     """Only what held at that time; None: now."""
     limit: int = 100

@@ -9,47 +9,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zapomni_db.copy_store import CopyStore
-from zapomni_db.graph_models import (
-    Edge,
-    EdgeKey,
-    EdgeQuery,
-    Entity,
-    EntityName,
-    EntityQuery,
-    Evidence,
-    ExtractedChunk,
-    GraphGrowth,
-    GraphScope,
-    GraphStats,
-    MemoryVersion,
-    Mention,
-    Merge,
-    UnreadChunk,
-)
-from zapomni_db.models import (
-    BM25SearchResult,
-    Embedding,
-    EmbeddingSpace,
-    EntityData,
-    MemoryData,
-    MemoryFilter,
-    MemoryPage,
-    MemoryPatch,
-    MemoryRecord,
-    MemorySummary,
-    Passage,
-    Place,
-    RelationshipData,
-    StoredMemory,
-    TextSearchRequest,
-    VectorRanking,
-    VectorSearchRequest,
-    VectorSearchResult,
-)
-from zapomni_db.vector_models import ChunkVector, PendingChunk
+
+if TYPE_CHECKING:
+    from zapomni_db.graph_models import (
+        Edge,
+        EdgeKey,
+        EdgeQuery,
+        Entity,
+        EntityName,
+        EntityQuery,
+        Evidence,
+        ExtractedChunk,
+        GraphGrowth,
+        GraphScope,
+        GraphStats,
+        MemoryVersion,
+        Mention,
+        Merge,
+        UnreadChunk,
+    )
+    from zapomni_db.models import (
+        BM25SearchResult,
+        Embedding,
+        EmbeddingSpace,
+        EntityData,
+        MemoryData,
+        MemoryFilter,
+        MemoryPage,
+        MemoryPatch,
+        MemoryRecord,
+        MemorySummary,
+        Passage,
+        Place,
+        RelationshipData,
+        StoredMemory,
+        TextSearchRequest,
+        VectorRanking,
+        VectorSearchRequest,
+        VectorSearchResult,
+    )
+    from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
     "EmbeddingStore",

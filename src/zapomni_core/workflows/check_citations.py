@@ -12,12 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
-from zapomni_core.code_interfaces import CheckedCitation
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.threads import run_to_end
 from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
 from zapomni_core.workflows.read_code import Outlines, find_lines, lines_digest
-from zapomni_db.code_models import Citation, CodeRepository, SymbolQuery
+from zapomni_db.code_models import CheckedCitation, Citation, CodeRepository, SymbolQuery
 from zapomni_db.code_store import CodeStore
 
 __all__ = ["CitationChecker"]

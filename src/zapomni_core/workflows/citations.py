@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from zapomni_core.code_interfaces import CheckedCitation, StaleMemory
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import SearchResponse
-from zapomni_db.code_models import Citation
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
+
+if TYPE_CHECKING:
+    from zapomni_core.code_interfaces import StaleMemory
+    from zapomni_db.code_models import CheckedCitation, Citation
 
 __all__ = ["Citations"]
 
@@ -94,6 +97,8 @@ class Citations:
 
     async def list_stale(self) -> list[StaleMemory]:
         """Return the memories of which a citation is not fresh."""
+        from zapomni_core.code_interfaces import StaleMemory
+
         ids = await self.store.list_cited()
         stale: list[StaleMemory] = []
         for start in range(0, len(ids), IDS_AT_ONCE):

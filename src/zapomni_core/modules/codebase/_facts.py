@@ -202,7 +202,7 @@ class _Reader:
     def _joined(self, nodes: list[Node]) -> str:
         return ".".join(dotted_path(self.outline.text(node)) for node in nodes)
 
-    _HANDLERS = {  # noqa: RUF012 - the most frequent first, and nobody changes it
+    _HANDLERS = {
         "call": _call,
         "invocation": _call,
         "bind": _bind,
