@@ -3,10 +3,11 @@
     python -m benchmarks.first_search [--runs 15]
 
 A store of a few notes is made with the real model. Then four programs take turns: one that only
-imports numpy and onnxruntime and loads the model and its tokenizer; the same that also imports
-click, asyncio and pydantic and makes one model class, which no command written with them can do
-without; `zapomni search`; and `zapomni search` without a model. CPU time is user and system time
-of the whole process. The figures are ratios of the smallest times to the first program's.
+imports numpy and onnxruntime and loads the model and its tokenizer, as these come, with no option
+set; the same that also imports click, asyncio and pydantic and makes one model class, which no
+command written with them can do without; `zapomni search`; and `zapomni search` without a model.
+CPU time is user and system time of the whole process. The figures are ratios of the smallest times
+to the first program's.
 `words_only_imports` names the heavy packages the word-only search imported: none.
 """
 

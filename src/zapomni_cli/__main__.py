@@ -5,6 +5,7 @@ A hook pays for the standard library alone: `record` leaves before click is impo
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -21,6 +22,7 @@ def main() -> None:
     # Modules are made of objects that stay: looking for garbage among them would take an eighth of
     # the time a short command takes.
     gc.set_threshold(100_000, 20, 20)
+    atexit.register(gc.disable)  # Nor at the end, when all of it goes.
     # pydantic would look through every installed package for plugins, a tenth of its import.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from zapomni_cli.main import main as command

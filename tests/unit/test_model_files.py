@@ -291,6 +291,35 @@ def test_a_file_that_cannot_be_read_is_an_error_without_any_path(tmp_path):
     assert str(tmp_path) not in caught.value.message
 
 
+def test_a_file_is_read_whole_once_and_again_after_any_change(tmp_path, monkeypatch):
+    known = KNOWN[0]
+    path = put(tmp_path) / known.name
+    check_file(path, known)
+    (seal,) = tmp_path.glob(".*.checked")
+    assert stat.S_IMODE(seal.stat().st_mode) == 0o600
+    with monkeypatch.context() as patched:
+        patched.setattr(hashlib, "file_digest", lambda *_: pytest.fail("was read again"))
+        check_file(path, known)
+    before = path.stat()
+    path.write_bytes(b"x" * known.size)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(EmbeddingError, match="damaged or was changed"):
+        check_file(path, known)
+    path.write_bytes(CONTENT[known.name])
+    seal.write_bytes(b"\xff")
+    check_file(path, known)
+    assert seal.read_bytes() != b"\xff"
+
+
+def test_where_nothing_can_be_remembered_a_file_is_read_every_time(tmp_path):
+    folder = put(tmp_path / "model")
+    path = folder / KNOWN[0].name
+    (folder / f".{path.name}.checked").mkdir()
+    for _ in range(2):
+        check_file(path, KNOWN[0])
+    assert len(list(folder.iterdir())) == len(CONTENT) + 1
+
+
 def test_no_package_registry_is_named_in_the_source():
     source = Path(model_mirrors.__file__).read_text(encoding="utf-8")
     assert not re.search(r"pypi|pythonhosted", source, re.IGNORECASE)

@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -138,7 +137,7 @@ class _Model:
         self._tokenizer: tokenizers.Tokenizer = read_tokenizer(paths.tokenizer)
         self._tokenizer.enable_truncation(WINDOW)
         self._session = _session(paths.weights)
-        self._codec = TokenCodec(resources.files(__package__).joinpath(PROJECTION).read_bytes())
+        self._codec = TokenCodec(Path(__file__).with_name(PROJECTION).read_bytes())
 
     def embed(self, text: str) -> Embedding:
         """The mean of the token vectors, scaled to length 1, and the tokens themselves."""

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,13 +84,16 @@ def find_model(models_path: Path) -> ModelPaths:
 def check_file(path: Path, file: ModelFile) -> None:
     """Refuse a file whose bytes are not the known ones.
 
-    Every process does it once, when it loads the model: 18 ms beside 450 ms of loading, so
-    remembering the answer on disk is not worth a second truth.
+    The first process to load it reads it whole; who comes after only looks whether it is still the
+    file that was read. `zapomni doctor` reads it whole every time.
 
     Raises:
         EmbeddingError: EMB_004, the file is damaged, unreadable or was changed.
     """
     try:
+        seal = _seal(path)
+        if _remembered(path) == seal:
+            return
         genuine = _digest(path) in file.sha256
     except OSError as error:
         raise EmbeddingError(
@@ -101,6 +105,7 @@ def check_file(path: Path, file: ModelFile) -> None:
         raise EmbeddingError(
             f"The model file {file.name} is damaged or was changed. {PULL_HINT}", "EMB_004"
         )
+    _remember(path, seal)
 
 
 def verify_model(
@@ -117,6 +122,37 @@ def file_status(path: Path, file: ModelFile) -> Literal["ok", "missing", "damage
         return "missing"
     except OSError:
         return "damaged"
+
+
+def _seal(path: Path) -> str:
+    """Return what changes with a file's contents; nobody sets the time of the last change back."""
+    known = path.stat()
+    return f"{known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}"
+
+
+def _seal_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.checked")
+
+
+def _remembered(path: Path) -> str | None:
+    try:
+        return _seal_of(path).read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return None
+
+
+def _remember(path: Path, seal: str) -> None:
+    # Where we may not write, the file is read whole every time.
+    with suppress(OSError):
+        place = _seal_of(path)
+        temporary = place.with_name(f"{place.name}.{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(seal)
+            temporary.replace(place)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _digest(path: Path) -> str:

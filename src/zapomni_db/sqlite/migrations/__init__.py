@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
+from pathlib import Path
 
 from zapomni_db.exceptions import SchemaError
 
@@ -40,8 +40,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def _statements(version: int) -> Iterator[str]:
     """Split a script at its statements' ends; `executescript` would commit on its own."""
-    folder = resources.files(__package__)
-    (script,) = (f for f in folder.iterdir() if f.name.startswith(f"{version:04d}_"))
+    (script,) = Path(__file__).parent.glob(f"{version:04d}_*.sql")
     statement = ""
     for line in script.read_text(encoding="utf-8").splitlines(keepends=True):
         statement += line
