@@ -6,6 +6,8 @@ import os
 import random
 import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -65,6 +67,27 @@ async def test_a_file_left_open_to_others_is_closed_to_them(path):
 
     async with SqliteStorage(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_opening_the_file_again_leaves_the_locks_of_those_who_have_it_open(path):
+    """Else another process that closes it takes itself for the last, and the log away from us."""
+    look = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]);"
+        " print(db.execute('SELECT count(*) FROM memories').fetchone()[0]); db.close()"
+    )
+
+    def count_elsewhere() -> int:
+        command = [sys.executable, "-c", look, path]
+        return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+    async with SqliteStorage(path) as storage:
+        await storage.store_memory(memory("before"))
+        async with SqliteStorage(path):
+            pass
+        assert count_elsewhere() == 1
+        assert path.with_name("zapomni.db-wal").exists()
+        await storage.store_memory(memory("after"))
+        assert count_elsewhere() == 2
 
 
 async def test_the_house_rules_hold_on_every_connection(path):
@@ -217,7 +240,7 @@ def test_a_place_one_may_not_write_to_is_a_clear_error():
         connection.prepare_file(folder / "zapomni.db")
         os.seteuid(65534)
         try:
-            with pytest.raises(DatabaseConnectionError, match="cannot be used") as caught:
+            with pytest.raises(DatabaseConnectionError, match="is yours, is writable") as caught:
                 connection.prepare_file(folder / "zapomni.db")
         finally:
             os.seteuid(0)

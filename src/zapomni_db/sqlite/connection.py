@@ -10,7 +10,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from zapomni_db.exceptions import (
@@ -57,7 +57,10 @@ def prepare_file(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # Never open a file that is there: closing it would drop the locks of every connection this
+    # process has to it, and who closes the database elsewhere would take away its log.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)
 

@@ -32,7 +32,8 @@ _SUFFIXES = {
         """png jpg jpeg gif bmp ico icns webp avif heic tif tiff psd ai eps pdf doc docx xls xlsx
         ppt pptx odt ods odp zip gz tgz bz2 xz zst lz4 7z rar tar whl jar war ear aar apk ipa egg
         gem nupkg deb rpm dmg iso exe dll so dylib a o obj lib pyc pyo pyd class wasm bin dat db
-        sqlite sqlite3 mdb mp3 mp4 m4a m4v avi mov mkv webm wav flac ogg aac ttf otf woff woff2
+        db-shm db-wal sqlite sqlite3 mdb mp3 mp4 m4a m4v avi mov mkv webm wav flac ogg aac ttf otf
+        woff woff2
         eot pt pth onnx safetensors gguf npy npz pkl pickle parquet feather arrow h5 hdf5 mo swp swo
         ds_store""".split(),
         "binary",
