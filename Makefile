@@ -19,7 +19,8 @@ test: .venv/dev.stamp
 	$(MAKE) --no-print-directory check
 
 check: lint
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile \
+		--cov --cov-report=term
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -29,7 +29,10 @@ COMMANDS = {
         "zapomni_cli.graph:graph",
         "Explore what memories speak of, and how it hangs together.",
     ),
-    "index": ("zapomni_cli.index:index", "Read a repository, so that its code is found."),
+    "index": (
+        "zapomni_cli.index:index",
+        "Read a repository, so that its code is found and memories can cite it.",
+    ),
     "code": (
         "zapomni_cli.code:code",
         "Look at code: search it, outline files, show symbols, callers and callees.",

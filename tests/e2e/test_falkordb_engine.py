@@ -18,7 +18,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from observation_rows import HOME, observe, open_database
-from zapomni_db.falkordb.server import start_server, stop_server
+from zapomni_db.falkordb.server import find_server, start_server, stop_server
 
 
 @pytest.fixture
@@ -190,7 +190,8 @@ def test_commands_work_on_the_server_of_db_up(monkeypatch, private_home):
         assert as_json("stats")["engine"] == "falkordb"
         status = as_json("status")
         assert (status["storage_engine"], status["memories"]) == ("falkordb", 1)
-        assert status["database"] == f"unix://{private_home}/falkordb/falkordb.sock?graph=zapomni"
+        socket = find_server(private_home / "falkordb").socket
+        assert status["database"] == f"unix://{socket}?graph=zapomni"
         assert as_json("doctor")["ok"] is True
         assert "zapomni forget" in refused(2, "purge", "--in", "memories", "--search", "deploy")
         assert "Forgot 1 memory" in answer("forget", memory_id, "--yes")
