@@ -17,6 +17,8 @@ __all__ = ["chunk_code", "context_line"]
 _LETTERS = bytes(n for n in range(256) if bytes([n]).isalnum() or n >= 0x80)
 _BLANKS = b" \t\r\v\f"
 _MARKS = bytes(n for n in range(256) if n not in _LETTERS and n not in _BLANKS and n != 0x0A)
+_NO_MARKS = _LETTERS + _BLANKS + b"\n"
+_NO_LETTERS = _MARKS + _BLANKS + b"\n"
 _TOKEN = re.compile(rb"[A-Za-z0-9\x80-\xff]{1,4}|[^\w\s\x80-\xff]|_")
 _WORD = re.compile(rb"[\w\x80-\xff]+")
 # However long a path or a signature is, this much of a passage is text.
@@ -129,6 +131,8 @@ class _Cutter:
 
     def _fits(self, place: int, begin: int, end: int) -> bool:
         whole_lines = self._tokens[self.lines.of(end - 1)] - self._tokens[self.lines.of(begin) - 1]
+        if whole_lines <= LEAST_TEXT or whole_lines > self.size:
+            return whole_lines <= self.size  # Whatever its context line takes.
         return whole_lines <= self._room(place)
 
     def _split(self, begin: int, end: int, room: int) -> Iterator[tuple[int, int]]:
@@ -200,5 +204,5 @@ def _tokens(marks: int, letters: int) -> int:
 
 
 def _count(text: bytes) -> int:
-    marks = len(text.translate(None, _LETTERS + _BLANKS + b"\n"))
-    return _tokens(marks, len(text.translate(None, _MARKS + _BLANKS + b"\n")))
+    marks = len(text.translate(None, _NO_MARKS))
+    return _tokens(marks, len(text.translate(None, _NO_LETTERS)))

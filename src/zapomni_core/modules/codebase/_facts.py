@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from zapomni_core.modules.codebase._outline import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["pack_facts", "read_facts", "unpack_facts"]
+__all__ = ["read_facts"]
 
 MAX_TYPE = 200
 MAX_IMPORT_DEPTH = 5
@@ -49,23 +48,6 @@ def read_facts(outline: Outline, language: str, matches: list[Captures]) -> Fact
     for captures in matches:
         reader.read(captures)
     return reader.facts()
-
-
-def pack_facts(facts: Facts) -> str:
-    """Write facts as text."""
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
-
-
-def unpack_facts(text: str) -> Facts:
-    """Read what `pack_facts` wrote."""
-    language, definitions, imports, bindings, references = json.loads(text)
-    return Facts(
-        language,
-        tuple(Definition(a, b, c, d, tuple(e)) for a, b, c, d, e in definitions),
-        tuple(Import(*row) for row in imports),
-        tuple(Binding(*row) for row in bindings),
-        tuple(Reference(*row) for row in references),
-    )
 
 
 def _definitions(symbols: list[Symbol]) -> tuple[Definition, ...]:
