@@ -311,7 +311,7 @@ class Indexer:
 def _rare_collections() -> Iterator[None]:
     """Look for garbage less often: nothing that parsers make refers to itself."""
     usual = gc.get_threshold()
-    gc.set_threshold(50_000, *usual[1:])
+    gc.set_threshold(500_000, *usual[1:])
     try:
         yield
     finally:

@@ -29,6 +29,7 @@ class View:
         self.bindings: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
         self.attributes: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
         self.bases: dict[int, list[str]] = defaultdict(list)
+        self._names: dict[int, set[str]] = {}
         self._define(facts.definitions)
         for one in facts.imports:
             if one.name == "*":
@@ -40,6 +41,14 @@ class View:
         for reference in facts.references:
             if reference.kind == "inherit":
                 self.bases[reference.scope].append(reference.target)
+
+    def may_bind(self, scope: int, name: str) -> bool:
+        """Say whether a scope binds a name itself, or imports names that are not written there."""
+        names = self._names.get(scope)
+        if names is None:
+            names = {*self.members[scope], *self.imports[scope], *self.bindings[scope]}
+            self._names[scope] = names
+        return name in names or scope in self.stars
 
     def owner(self, scope: int) -> int:
         """Return the class around a scope, or the scope itself if it is one; -1 if none is."""
