@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._chains import UNKNOWN, chain_of
@@ -144,7 +145,8 @@ class _Reader:
             if not _BINDABLE.fullmatch(name):
                 return
         known = False
-        for kind in _BOUND:
+        # Of most parameters nothing but the name is captured.
+        for kind in _BOUND if len(captures) > 1 else ():
             if kind in captures:
                 known = self._value(scope, name, kind, captures[kind][0]) or known
         if not known:
@@ -184,7 +186,7 @@ class _Reader:
     def _joined(self, nodes: list[Node]) -> str:
         return ".".join(dotted_path(self.outline.text(node)) for node in nodes)
 
-    _HANDLERS = {  # noqa: RUF012 - the most frequent first, and nobody changes it
+    _HANDLERS = {  # noqa: RUF012 - nobody changes it
         "call": _call,
         "invocation": _call,
         "bind": _bind,
@@ -200,10 +202,18 @@ class _Reader:
     }
 
     def read(self, captures: Captures) -> None:
-        for key, handle in self._HANDLERS.items():
-            if key in captures:
-                handle(self, captures, captures[key][0])
-                return
+        key, handle = _handler(tuple(captures))
+        if handle is not None:
+            handle(self, captures, captures[key][0])
+
+
+@cache
+def _handler(
+    keys: tuple[str, ...],
+) -> tuple[str, Callable[[_Reader, Captures, Node], None] | None]:
+    """Return what a match is about; of each pattern there are thousands."""
+    handlers = _Reader._HANDLERS.items()
+    return next(((key, handle) for key, handle in handlers if key in keys), ("", None))
 
 
 def _import_tree(text: str, above: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
