@@ -60,10 +60,8 @@ def _resolve_some(resolver: Resolver, waiting: list[str]) -> dict[str, list[Edge
 
 
 def _row(edge: Edge) -> EdgeRow:
-    callee = None if edge.callee is None else (edge.callee.path, edge.callee.qualified_name)
-    return EdgeRow(
-        edge.caller.qualified_name, edge.kind, callee, edge.name, edge.strength, edge.line
-    )
+    kind, caller, callee, name, strength, line = edge
+    return EdgeRow(caller.qualified_name, kind, callee, name, strength, line)
 
 
 class _Stored:

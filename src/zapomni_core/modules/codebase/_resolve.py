@@ -50,26 +50,23 @@ class Resolver:
         return edges
 
     def _edges(self, view: View, reference: Reference) -> list[Edge]:
-        scope = reference.scope
+        scope, kind, target, line = reference
         caller = SymbolId(view.path, view.definitions[scope].qualified_name)
-        name = steps_of(reference.target)[-1]
-        if reference.kind != "call":
+        name = steps_of(target)[-1]
+        if kind != "call":
             scope = max(0, view.definitions[scope].parent)
-        values = self._evaluator.chain(view, scope, reference.target)
-        callees = self._callees(values, reference.kind)
+        values = self._evaluator.chain(view, scope, target)
+        callees = self._callees(values, kind) if values else []
         if callees:
-            strength = self._strength(view, scope, reference.target)
+            strength = self._strength(view, scope, target)
         else:
-            callees = [] if values else self._guess(view, reference.target, name)
+            callees = [] if values else self._guess(view, target, name)
             strength = BY_NAME
         if not callees:
-            return [Edge(reference.kind, caller, None, name, NAME_ONLY, reference.line)]
+            return [Edge(kind, caller, None, name, NAME_ONLY, line)]
         if len(callees) > 1:
             strength *= ONE_OF_SEVERAL
-        return [
-            Edge(reference.kind, caller, callee, name, strength, reference.line)
-            for callee in callees
-        ]
+        return [Edge(kind, caller, callee, name, strength, line) for callee in callees]
 
     def _callees(self, values: Values, kind: str) -> list[SymbolId]:
         found: list[SymbolId] = []

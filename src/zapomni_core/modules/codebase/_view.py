@@ -36,8 +36,7 @@ class View:
                 self.stars[one.scope].append(one)
             else:
                 self.imports[one.scope].setdefault(one.alias, []).append(one)
-        for binding in facts.bindings:
-            self._bind(binding)
+        self._bind(facts.bindings)
         for reference in facts.references:
             if reference.kind == "inherit":
                 self.bases[reference.scope].append(reference.target)
@@ -88,10 +87,10 @@ class View:
             return -1
         return self.numbers.get(one.qualified_name.partition("#")[0].rpartition(".")[0], -1)
 
-    def _bind(self, binding: Binding) -> None:
-        if binding.name.startswith("self."):
-            owner = self.owner(binding.scope)
-            if owner >= 0:
-                self.attributes[owner].setdefault(binding.name[5:], []).append(binding)
-        else:
-            self.bindings[binding.scope].setdefault(binding.name, []).append(binding)
+    def _bind(self, bindings: tuple[Binding, ...]) -> None:
+        for binding in bindings:
+            scope, name, _, _ = binding
+            if not name.startswith("self."):
+                self.bindings[scope].setdefault(name, []).append(binding)
+            elif (owner := self.owner(scope)) >= 0:
+                self.attributes[owner].setdefault(name[5:], []).append(binding)
