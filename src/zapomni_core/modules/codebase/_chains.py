@@ -63,14 +63,21 @@ def _build(node: Node, data: bytes, rules: _Rules, depth: int) -> str:
     prefix, choices, suffix = rule
     if not choices:
         return "!"
-    built = []
-    for fields in choices:
-        parts = [child for field in fields if (child := _child(node, field))]
-        chains = [_build(part, data, rules, depth + 1) for part in parts]
-        built.append(".".join(chains) or UNKNOWN)
-    if len(built) > 1:
-        return "|".join(chain for chain in built if chain != UNKNOWN) if not depth else UNKNOWN
-    return prefix + built[0] + suffix
+    if len(choices) == 1:
+        return prefix + _joined(node, choices[0], data, rules, depth) + suffix
+    if depth:
+        return UNKNOWN
+    built = [_joined(node, fields, data, rules, depth) for fields in choices]
+    return "|".join(chain for chain in built if chain != UNKNOWN)
+
+
+def _joined(node: Node, fields: list[_Field], data: bytes, rules: _Rules, depth: int) -> str:
+    chains = [
+        _build(child, data, rules, depth + 1)
+        for field in fields
+        if (child := _child(node, field)) is not None
+    ]
+    return ".".join(chains) or UNKNOWN
 
 
 def _name(node: Node, data: bytes) -> str:

@@ -186,7 +186,7 @@ class _Reader:
     def _joined(self, nodes: list[Node]) -> str:
         return ".".join(dotted_path(self.outline.text(node)) for node in nodes)
 
-    _HANDLERS = {  # noqa: RUF012 - nobody changes it
+    HANDLERS = {  # noqa: RUF012 - nobody changes it
         "call": _call,
         "invocation": _call,
         "bind": _bind,
@@ -212,7 +212,7 @@ def _handler(
     keys: tuple[str, ...],
 ) -> tuple[str, Callable[[_Reader, Captures, Node], None] | None]:
     """Return what a match is about; of each pattern there are thousands."""
-    handlers = _Reader._HANDLERS.items()
+    handlers = _Reader.HANDLERS.items()
     return next(((key, handle) for key, handle in handlers if key in keys), ("", None))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from hashlib import blake2b
 from inspect import cleandoc
 from itertools import accumulate
@@ -83,7 +83,7 @@ class Draft:
                  "name", "own", "parent", "path", "qualified", "start")  # fmt: skip
 
     def __init__(self, captures: Captures) -> None:
-        kind = next(key for key in captures if key.startswith("definition."))
+        kind = _definition(tuple(captures))
         node = captures[kind][0]
         self.captures = captures
         self.kind = kind.removeprefix("definition.")
@@ -215,13 +215,14 @@ class Outline:
         if draft.kind in _ONE_LINERS:
             head_end = draft.head + len(data[draft.head : draft.end].partition(b"\n")[0])
         nameless = data[draft.start : draft.name.start_byte] + data[draft.name.end_byte : draft.end]
+        above = draft.above
         return Symbol(
             draft.own,
             draft.qualified,
             draft.kind,  # type: ignore[arg-type]  # the queries name kinds; a test reads them all
             self._signature(draft, head_end),
-            _docstring(draft.docs or self._comment_text(draft.above)),
-            tuple(draft.decorators or self._attributes(draft.above)),
+            _docstring(draft.docs or (self._comment_text(above) if above else [])),
+            tuple(draft.decorators or (self._attributes(above) if above else ())),
             self.lines.of(draft.start),
             self.lines.of(draft.end - 1),
             draft.start,
@@ -259,6 +260,11 @@ class Outline:
             found.append(comment)
             line -= 1
         return found
+
+
+@cache
+def _definition(keys: tuple[str, ...]) -> str:
+    return next(key for key in keys if key.startswith("definition."))
 
 
 def _docstring(docs: list[str]) -> str:
