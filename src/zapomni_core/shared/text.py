@@ -30,7 +30,11 @@ MAX_RARE_WORDS = 10
 
 # FTS5's tokenizer ends a word at an underscore, so we do too.
 _WORD = re.compile(r"[^\W_]+")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9]++")
+# Words of small letters, of a capital and small letters, or of digits have no parts. The pattern
+# itself passes over them: of what stands in code a twentieth is left to be looked at.
+_IDENTIFIER = re.compile(
+    r"[^A-Za-z0-9]*+(?:(?:[a-z]++|[A-Z][a-z]*+|[0-9]++)(?:[^A-Za-z0-9]++|\Z))*+([A-Za-z0-9]++)?"
+)
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Chinese and Japanese write without blanks: FTS5 would take a whole clause for one word.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 
-from zapomni_core.modules.codebase import ParsedFile, SourceFile, mentioned_names, pack_facts
+from zapomni_core.modules.codebase import ParsedFile, SourceFile
 from zapomni_core.shared.text import context_words
 from zapomni_db.code_models import (
     CODE_KIND,
@@ -47,7 +47,7 @@ def memory_data(
     """Return the memory that a file is."""
     parsed = read.parsed
     chunks = _chunks(read, made)
-    # Not validated: thousands of them are made from what was just checked.
+    # Not validated: its passages are, one by one, when they are made.
     return MemoryData.model_construct(
         memory_id=file.memory_id,
         text=read.source.data.decode("utf-8", "replace"),
@@ -70,27 +70,35 @@ def memory_data(
 
 
 def _chunks(read: Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
-    data = read.source.data
     chunks: list[ChunkData] = []
-    byte = char = 0
-    for index, chunk in enumerate(read.parsed.chunks):
-        # Passages come in order, so characters are counted from the last one on.
-        char += len(data[byte : chunk.start_byte].decode("utf-8", "replace"))
-        byte = chunk.start_byte
+    passages = read.parsed.chunks
+    for index, (chunk, char) in enumerate(zip(passages, _first_characters(read), strict=True)):
         vector = made.get(chunk.text)
         chunks.append(
-            ChunkData.model_construct(
+            ChunkData(
                 text=chunk.text,
                 index=index,
                 start_char=char,
                 end_char=char + len(chunk.text),
-                metadata={},
                 embedding=vector.vector if vector else None,
                 tokens=vector.tokens if vector else None,
                 context=f"{chunk.context} {context_words(f'{chunk.context} {chunk.text}')}",
             )
         )
     return chunks
+
+
+def _first_characters(read: Read) -> Iterator[int]:
+    """Yield where each passage begins, counted in characters."""
+    data = read.source.data
+    is_ascii = data.isascii()
+    byte = char = 0
+    for chunk in read.parsed.chunks:
+        # Passages come in order, so characters are counted from the last one on.
+        between = data[byte : chunk.start_byte]
+        char += len(between if is_ascii else between.decode("utf-8", "replace"))
+        byte = chunk.start_byte
+        yield char
 
 
 def file_data(file: CodeFile, read: Read) -> FileData:
@@ -108,6 +116,6 @@ def file_data(file: CodeFile, read: Read) -> FileData:
             PassagePlace(passage_digest(c.text), c.symbol, c.start_line, c.end_line)
             for c in parsed.chunks
         ),
-        facts=pack_facts(parsed.facts),
-        mentions=tuple(mentioned_names(parsed.facts)),
+        facts=parsed.packed_facts,
+        mentions=parsed.mentions,
     )

@@ -46,8 +46,9 @@ __all__ = ["Indexer"]
 
 # Raised when files have to be read again although they did not change.
 READER = "1"
-# Transactions are kept short for whoever waits to write; a batch is about a tenth of a second.
-PASSAGES_AT_ONCE = 256
+# Transactions are kept short for whoever waits to write: a batch is about a tenth of a second. A
+# fourth of it would make SQLite write twice as many pages, the same ones again and again.
+PASSAGES_AT_ONCE = 1024
 SECONDS_AT_ONCE = 0.5
 IDS_AT_ONCE = 500
 # A file that is being written while it is read is read again.
@@ -311,7 +312,7 @@ class Indexer:
 def _rare_collections() -> Iterator[None]:
     """Look for garbage less often: nothing that parsers make refers to itself."""
     usual = gc.get_threshold()
-    gc.set_threshold(50_000, *usual[1:])
+    gc.set_threshold(500_000, *usual[1:])
     try:
         yield
     finally:

@@ -276,6 +276,7 @@ def store_edges(
         file_key = keys.file(path)
         if file_key is None:
             continue  # Removed meanwhile, by another process.
+        callers = keys.symbols(path)
         connection.execute("DELETE FROM code_edges WHERE file_key = ?", (file_key,))
         connection.executemany(
             "INSERT INTO code_edges (file_key, position, caller_key, callee_key, kind, name,"
@@ -283,15 +284,17 @@ def store_edges(
             [
                 (file_key, place, caller, *_meant(keys, row), row.line)
                 for place, row in enumerate(rows)
-                if (caller := keys.symbol(path, row.caller)) is not None
+                if (caller := callers.get(row.caller)) is not None
             ],
         )
 
 
 def _meant(keys: _Keys, row: EdgeRow) -> tuple[int | None, str, str, float]:
-    callee = None if row.callee is None else keys.symbol(*row.callee)
-    lost = row.callee is not None and callee is None
-    return callee, row.kind, row.name, NAME_ALONE if lost else row.strength
+    if row.callee is None:
+        return None, row.kind, row.name, row.strength
+    path, qualified_name = row.callee
+    callee = keys.symbols(path).get(qualified_name)
+    return callee, row.kind, row.name, NAME_ALONE if callee is None else row.strength
 
 
 class _Keys:
@@ -312,7 +315,8 @@ class _Keys:
             self._files[path] = None if row is None else int(row[0])
         return self._files[path]
 
-    def symbol(self, path: str, qualified_name: str) -> int | None:
+    def symbols(self, path: str) -> dict[str, int]:
+        """Return the symbols of a file by their qualified names."""
         known = self._symbols.get(path)
         if known is None:
             rows = self._connection.execute(
@@ -320,4 +324,4 @@ class _Keys:
                 (self.file(path),),
             )
             known = self._symbols[path] = dict(rows.fetchall())
-        return known.get(qualified_name)
+        return known

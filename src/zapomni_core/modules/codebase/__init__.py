@@ -1,7 +1,6 @@
 """Reads a repository: its files, their symbols and passages, and who calls whom."""
 
 from zapomni_core.modules.codebase._changes import affected_paths
-from zapomni_core.modules.codebase._facts import pack_facts, unpack_facts
 from zapomni_core.modules.codebase._models import (
     Binding,
     BindingKind,
@@ -20,6 +19,8 @@ from zapomni_core.modules.codebase._models import (
     Symbol,
     SymbolId,
     SymbolKind,
+    pack_facts,
+    unpack_facts,
 )
 from zapomni_core.modules.codebase._process import CodeParser
 from zapomni_core.modules.codebase._resolve import Resolver

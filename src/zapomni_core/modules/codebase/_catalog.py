@@ -20,10 +20,12 @@ class Catalog:
 
     def view(self, path: str) -> View | None:
         """Return a file, None if there is none of this path."""
-        if path not in self._views:
-            facts = self._repository.facts(path)
-            self._views[path] = View(path, facts) if facts else None
-        return self._views[path]
+        views = self._views
+        if path in views:
+            return views[path]
+        facts = self._repository.facts(path)
+        views[path] = view = View(path, facts) if facts else None
+        return view
 
     def named(self, name: str, language: str = "") -> Iterator[tuple[View, int]]:
         """Yield the symbols of a name, in files of a related language if one is given."""

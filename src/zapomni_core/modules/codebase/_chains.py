@@ -21,15 +21,25 @@ MAX_LENGTH = 300
 _PLAIN = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+(?:\.[A-Za-z_\x80-\xff][\w\x80-\xff]*+)*+")
 _RULE = re.compile(r"(\*?)([\w#.|-]+|!)(\(\)|\[\])?")
 
+_Field = int | str
+"""A child by its place, or by its name."""
+_Rules = dict[str, tuple[str, list[list[_Field]], str]]
+"""What stands before a chain, of what it is built (nothing: a literal), and what behind."""
+
 
 @cache
-def _rules(language: str) -> dict[str, tuple[str, list[list[str]], str]]:
-    rules = {}
+def _rules(language: str) -> _Rules:
+    rules: _Rules = {}
     for kind, rule in LANGUAGES[language].chains.items():
         match = _RULE.fullmatch(rule)
         assert match is not None
-        rules[kind] = (match[1], [part.split(".") for part in match[2].split("|")], match[3] or "")
+        choices = [] if match[2] == "!" else [_fields(part) for part in match[2].split("|")]
+        rules[kind] = (match[1], choices, match[3] or "")
     return rules
+
+
+def _fields(part: str) -> list[_Field]:
+    return [int(name[1:]) if name.startswith("#") else name for name in part.split(".")]
 
 
 def chain_of(node: Node, data: bytes, language: str) -> str:
@@ -44,36 +54,46 @@ def chain_of(node: Node, data: bytes, language: str) -> str:
     return chain if len(chain) <= MAX_LENGTH else UNKNOWN
 
 
-def _build(
-    node: Node, data: bytes, rules: dict[str, tuple[str, list[list[str]], str]], depth: int
-) -> str:
+def _build(node: Node, data: bytes, rules: _Rules, depth: int) -> str:
     rule = rules.get(node.type)
     if rule is None:
-        if node.named_child_count == 0 and node.end_byte - node.start_byte < MAX_LENGTH:
-            text = data[node.start_byte : node.end_byte]
-            # Ruby writes attributes of the instance as `@name`.
-            name = text.lstrip(b"@$")
-            if _PLAIN.fullmatch(name):
-                return ("self." if text.startswith(b"@") else "") + name.decode()
-        return UNKNOWN
+        return _name(node, data)
     if depth == MAX_DEPTH:
         return UNKNOWN
     prefix, choices, suffix = rule
-    if choices == [["!"]]:
+    if not choices:
         return "!"
-    built = []
-    for fields in choices:
-        parts = [child for field in fields if (child := _child(node, field))]
-        chains = [_build(part, data, rules, depth + 1) for part in parts]
-        built.append(".".join(chains) or UNKNOWN)
-    if len(built) > 1:
-        return "|".join(chain for chain in built if chain != UNKNOWN) if not depth else UNKNOWN
-    return prefix + built[0] + suffix
+    if len(choices) == 1:
+        return prefix + _joined(node, choices[0], data, rules, depth) + suffix
+    if depth:
+        return UNKNOWN
+    built = [_joined(node, fields, data, rules, depth) for fields in choices]
+    return "|".join(chain for chain in built if chain != UNKNOWN)
 
 
-def _child(node: Node, field: str) -> Node | None:
-    if field.startswith("#"):
-        place = int(field[1:])
-        count = node.named_child_count
-        return node.named_child(place % count) if -count <= place < count else None
-    return node.child_by_field_name(field)
+def _joined(node: Node, fields: list[_Field], data: bytes, rules: _Rules, depth: int) -> str:
+    chains = [
+        _build(child, data, rules, depth + 1)
+        for field in fields
+        if (child := _child(node, field)) is not None
+    ]
+    return ".".join(chains) or UNKNOWN
+
+
+def _name(node: Node, data: bytes) -> str:
+    """Return the name that a node is; "?" if it is none."""
+    start, end = node.byte_range
+    if end - start < MAX_LENGTH and node.named_child_count == 0:
+        text = data[start:end]
+        # Ruby writes attributes of the instance as `@name`.
+        name = text.lstrip(b"@$")
+        if _PLAIN.fullmatch(name):
+            return ("self." if text.startswith(b"@") else "") + name.decode()
+    return UNKNOWN
+
+
+def _child(node: Node, field: _Field) -> Node | None:
+    if isinstance(field, str):
+        return node.child_by_field_name(field)
+    count = node.named_child_count
+    return node.named_child(field % count) if -count <= field < count else None

@@ -11,18 +11,21 @@ import pickle
 import resource
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import IO
 
-from zapomni_core.modules.codebase._models import SourceFile
+from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile, Symbol
 from zapomni_core.modules.codebase._parse import parse_code
 
-__all__ = ["READY", "read_message", "serve", "write_message"]
+__all__ = ["READY", "pack_file", "read_message", "serve", "unpack_file", "write_message"]
 
 LENGTH = 8
 READY = b"ready"
 # Some grammars take gigabytes for a few kilobytes of nonsense. A file of code takes megabytes.
 MAX_MEMORY = 2 << 30
 COLLECT_EVERY = 200
+
+_symbol = partial(tuple.__new__, Symbol)
 
 
 def serve(requests: IO[bytes], answers: IO[bytes], size: int) -> None:
@@ -32,10 +35,39 @@ def serve(requests: IO[bytes], answers: IO[bytes], size: int) -> None:
     while request := read_message(requests):
         path, language, data = pickle.loads(request)  # noqa: S301 - our parent's own words
         file = parse_code(SourceFile(path, "", "", data), language, size)
-        write_message(answers, pickle.dumps(file, protocol=5))
+        write_message(answers, pack_file(file))
         count += 1
         if count % COLLECT_EVERY == 0:
             gc.collect()
+
+
+def pack_file(file: ParsedFile) -> bytes:
+    """Write what was read, as plain tuples: to pickle named ones takes four times as long.
+
+    Who asked has the file, so the texts of its passages are left out.
+    """
+    symbols = tuple(map(tuple, file.symbols))
+    chunks = tuple([chunk[1:] for chunk in file.chunks])
+    rest = (file.packed_facts, file.mentions, file.has_errors)
+    return pickle.dumps((file.language, file.lines, symbols, chunks, rest), protocol=5)
+
+
+def unpack_file(answer: bytes, source: SourceFile) -> ParsedFile:
+    """Read what `pack_file` wrote about a file.
+
+    Who can make the process write what it should not gains nothing by it.
+    """
+    language, lines, symbols, chunks, rest = pickle.loads(answer)  # noqa: S301
+    data = source.data
+    return ParsedFile(
+        source.path,
+        language,
+        lines,
+        source.content_hash,
+        tuple(map(_symbol, symbols)),
+        tuple([SourceChunk(data[c[-2] : c[-1]].decode("utf-8", "replace"), *c) for c in chunks]),
+        *rest,
+    )
 
 
 def read_message(stream: IO[bytes]) -> bytes:
@@ -56,4 +88,5 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     # Little of what parsing makes refers to itself: looking for it takes a sixth of the time.
     gc.disable()
+    gc.freeze()
     serve(sys.stdin.buffer, sys.stdout.buffer, int(sys.argv[1]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
 
@@ -17,8 +18,10 @@ __all__ = ["chunk_code", "context_line"]
 _LETTERS = bytes(n for n in range(256) if bytes([n]).isalnum() or n >= 0x80)
 _BLANKS = b" \t\r\v\f"
 _MARKS = bytes(n for n in range(256) if n not in _LETTERS and n not in _BLANKS and n != 0x0A)
+_NO_MARKS = _LETTERS + _BLANKS + b"\n"
+_NO_LETTERS = _MARKS + _BLANKS + b"\n"
 _TOKEN = re.compile(rb"[A-Za-z0-9\x80-\xff]{1,4}|[^\w\s\x80-\xff]|_")
-_WORD = re.compile(rb"[\w\x80-\xff]+")
+_TWO_WORDS = re.compile(rb"[\w\x80-\xff][^\w\x80-\xff]++[\w\x80-\xff]")
 # However long a path or a signature is, this much of a passage is text.
 LEAST_TEXT = 80
 LONGEST_CONTEXT = 400
@@ -102,15 +105,14 @@ class _Cutter:
 
     def _pieces(
         self, place: int, begin: int, end: int, *, first: bool
-    ) -> Iterator[tuple[int, int]]:
+    ) -> Iterable[tuple[int, int]]:
         begin, end = self._stripped(begin, end)
         # Closing brackets between two methods are nobody's passage.
-        if begin >= end or (not first and len(_WORD.findall(self.data, begin, end)) < 2):
-            return
+        if begin >= end or (not first and not _TWO_WORDS.search(self.data, begin, end)):
+            return ()
         if self._fits(place, begin, end):
-            yield begin, end
-        else:
-            yield from self._split(begin, end, self._room(place))
+            return ((begin, end),)
+        return self._split(begin, end, self._room(place))
 
     def _stripped(self, begin: int, end: int) -> tuple[int, int]:
         """Leave out blank lines around; the first line keeps its indentation."""
@@ -129,35 +131,38 @@ class _Cutter:
 
     def _fits(self, place: int, begin: int, end: int) -> bool:
         whole_lines = self._tokens[self.lines.of(end - 1)] - self._tokens[self.lines.of(begin) - 1]
+        if whole_lines <= LEAST_TEXT or whole_lines > self.size:
+            return whole_lines <= self.size  # Whatever its context line takes.
         return whole_lines <= self._room(place)
 
     def _split(self, begin: int, end: int, room: int) -> Iterator[tuple[int, int]]:
         """Cut between lines: where the text is least indented, in the second half of a passage."""
-        rows = [row for row in self._rows(begin, end, room) if self.data[row[0] : row[1]].strip()]
+        rows = self._rows(begin, end, room)
         sums = list(accumulate((weight for _, _, weight in rows), initial=0))
         row = 0
         while row < len(rows):
-            last = row + 1
-            while last < len(rows) and sums[last + 1] - sums[row] <= room:
-                last += 1
+            last = max(row + 1, bisect_right(sums, sums[row] + room) - 1)
             if last < len(rows):
-                half = sums[row] + room // 2
-                after = [n for n in range(row + 1, last + 1) if sums[n] >= half] or [last]
+                half = bisect_left(sums, sums[row] + room // 2, row + 1, last)
+                after = range(half, last + 1)
                 last = min(after, key=lambda n: (self._indentation(rows, n), -n))
             yield self._stripped(rows[row][0], rows[last - 1][1])
             row = last
 
-    def _rows(self, begin: int, end: int, room: int) -> Iterator[tuple[int, int, int]]:
-        """Yield lines with their size; one too long for a passage in several parts."""
-        starts = self.lines.starts
-        for line in range(self.lines.of(begin), self.lines.of(end - 1) + 1):
-            stop = min(end, starts[line] if line < len(starts) else end)
-            weight = self._tokens[line] - self._tokens[line - 1]
-            if weight <= room:
-                yield begin, stop, weight
-            else:
-                yield from self._parts(begin, stop, room)
+    def _rows(self, begin: int, end: int, room: int) -> list[tuple[int, int, int]]:
+        """Return lines with their size, no blank ones; one too long for a passage in parts."""
+        data, starts, tokens = self.data, self.lines.starts, self._tokens
+        rows: list[tuple[int, int, int]] = []
+        first, last = self.lines.of(begin), self.lines.of(end - 1)
+        for line, stop in enumerate((*starts[first:last], end), first):
+            weight = tokens[line] - tokens[line - 1]
+            if weight > room:
+                parts = self._parts(begin, stop, room)
+                rows += [row for row in parts if data[row[0] : row[1]].strip()]
+            elif not data[begin:stop].isspace():
+                rows.append((begin, stop, weight))
             begin = stop
+        return rows
 
     def _parts(self, begin: int, end: int, room: int) -> Iterator[tuple[int, int, int]]:
         """Cut a line by tokens; they end where characters do."""
@@ -176,9 +181,7 @@ class _Cutter:
     def _indentation(self, rows: list[tuple[int, int, int]], place: int) -> float:
         begin, end, _ = rows[place]
         text = self.data[begin:end].expandtabs(4)
-        after_gap = self.data[rows[place - 1][1] : begin].strip(b" \t") or (
-            rows[place - 1][1] < begin
-        )
+        after_gap = rows[place - 1][1] < begin
         return len(text) - len(text.lstrip()) - (0.5 if after_gap else 0)
 
     def _chunk(self, place: int, begin: int, end: int, *, first: bool) -> SourceChunk:
@@ -200,5 +203,5 @@ def _tokens(marks: int, letters: int) -> int:
 
 
 def _count(text: bytes) -> int:
-    marks = len(text.translate(None, _LETTERS + _BLANKS + b"\n"))
-    return _tokens(marks, len(text.translate(None, _MARKS + _BLANKS + b"\n")))
+    marks = len(text.translate(None, _NO_MARKS))
+    return _tokens(marks, len(text.translate(None, _NO_LETTERS)))

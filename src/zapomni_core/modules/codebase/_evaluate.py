@@ -41,25 +41,26 @@ class Evaluator:
 
     def __init__(self, repository: FactSource) -> None:
         self.catalog = Catalog(repository)
+        self.view = self.catalog.view
+        """Return a file, None if there is none of this path."""
         self.modules = Modules(repository.paths())
         self._known: dict[tuple[object, ...], Values | None] = {}
         self._lines: dict[tuple[str, int], list[tuple[View, int]]] = {}
         self._depth = 0
 
-    def view(self, path: str) -> View | None:
-        """Return a file, None if there is none of this path."""
-        return self.catalog.view(path)
-
-    def _once(self, key: tuple[object, ...], compute: Callable[[], Values | None]) -> Values | None:
+    def _once(
+        self, key: tuple[object, ...], compute: Callable[..., Values | None], *args: object
+    ) -> Values | None:
         """Compute once; what asks for itself on the way is unknown."""
-        if key in self._known:
-            return self._known[key]
+        known = self._known
+        if key in known:
+            return known[key]
         if self._depth == MAX_DEPTH:
             return ()
-        self._known[key] = ()
+        known[key] = ()
         self._depth += 1
         try:
-            self._known[key] = found = compute()
+            known[key] = found = compute(*args)
         finally:
             self._depth -= 1
         return found
@@ -69,13 +70,13 @@ class Evaluator:
     def chain(self, view: View, scope: int, chain: str) -> Values:
         """Return what a chain may stand for where it is written; () if nothing is known."""
         key = (view.path, scope, chain)
-        return self._once(key, lambda: self._chain(view, scope, chain)) or ()
+        return self._once(key, self._chain, view, scope, chain) or ()
 
     def _chain(self, view: View, scope: int, chain: str) -> Values:
         if chain.startswith("*"):
             return (Value("many", inner=self.chain(view, scope, chain[1:])),)
         if "|" in chain:
-            return union(self.chain(view, scope, one) for one in chain.split("|"))
+            return union([self.chain(view, scope, one) for one in chain.split("|")])
         head, *steps = steps_of(chain)
         if head == "!":
             return (EXTERNAL,)
@@ -83,12 +84,12 @@ class Evaluator:
         receivers: Values = ()
         for step in steps:
             if step == "()":
-                values = union(self._call(value, receivers) for value in values)
+                values = union([self._call(value, receivers) for value in values])
             elif step == "[]":
-                values = union(self._item(value) for value in values)
+                values = union([self._item(value) for value in values])
             else:
                 receivers = values
-                values = union(self.attribute(value, step) or () for value in values)
+                values = union([self.attribute(value, step) or () for value in values])
         return values
 
     def name(self, view: View, scope: int, name: str) -> Values | None:
@@ -133,8 +134,10 @@ class Evaluator:
 
     def local(self, view: View, scope: int, name: str) -> Values | None:
         """Return what one scope binds a name to; None if it does not, () if it is not known."""
+        if not view.may_bind(scope, name):
+            return None
         key = (view.path, scope, name, "local")
-        return self._once(key, lambda: self._local(view, scope, name))
+        return self._once(key, self._local, view, scope, name)
 
     def _local(self, view: View, scope: int, name: str) -> Values | None:
         numbers = view.members[scope].get(name, ())
@@ -147,7 +150,7 @@ class Evaluator:
         bindings = view.bindings[scope].get(name)
         if bindings is not None:
             return self._bound(view, bindings)
-        for star in view.stars[scope]:
+        for star in view.stars.get(scope, ()):
             found_in = self._from_module(view, star.module, name)
             if found_in:
                 return found_in
@@ -157,10 +160,10 @@ class Evaluator:
 
     def _bound(self, view: View, bindings: list[Binding]) -> Values:
         types = [one for one in bindings if one.kind == "type"]
-        found = union(self._typed(view, one.scope, one.value) for one in types)
+        found = union([self._typed(view, one.scope, one.value) for one in types])
         if any(value != EXTERNAL for value in found):
             return found
-        others = union(self._value(view, one) for one in bindings if one.kind != "type")
+        others = union([self._value(view, one) for one in bindings if one.kind != "type"])
         return union([found, others])
 
     def _value(self, view: View, binding: Binding) -> Values:
@@ -168,14 +171,14 @@ class Evaluator:
             return ()
         values = self.chain(view, binding.scope, binding.value)
         if binding.kind == "element":
-            return union(self._element(value) for value in values)
+            return union([self._element(value) for value in values])
         if binding.kind == "enter":
-            return union(self._enter(value) for value in values)
+            return union([self._enter(value) for value in values])
         return values
 
     def _typed(self, view: View, scope: int, text: str) -> Values:
         key = (view.path, scope, text, "type")
-        return self._once(key, lambda: self._of_types(view, scope, parse_type(text))) or ()
+        return self._once(key, self._of_types, view, scope, parse_type(text)) or ()
 
     def _of_types(self, view: View, scope: int, types: tuple[Type, ...]) -> Values:
         found: list[Value] = []
@@ -211,13 +214,16 @@ class Evaluator:
             return self.local(view, value.number, name)
         found = self.member(view, value.number, name)
         if value.kind == "instance" and found:
-            return union(self._got(one) for one in found)
+            return union([self._got(one) for one in found])
         return found
 
     def member(self, view: View, number: int, name: str) -> Values | None:
         """Return a class's member, its own or inherited."""
         key = (view.path, number, name, "member")
-        return self._once(key, lambda: self._member_of(self.line(view, number), name))
+        return self._once(key, self._inherited, view, number, name)
+
+    def _inherited(self, view: View, number: int, name: str) -> Values | None:
+        return self._member_of(self.line(view, number), name)
 
     def _member_of(self, line: list[tuple[View, int]], name: str) -> Values | None:
         known: Values | None = None
@@ -326,7 +332,7 @@ class Evaluator:
     def returns(self, view: View, number: int) -> Values:
         """Return what calling a function yields."""
         key = (view.path, number, "returns")
-        return self._once(key, lambda: self._returned(view, number)) or ()
+        return self._once(key, self._returned, view, number) or ()
 
     def _returned(self, view: View, number: int) -> Values:
         bindings = view.bindings[number]
@@ -335,18 +341,18 @@ class Evaluator:
         types = [one for one in returned if one.kind == "type"]
         # A type is looked up where the function stands; `Self` is said inside it.
         for scope in (parent, number):
-            found = union(self._typed(view, scope, one.value) for one in types)
+            found = union([self._typed(view, scope, one.value) for one in types])
             if found:
                 return found
         if "yield" in bindings:
-            inner = union(self._value(view, one) for one in bindings["yield"])
+            inner = union([self._value(view, one) for one in bindings["yield"]])
             return (Value("many", inner=inner),)
-        return union(self._value(view, one) for one in returned if one.kind != "type")
+        return union([self._value(view, one) for one in returned if one.kind != "type"])
 
     def _result(self, value: Value, method: str) -> Values:
         """Return what an instance's special method returns."""
         methods = self.attribute(value, method) or ()
-        return union(self._call(one, (value,)) for one in methods)
+        return union([self._call(one, (value,)) for one in methods])
 
     def _item(self, value: Value) -> Values:
         if value.kind in ("many", "map"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._chains import UNKNOWN, chain_of
@@ -30,7 +30,7 @@ from zapomni_core.modules.codebase._outline import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["pack_facts", "read_facts", "unpack_facts"]
+__all__ = ["read_facts"]
 
 MAX_TYPE = 200
 MAX_IMPORT_DEPTH = 5
@@ -49,23 +49,6 @@ def read_facts(outline: Outline, language: str, matches: list[Captures]) -> Fact
     for captures in matches:
         reader.read(captures)
     return reader.facts()
-
-
-def pack_facts(facts: Facts) -> str:
-    """Write facts as text."""
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
-
-
-def unpack_facts(text: str) -> Facts:
-    """Read what `pack_facts` wrote."""
-    language, definitions, imports, bindings, references = json.loads(text)
-    return Facts(
-        language,
-        tuple(Definition(a, b, c, d, tuple(e)) for a, b, c, d, e in definitions),
-        tuple(Import(*row) for row in imports),
-        tuple(Binding(*row) for row in bindings),
-        tuple(Reference(*row) for row in references),
-    )
 
 
 def _definitions(symbols: list[Symbol]) -> tuple[Definition, ...]:
@@ -162,7 +145,8 @@ class _Reader:
             if not _BINDABLE.fullmatch(name):
                 return
         known = False
-        for kind in _BOUND:
+        # Of most parameters nothing but the name is captured.
+        for kind in _BOUND if len(captures) > 1 else ():
             if kind in captures:
                 known = self._value(scope, name, kind, captures[kind][0]) or known
         if not known:
@@ -202,7 +186,7 @@ class _Reader:
     def _joined(self, nodes: list[Node]) -> str:
         return ".".join(dotted_path(self.outline.text(node)) for node in nodes)
 
-    _HANDLERS = {
+    HANDLERS = {
         "call": _call,
         "invocation": _call,
         "bind": _bind,
@@ -218,10 +202,18 @@ class _Reader:
     }
 
     def read(self, captures: Captures) -> None:
-        for key, handle in self._HANDLERS.items():
-            if key in captures:
-                handle(self, captures, captures[key][0])
-                return
+        key, handle = _handler(tuple(captures))
+        if handle is not None:
+            handle(self, captures, captures[key][0])
+
+
+@cache
+def _handler(
+    keys: tuple[str, ...],
+) -> tuple[str, Callable[[_Reader, Captures, Node], None] | None]:
+    """Return what a match is about; of each pattern there are thousands."""
+    handlers = _Reader.HANDLERS.items()
+    return next(((key, handle) for key, handle in handlers if key in keys), ("", None))
 
 
 def _import_tree(text: str, above: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:

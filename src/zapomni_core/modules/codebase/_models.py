@@ -7,7 +7,9 @@ and its qualified name, which no other symbol of that file has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "Symbol",
     "SymbolId",
     "SymbolKind",
+    "pack_facts",
+    "unpack_facts",
 ]
 
 SymbolKind = Literal[
@@ -135,9 +139,17 @@ class ParsedFile(NamedTuple):
     content_hash: str
     symbols: tuple[Symbol, ...]
     chunks: tuple[SourceChunk, ...]
-    facts: Facts
+    packed_facts: str
+    """Its facts as text: who stores a file has no need to look into them."""
+    mentions: tuple[str, ...]
+    """The names its edges depend on."""
     has_errors: bool
     """Whether part of it is not valid in its language; the rest was read all the same."""
+
+    @property
+    def facts(self) -> Facts:
+        """What it says about others."""
+        return unpack_facts(self.packed_facts)
 
 
 # --- What it says about the rest of the repository ---------------------------------------
@@ -203,6 +215,29 @@ class Facts(NamedTuple):
     imports: tuple[Import, ...]
     bindings: tuple[Binding, ...]
     references: tuple[Reference, ...]
+
+
+# There are hundreds of thousands of them: made like this, each takes a quarter of the time.
+_binding = partial(tuple.__new__, Binding)
+_import = partial(tuple.__new__, Import)
+_reference = partial(tuple.__new__, Reference)
+
+
+def pack_facts(facts: Facts) -> str:
+    """Write facts as text."""
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+
+
+def unpack_facts(text: str) -> Facts:
+    """Read what `pack_facts` wrote."""
+    language, definitions, imports, bindings, references = json.loads(text)
+    return Facts(
+        language,
+        tuple([Definition(a, b, c, d, tuple(e)) for a, b, c, d, e in definitions]),
+        tuple(map(_import, imports)),
+        tuple(map(_binding, bindings)),
+        tuple(map(_reference, references)),
+    )
 
 
 # --- The call graph ---------------------------------------------------------------------

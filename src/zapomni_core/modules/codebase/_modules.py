@@ -34,6 +34,7 @@ class Modules:
         self._paths = frozenset(paths)
         self._by_stem: dict[str, list[str]] = defaultdict(list)
         self._folders: dict[str, list[str]] = defaultdict(list)
+        self._roots_of: dict[tuple[str, str], list[str]] = {}
         known: set[str] = {""}
         for path in sorted(self._paths):
             folder, _, name = path.rpartition("/")
@@ -98,6 +99,9 @@ class Modules:
     def _roots(self, top: str, path: str) -> list[str]:
         """Return the folders a top-level package may stand in, the nearest first."""
         above = path.rpartition("/")[0]
+        key = (top, above)
+        if key in self._roots_of:
+            return self._roots_of[key]
         roots = []
         while True:
             if not self._is_package(above):
@@ -109,7 +113,8 @@ class Modules:
             others = [folder.rpartition("/")[0] for folder in self._folders.get(top, [])]
             others += [one.rpartition("/")[0] for one in self._by_stem.get(top, [])]
             roots += [root for root in others if not self._is_package(root)]
-        return list(dict.fromkeys(roots))
+        self._roots_of[key] = found = list(dict.fromkeys(roots))
+        return found
 
     def _is_package(self, folder: str) -> bool:
         base = f"{folder}/" if folder else ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property, partial
 from hashlib import blake2b
 from inspect import cleandoc
+from itertools import accumulate
+from operator import add
 from typing import TYPE_CHECKING
 
 from zapomni_core.modules.codebase._languages import CLASS_LIKE, LEAVES
@@ -37,7 +38,6 @@ _ONE_LINERS = frozenset({"section", "key"})
 # Rust's decorators stand between a symbol and its comment.
 _ATTRIBUTE = "attribute_item"
 
-_BLANKS = re.compile(r"\s+")
 _COMMENT_MARKS = re.compile(
     r"^[ \t]*(?:/\*+!?|\*+/|///?!?|\*(?!\w)|#+|--+)[ \t]?|[ \t]*\*+/\s*$", re.MULTILINE
 )
@@ -58,30 +58,32 @@ def dotted(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a text with every run of blanks as one."""
-    return _BLANKS.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 class Lines:
     """Which line a byte stands on."""
 
     def __init__(self, data: bytes) -> None:
-        self.starts = [0, *(match.end() for match in re.finditer(rb"\n", data))]
+        lines = data.split(b"\n")
+        # What stands before a line: the lines above it, and one line end for each of them.
+        before = accumulate(map(len, lines), initial=0)
+        self.starts = list(map(add, before, range(len(lines))))
         if len(self.starts) > 1 and self.starts[-1] == len(data):
             self.starts.pop()
-
-    def of(self, byte: int) -> int:
+        # Asked a few times for every line of a file, so there is no function in between.
+        self.of = partial(bisect_right, self.starts)
         """Return the line of a byte, counted from 1."""
-        return bisect_right(self.starts, byte)
 
 
 class Draft:
     """A symbol while its neighbours are not known yet."""
 
-    __slots__ = ("body", "captures", "decorators", "docs", "end", "head", "key", "kind", "name",
-                 "own", "parent", "path", "qualified", "start")  # fmt: skip
+    __slots__ = ("above", "body", "captures", "decorators", "docs", "end", "head", "key", "kind",
+                 "name", "own", "parent", "path", "qualified", "start")  # fmt: skip
 
     def __init__(self, captures: Captures) -> None:
-        kind = next(key for key in captures if key.startswith("definition."))
+        kind = _definition(tuple(captures))
         node = captures[kind][0]
         self.captures = captures
         self.kind = kind.removeprefix("definition.")
@@ -95,6 +97,7 @@ class Draft:
         self.own = self.path = self.qualified = ""
         self.docs: list[str] = []
         self.decorators: list[str] = []
+        self.above: list[Node] = []
 
 
 class Outline:
@@ -147,13 +150,7 @@ class Outline:
 
     def leads(self) -> list[int]:
         """Return where the passage about each symbol begins: with the comments above it."""
-        leads = [0]
-        for draft in self.drafts:
-            start = draft.start
-            for comment in self._comments_above(draft):
-                start = comment.start_byte
-            leads.append(start)
-        return leads
+        return [0, *(one.above[-1].start_byte if one.above else one.start for one in self.drafts)]
 
     def owner(self, byte: int) -> int:
         """Return the innermost symbol a byte stands in, its head included."""
@@ -189,6 +186,7 @@ class Outline:
             self._name(draft, self.drafts[open_ones[-1] - 1] if open_ones else None)
             taken[draft.path] = count = taken.get(draft.path, 0) + 1
             draft.qualified = draft.path if count == 1 else f"{draft.path}#{count}"
+            draft.above = self._comments_above(draft)
             self.drafts.append(draft)
             open_ones.append(len(self.drafts))
         self._starts = [draft.start for draft in self.drafts]
@@ -217,13 +215,14 @@ class Outline:
         if draft.kind in _ONE_LINERS:
             head_end = draft.head + len(data[draft.head : draft.end].partition(b"\n")[0])
         nameless = data[draft.start : draft.name.start_byte] + data[draft.name.end_byte : draft.end]
+        above = draft.above
         return Symbol(
             draft.own,
             draft.qualified,
             draft.kind,  # type: ignore[arg-type]  # the queries name kinds; a test reads them all
             self._signature(draft, head_end),
-            _docstring(draft.docs or self._comment_text(draft)),
-            tuple(draft.decorators or self._attributes(draft)),
+            _docstring(draft.docs or (self._comment_text(above) if above else [])),
+            tuple(draft.decorators or (self._attributes(above) if above else ())),
             self.lines.of(draft.start),
             self.lines.of(draft.end - 1),
             draft.start,
@@ -237,30 +236,35 @@ class Outline:
         text = self.data[draft.head : min(end, draft.head + 4 * MAX_SIGNATURE)].decode(
             "utf-8", "replace"
         )
-        if draft.kind != "section":
+        if draft.kind != "section" and ("# " in text or "//" in text or "*" in text):
             text = _COMMENT_IN_HEAD.sub("", text)
         text = one_line(text).rstrip(":{ =")
         return text if len(text) <= MAX_SIGNATURE else text[: MAX_SIGNATURE - 1] + "…"
 
-    def _comment_text(self, draft: Draft) -> list[str]:
-        above = self._comments_above(draft)
+    def _comment_text(self, above: list[Node]) -> list[str]:
         found = [self.text(one) for one in above if one.type != _ATTRIBUTE]
         return [_COMMENT_MARKS.sub("", "\n".join(reversed(found)))] if found else []
 
-    def _attributes(self, draft: Draft) -> list[str]:
-        above = self._comments_above(draft)
+    def _attributes(self, above: list[Node]) -> list[str]:
         found = [self.text(one) for one in above if one.type == _ATTRIBUTE]
         return [one_line(text).removeprefix("#[").removesuffix("]") for text in reversed(found)]
 
-    def _comments_above(self, draft: Draft) -> Iterator[Node]:
-        """Yield the comments on lines of their own right above, the nearest first."""
+    def _comments_above(self, draft: Draft) -> list[Node]:
+        """Return the comments on lines of their own right above, the nearest first."""
+        found: list[Node] = []
         line = self.lines.of(draft.start) - 1
         while (comment := self._comments.get(line)) is not None:
             line = self.lines.of(comment.start_byte)
             if self.data[self.lines.starts[line - 1] : comment.start_byte].strip():
-                return
-            yield comment
+                break
+            found.append(comment)
             line -= 1
+        return found
+
+
+@cache
+def _definition(keys: tuple[str, ...]) -> str:
+    return next(key for key in keys if key.startswith("definition."))
 
 
 def _docstring(docs: list[str]) -> str:

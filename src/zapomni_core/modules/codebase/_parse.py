@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from zapomni_core.modules.codebase._chunks import chunk_code
 from zapomni_core.modules.codebase._facts import read_facts
 from zapomni_core.modules.codebase._grammars import load_grammar
-from zapomni_core.modules.codebase._models import ParsedFile, SourceFile
+from zapomni_core.modules.codebase._models import ParsedFile, SourceFile, pack_facts
 from zapomni_core.modules.codebase._outline import Captures, Lines, Outline
+from zapomni_core.modules.codebase._snapshot import mentioned_names
 
 if TYPE_CHECKING:
     from tree_sitter import Point, Tree
@@ -52,7 +53,8 @@ def parse_code(source: SourceFile, language: str, size: int) -> ParsedFile:
         source.content_hash,
         tuple(symbols),
         tuple(chunks),
-        facts,
+        pack_facts(facts),
+        tuple(mentioned_names(facts)),
         has_errors,
     )
 

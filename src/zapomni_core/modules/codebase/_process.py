@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import select
 import subprocess
 import sys
-from itertools import accumulate
 from typing import TYPE_CHECKING, Self
 
 from zapomni_core.exceptions import ProcessingError
-from zapomni_core.modules.codebase._child import READY, read_message, write_message
+from zapomni_core.modules.codebase._child import (
+    READY,
+    read_message,
+    unpack_file,
+    write_message,
+)
 from zapomni_core.modules.codebase._chunks import context_line
 from zapomni_core.modules.codebase._grammars import require_grammar
 from zapomni_core.modules.codebase._languages import language_of
@@ -68,7 +71,7 @@ class CodeParser:
             file = file._replace(has_errors=language != "text")
         if file.language in PROSE:
             file = file._replace(chunks=_prose(file, source.data, self._chunker))
-        return file._replace(content_hash=source.content_hash)
+        return file
 
     def _ask(self, source: SourceFile, language: str) -> ParsedFile | None:
         request = pickle.dumps((source.path, language, source.data), protocol=5)
@@ -78,7 +81,7 @@ class CodeParser:
         if not answer:
             self._stop()
             return None
-        return _unpickled(answer)
+        return unpack_file(answer, source)
 
     def _send(self, request: bytes) -> bool:
         process = self._process or self._start()
@@ -130,32 +133,17 @@ class CodeParser:
         process.stdout.close()
 
 
-def _unpickled(answer: bytes) -> ParsedFile:
-    """Read an answer; who can make the process write what it should not gains nothing by it."""
-    # Looking for garbage among thousands of tuples that just came would take four times as long.
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        file: ParsedFile = pickle.loads(answer)  # noqa: S301
-    finally:
-        if was_on:
-            gc.enable()
-    return file
-
-
 def _prose(file: ParsedFile, data: bytes, chunker: TextChunker) -> tuple[SourceChunk, ...]:
     """Cut a text as any other text is cut; a passage belongs to the section it begins in."""
     text = data.decode("utf-8", "replace")
     lines = Lines(data)
-    # Where each character starts; most texts have a byte for each.
-    places = (
-        range(len(text) + 1)
-        if len(text) == len(data)
-        else list(accumulate((len(char.encode()) for char in text), initial=0))
-    )
     chunks = []
+    char = byte = 0
     for chunk in chunker.chunk(text):
-        start, end = places[chunk.start_char], places[chunk.end_char]
+        # Bytes are counted from where the last passage began: they come in order.
+        start = byte + len(text[char : chunk.start_char].encode())
+        end = start + len(text[chunk.start_char : chunk.end_char].encode())
+        char, byte = chunk.start_char, start
         owner = _innermost(file, start)
         context = context_line(file.path, file.symbols[owner], with_signature=False)
         chunks.append(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from zapomni_core.modules.codebase._evaluate import Evaluator
 from zapomni_core.modules.codebase._languages import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase._models import Definition, Edge, FactSource, Reference, SymbolId
@@ -34,6 +37,7 @@ class Resolver:
 
     def __init__(self, repository: FactSource) -> None:
         self._evaluator = Evaluator(repository)
+        self._guessed: dict[tuple[str, str, bool], list[SymbolId]] = {}
 
     def resolve(self, path: str) -> list[Edge]:
         """Return at least one edge for every reference of a file, resolved or not."""
@@ -46,26 +50,23 @@ class Resolver:
         return edges
 
     def _edges(self, view: View, reference: Reference) -> list[Edge]:
-        scope = reference.scope
+        scope, kind, target, line = reference
         caller = SymbolId(view.path, view.definitions[scope].qualified_name)
-        name = steps_of(reference.target)[-1]
-        if reference.kind != "call":
+        name = steps_of(target)[-1]
+        if kind != "call":
             scope = max(0, view.definitions[scope].parent)
-        values = self._evaluator.chain(view, scope, reference.target)
-        callees = self._callees(values, reference.kind)
+        values = self._evaluator.chain(view, scope, target)
+        callees = self._callees(values, kind) if values else []
         if callees:
-            strength = self._strength(view, scope, reference.target)
+            strength = self._strength(view, scope, target)
         else:
-            callees = [] if values else self._guess(view, reference.target, name)
+            callees = [] if values else self._guess(view, target, name)
             strength = BY_NAME
         if not callees:
-            return [Edge(reference.kind, caller, None, name, NAME_ONLY, reference.line)]
+            return [Edge(kind, caller, None, name, NAME_ONLY, line)]
         if len(callees) > 1:
             strength *= ONE_OF_SEVERAL
-        return [
-            Edge(reference.kind, caller, callee, name, strength, reference.line)
-            for callee in callees
-        ]
+        return [Edge(kind, caller, callee, name, strength, line) for callee in callees]
 
     def _callees(self, values: Values, kind: str) -> list[SymbolId]:
         found: list[SymbolId] = []
@@ -100,13 +101,17 @@ class Resolver:
         is_member = len(steps_of(target)) > 1
         if not is_member and view.language.name == "python":
             return []  # What a file neither defines nor imports is not of this repository.
-        found = [
-            SymbolId(other.path, other.definitions[number].qualified_name)
-            for other, number in self._evaluator.catalog.named(name)
-            if other.language.name == view.language.name
-            and _is_callable(other.definitions[number], is_member=is_member)
-        ]
-        return found if len(found) == 1 else []
+        key = (view.language.name, name, is_member)
+        if key not in self._guessed:
+            found = list(islice(self._callables(*key), 2))
+            self._guessed[key] = found if len(found) == 1 else []
+        return self._guessed[key]
+
+    def _callables(self, language: str, name: str, is_member: bool) -> Iterator[SymbolId]:
+        for view, number in self._evaluator.catalog.named(name):
+            definition = view.definitions[number]
+            if view.language.name == language and _is_callable(definition, is_member=is_member):
+                yield SymbolId(view.path, definition.qualified_name)
 
 
 def _is_callable(definition: Definition, *, is_member: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 __all__ = [
@@ -50,7 +51,11 @@ def steps_of(chain: str) -> tuple[str, ...]:
 
 def union(groups: Iterable[Values]) -> Values:
     """Return what is in any group, once; no more than a handful."""
-    return tuple(dict.fromkeys(value for group in groups for value in group))[:MAX_VALUES]
+    # Nearly always there is one group at most, and one value in it.
+    some = [group for group in groups if group]
+    if len(some) == 1 and len(some[0]) == 1:
+        return some[0]
+    return tuple(dict.fromkeys(chain.from_iterable(some)))[:MAX_VALUES] if some else ()
 
 
 def place(found: str) -> Value | None:

@@ -29,17 +29,25 @@ class View:
         self.bindings: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
         self.attributes: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
         self.bases: dict[int, list[str]] = defaultdict(list)
+        self._names: dict[int, set[str]] = {}
         self._define(facts.definitions)
         for one in facts.imports:
             if one.name == "*":
                 self.stars[one.scope].append(one)
             else:
                 self.imports[one.scope].setdefault(one.alias, []).append(one)
-        for binding in facts.bindings:
-            self._bind(binding)
+        self._bind(facts.bindings)
         for reference in facts.references:
             if reference.kind == "inherit":
                 self.bases[reference.scope].append(reference.target)
+
+    def may_bind(self, scope: int, name: str) -> bool:
+        """Say whether a scope binds a name itself, or imports names that are not written there."""
+        names = self._names.get(scope)
+        if names is None:
+            names = {*self.members[scope], *self.imports[scope], *self.bindings[scope]}
+            self._names[scope] = names
+        return name in names or scope in self.stars
 
     def owner(self, scope: int) -> int:
         """Return the class around a scope, or the scope itself if it is one; -1 if none is."""
@@ -79,10 +87,10 @@ class View:
             return -1
         return self.numbers.get(one.qualified_name.partition("#")[0].rpartition(".")[0], -1)
 
-    def _bind(self, binding: Binding) -> None:
-        if binding.name.startswith("self."):
-            owner = self.owner(binding.scope)
-            if owner >= 0:
-                self.attributes[owner].setdefault(binding.name[5:], []).append(binding)
-        else:
-            self.bindings[binding.scope].setdefault(binding.name, []).append(binding)
+    def _bind(self, bindings: tuple[Binding, ...]) -> None:
+        for binding in bindings:
+            scope, name, _, _ = binding
+            if not name.startswith("self."):
+                self.bindings[scope].setdefault(name, []).append(binding)
+            elif (owner := self.owner(scope)) >= 0:
+                self.attributes[owner].setdefault(name[5:], []).append(binding)
