@@ -126,7 +126,7 @@ class ZapomniEngine:
         self._observations = observations
         self._reranker = reranker
         self._embeddings = embeddings
-        self._writer = Writer(storage, chunker, embeddings)
+        self._writer = Writer(storage, chunker, embeddings, settings.chunk_size)
         self._searcher = Searcher(storage, embeddings, observations, reranker)
         self._code = code
         self._citations = Citations(code, storage)

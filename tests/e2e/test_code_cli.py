@@ -321,6 +321,18 @@ def test_a_memory_says_whether_its_code_is_still_fresh(indexed, repository):
     assert json.loads(indexed("doctor", "--memories", "--json")) == []
 
 
+def test_a_file_of_code_is_kept_as_a_document_cut_at_its_symbols(cli, repository):
+    cli("add", "--file", "src/auth.py", "--file", "docs/notes.md")
+    found = json.loads(cli("search", "moment counts", "--kind", "document", "--json"))["results"]
+    assert found[0]["source"] == "auth.py"
+    assert found[0]["text"].startswith("def check_token")
+    memory_id = found[0]["memory_id"]
+    repository.edit("src/auth.py", "def issue", "def hand_out")
+    cli("update", memory_id, "--file", "src/auth.py")
+    (again,) = json.loads(cli("search", "hand out", "--in", "memories", "--json"))["results"][:1]
+    assert again["text"].startswith("def hand_out")
+
+
 def test_a_text_that_names_code_cites_it(indexed):
     memory_id = indexed("add", "Mind check_token() in src/auth.py.").strip()
     told = json.loads(indexed("get", memory_id, "--json"))["citations"]

@@ -67,6 +67,7 @@ class Writer:
     storage: StorageProvider
     chunker: TextChunker
     embeddings: EmbeddingChain
+    chunk_size: int
 
     async def add(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
         """Check everything first, then store in batches, in order."""
@@ -84,7 +85,7 @@ class Writer:
             for r in batch
         ]
         drafts = [
-            _Draft(request, await self._split(request.text))
+            _Draft(request, await self._split(request.text, request.kind, request.source))
             for request, existing in zip(batch, known, strict=True)
             if existing is None
         ]
@@ -110,7 +111,9 @@ class Writer:
         valid = validate_update(request)
         patch = MemoryPatch(**valid.model_dump(exclude={"memory_id"}))
         if valid.text is not None:
-            chunks = await self._split(valid.text)
+            known = (await self.storage.get_summaries([valid.memory_id])).get(valid.memory_id)
+            kind, source = (known.kind, known.source) if known else ("", "")
+            chunks = await self._split(valid.text, valid.kind or kind, valid.source or source)
             vectors, space, _ = await self._embed(chunks)
             data = [_chunk_data(c, v, None) for c, v in zip(chunks, vectors, strict=True)]
             patch = patch.model_copy(update={"chunks": data, "space": space})
@@ -120,8 +123,14 @@ class Writer:
                 return record
         raise NotFoundError("No memory has this id.")
 
-    async def _split(self, text: str) -> list[Chunk]:
-        return await asyncio.to_thread(self.chunker.chunk, text)
+    async def _split(self, text: str, kind: str, source: str) -> list[Chunk]:
+        chunker = self.chunker
+        if kind == "document" and source:
+            # A file of code is cut at its symbols; what parses is imported for files only.
+            from zapomni_core.modules.codebase import ASTChunker
+
+            chunker = ASTChunker(source, chunker, self.chunk_size)
+        return await asyncio.to_thread(chunker.chunk, text)
 
     async def _embed(
         self, chunks: Sequence[Chunk]

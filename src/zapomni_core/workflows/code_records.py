@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 
-from zapomni_core.modules.codebase import ParsedFile, SourceFile
+from zapomni_core.modules.codebase import ParsedFile, SourceFile, first_characters
 from zapomni_core.shared.text import context_words
 from zapomni_db.code_models import (
     CODE_KIND,
@@ -72,7 +72,8 @@ def memory_data(
 def _chunks(read: Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
     chunks: list[ChunkData] = []
     passages = read.parsed.chunks
-    for index, (chunk, char) in enumerate(zip(passages, _first_characters(read), strict=True)):
+    starts = first_characters(read.source.data, passages)
+    for index, (chunk, char) in enumerate(zip(passages, starts, strict=True)):
         vector = made.get(chunk.text)
         chunks.append(
             ChunkData(
@@ -86,19 +87,6 @@ def _chunks(read: Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
             )
         )
     return chunks
-
-
-def _first_characters(read: Read) -> Iterator[int]:
-    """Yield where each passage begins, counted in characters."""
-    data = read.source.data
-    is_ascii = data.isascii()
-    byte = char = 0
-    for chunk in read.parsed.chunks:
-        # Passages come in order, so characters are counted from the last one on.
-        between = data[byte : chunk.start_byte]
-        char += len(between if is_ascii else between.decode("utf-8", "replace"))
-        byte = chunk.start_byte
-        yield char
 
 
 def file_data(file: CodeFile, read: Read) -> FileData:

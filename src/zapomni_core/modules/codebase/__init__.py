@@ -25,9 +25,11 @@ from zapomni_core.modules.codebase._models import (
 from zapomni_core.modules.codebase._process import CodeParser
 from zapomni_core.modules.codebase._resolve import Resolver
 from zapomni_core.modules.codebase._snapshot import Snapshot, mentioned_names
+from zapomni_core.modules.codebase._text import ASTChunker, first_characters
 from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
 
 __all__ = [
+    "ASTChunker",
     "Binding",
     "BindingKind",
     "CodeParser",
@@ -52,6 +54,7 @@ __all__ = [
     "SymbolKind",
     "affected_paths",
     "content_hash",
+    "first_characters",
     "mentioned_names",
     "pack_facts",
     "unpack_facts",
