@@ -88,6 +88,14 @@ def test_broken_utf16_is_refused(write):
     assert "UTF-16" in message
 
 
+def test_a_database_is_not_even_opened(tmp_path, monkeypatch):
+    path = tmp_path / "zapomni.db"
+    path.write_text("text all the same", encoding="utf-8")
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("was opened"))
+    with pytest.raises(ValidationError, match="database"):
+        read_document(path)
+
+
 @pytest.mark.parametrize("name", ["picture.png", "notes.txt"])
 def test_binary_content_is_refused_whatever_its_name(write, name):
     code, _ = failing(write(name, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), ProcessingError)

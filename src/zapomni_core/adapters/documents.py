@@ -27,6 +27,8 @@ MAX_UNPACKED_BYTES = 500_000_000
 
 _MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mdx", ".mkd"})
 _HTML_SUFFIXES = frozenset({".htm", ".html", ".xhtml"})
+# Not even opened: it may be ours, and closing it would drop the locks this process has on it.
+_DATABASES = frozenset({".db", ".db-shm", ".db-wal", ".sqlite", ".sqlite3"})
 _HTML_START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--.*?-->\s*+)*+<(?:!doctype html|html)\b"
 )
@@ -83,6 +85,8 @@ def _read_bytes(path: Path) -> bytes:
             raise ValidationError("This is a folder; name the files in it", "VAL_004")
         if not stat.S_ISREG(status.st_mode):
             raise ValidationError("This is not a regular file", "VAL_004")
+        if path.suffix.lower() in _DATABASES:
+            raise ValidationError("This is a database, not a document", "VAL_004")
         if status.st_size > MAX_BYTES:
             raise ValidationError(
                 f"The file has more than {MAX_BYTES // 1_000_000} MB; split it first", "VAL_003"
