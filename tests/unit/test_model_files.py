@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -276,6 +277,26 @@ def test_a_hub_that_cannot_be_reached_is_said(tmp_path):
     with serve(hub) as server:
         pass
     assert "connection failed" in failure(tmp_path / "models", hub_mirror(server.url)).message
+
+
+def test_what_is_fetched_is_counted_while_folders_come_and_go(tmp_path):
+    (tmp_path / "model.whl").write_bytes(b"x" * 100)
+    over = threading.Event()
+
+    def churn() -> None:
+        while not over.is_set():
+            for number in range(20):
+                (tmp_path / f"pip-{number}" / "inner").mkdir(parents=True)
+            for number in range(20):
+                shutil.rmtree(tmp_path / f"pip-{number}")
+
+    worker = threading.Thread(target=churn)
+    worker.start()
+    try:
+        assert {model_mirrors._fetched(tmp_path) for _ in range(500)} == {100}
+    finally:
+        over.set()
+        worker.join()
 
 
 def test_a_missing_model_is_an_error_that_says_how_to_get_it(tmp_path):

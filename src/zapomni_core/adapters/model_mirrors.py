@@ -13,6 +13,7 @@ import sysconfig
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -178,11 +179,12 @@ def _download_wheel(requirement: str, folder: Path, progress: Progress) -> Path:
 
 def _fetched(folder: Path) -> int:
     sizes = []
-    for path in folder.rglob("*.whl"):
-        try:
-            sizes.append(path.stat().st_size)
-        except FileNotFoundError:  # pip moves it when it is done
-            continue
+    # Not rglob, which fails when a folder goes meanwhile: pip moves files and removes folders.
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                if name.endswith(".whl"):
+                    sizes.append((Path(where) / name).stat().st_size)
     return max(sizes, default=0)
 
 
