@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 from zapomni_core.exceptions import ValidationError
@@ -108,14 +107,9 @@ class _Checkout:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._outlines.__exit__(kind, error, trace)
-        self._tree.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._outlines.__exit__(*error)
+        self._tree.__exit__(*error)
 
     def compare(self, citations: Iterable[Citation]) -> list[_Verdict | None]:
         """Look at the place each citation names; None if it is not there."""

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from zapomni_core.modules.codebase import CodeParser, SourceFile, SourceTree, Symbol
@@ -38,13 +37,8 @@ class Outlines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._parser.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._parser.__exit__(*error)
 
     def of(self, source: SourceFile) -> Symbols:
         """Return a file's symbols, the file itself first."""

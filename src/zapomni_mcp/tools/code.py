@@ -10,7 +10,7 @@ from typing import Annotated
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import CallToolResult
 from pydantic import Field
 
 from zapomni_core.code_interfaces import (
@@ -21,6 +21,7 @@ from zapomni_core.code_interfaces import (
     SymbolRequest,
 )
 from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.building import ADDS, READS, as_tools
 from zapomni_mcp.tools.code_answers import (
     Calls,
     FoundCode,
@@ -34,7 +35,7 @@ from zapomni_mcp.tools.code_answers import (
     outline_line,
     place_of,
     quote_candidates,
-    to_result,
+    quoted_result,
     within,
 )
 from zapomni_mcp.tools.graph import Begun
@@ -134,7 +135,7 @@ async def search_code(
               name=hit.name, id=hit.id, score=hit.score)
         for hit in kept
     ]  # fmt: skip
-    return to_result(answer, passages, answer.note)
+    return quoted_result(answer, passages, answer.note)
 
 
 async def outline(
@@ -160,7 +161,7 @@ async def outline(
     )
     note = f"{answer.omitted} more left out: raise max_tokens." if answer.omitted else None
     told = kept or found.candidates
-    return to_result(answer, [fence("\n".join(told), path=found.path, state=found.state)], note)
+    return quoted_result(answer, [fence("\n".join(told), path=found.path, state=found.state)], note)
 
 
 async def get_symbol(
@@ -197,7 +198,7 @@ async def get_symbol(
     if found.symbol is not None:
         quoted.append(fence(source, place=place_of(found.symbol), state=found.state))
     quoted += [fence(edit_text(edit), kind="edit", id=edit.observation_id) for edit in found.edits]
-    return to_result(answer, quoted, answer.note)
+    return quoted_result(answer, quoted, answer.note)
 
 
 async def find_callers(
@@ -227,26 +228,16 @@ async def find_callees(
 
 
 def build_code_tools(*, every_tool: bool) -> list[Tool]:
-    """Return the tools of this family; each refuses arguments it does not know."""
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    adds = ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    """Return the tools of this family."""
+    usual = ((index_codebase, "Index a repository", ADDS),)
+    more = (
+        (search_code, "Search code", READS),
+        (outline, "Outline a file", READS),
+        (get_symbol, "Read a symbol", READS),
+        (find_callers, "Find callers", READS),
+        (find_callees, "Find callees", READS),
     )
-    usual = [(index_codebase, "Index a repository", adds)]
-    more = [
-        (search_code, "Search code", reads),
-        (outline, "Outline a file", reads),
-        (get_symbol, "Read a symbol", reads),
-        (find_callers, "Find callers", reads),
-        (find_callees, "Find callees", reads),
-    ]
-    tools = [
-        Tool.from_function(function, title=title, annotations=annotations)
-        for function, title, annotations in (*usual, *(more if every_tool else ()))
-    ]
-    for tool in tools:
-        tool.parameters["additionalProperties"] = False
-    return tools
+    return as_tools((*usual, *(more if every_tool else ())))
 
 
 def _scope(repository: str) -> dict[str, str]:

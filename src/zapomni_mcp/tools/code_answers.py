@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from zapomni_core.code_interfaces import CallsResponse, CodeHit
 from zapomni_db.code_models import CodeEdge, CodeSymbol, FileEdit
 from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.building import to_result
 from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "outline_line",
     "place_of",
     "quote_candidates",
-    "to_result",
+    "quoted_result",
     "within",
 ]
 
@@ -188,12 +189,9 @@ def calls_answer(found: CallsResponse, calls: list[Call]) -> CallToolResult:
     quoted = [quote_candidates(found.candidates)] if found.candidates else []
     quoted += [fence("\n".join(lines), kind="calls")] if lines else []
     note = "None that is known." if found.symbol and not lines else None
-    return to_result(answer, quoted, note)
+    return quoted_result(answer, quoted, note)
 
 
-def to_result(answer: BaseModel, quoted: Iterable[str], note: str | None) -> CallToolResult:
+def quoted_result(answer: BaseModel, quoted: Iterable[str], note: str | None) -> CallToolResult:
     text = "\n\n".join(part for part in (DATA_NOTICE, *quoted, note) if part)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=answer.model_dump(mode="json"),
-    )
+    return to_result(answer, text)

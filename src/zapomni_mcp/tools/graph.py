@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from zapomni_core.graph_interfaces import (
@@ -25,6 +25,7 @@ from zapomni_core.graph_interfaces import (
 )
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
 from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result
 from zapomni_mcp.tools.memories import EngineGetter, MaxTokens, MemoryId
 from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
@@ -237,30 +238,20 @@ async def get_history(
 
 
 def build_graph_tools(*, every_tool: bool) -> list[Tool]:
-    """Return the tools of this family; each refuses arguments it does not know."""
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    adds = ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
+    """Return the tools of this family."""
     usual = (
-        (build_graph, "Build the knowledge graph", adds),
-        (get_related, "Explore the knowledge graph", reads),
+        (build_graph, "Build the knowledge graph", ADDS),
+        (get_related, "Explore the knowledge graph", READS),
     )
     more = (
-        (find_entities, "Find entities", reads),
-        (graph_status, "Size of the graph", reads),
-        (export_graph, "Export the graph", adds),
-        (merge_entities, "Merge two entities", adds),
-        (undo_merge, "Undo a merge", adds),
-        (get_history, "History of a memory", reads),
+        (find_entities, "Find entities", READS),
+        (graph_status, "Size of the graph", READS),
+        (export_graph, "Export the graph", ADDS),
+        (merge_entities, "Merge two entities", ADDS),
+        (undo_merge, "Undo a merge", ADDS),
+        (get_history, "History of a memory", READS),
     )
-    tools = [
-        Tool.from_function(function, title=title, annotations=annotations)
-        for function, title, annotations in (*usual, *(more if every_tool else ()))
-    ]
-    for tool in tools:
-        tool.parameters["additionalProperties"] = False
-    return tools
+    return as_tools((*usual, *(more if every_tool else ())))
 
 
 # --- Formatting -------------------------------------------------------------------------
@@ -339,7 +330,4 @@ def _merge_answer(done: MergeResponse) -> CallToolResult:
 def _answer(answer: BaseModel, lines: Iterable[str], note: str | None) -> CallToolResult:
     quoted = fence("\n".join(lines), kind="graph")
     text = "\n\n".join(part for part in (DATA_NOTICE, quoted, note) if part)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=answer.model_dump(mode="json"),
-    )
+    return to_result(answer, text)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field
+from mcp.types import CallToolResult
+from pydantic import Field
 
 from zapomni_core.interfaces import (
     AddMemoryRequest,
@@ -25,6 +25,7 @@ from zapomni_core.interfaces import (
 )
 from zapomni_db.models import MemoryStats
 from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result
 from zapomni_mcp.tools.memory_answers import (
     Added,
     Deleted,
@@ -199,7 +200,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         fence(hit.text, **hit.model_dump(mode="json", exclude={"text"}, exclude_none=True))
         for hit in answer.results
     ]
-    return _answer(answer, "\n\n".join([DATA_NOTICE, *passages, answer.note or ""]).strip())
+    return to_result(answer, "\n\n".join([DATA_NOTICE, *passages, answer.note or ""]).strip())
 
 
 async def get_memory(
@@ -217,7 +218,7 @@ async def get_memory(
     answer = part(record, await engine.get_citations(memory_id), offset, max_tokens)
     shown = _SHOWN | ({"citations"} if answer.citations else set())
     passage = fence(answer.text, **answer.model_dump(mode="json", include=shown))
-    return _answer(answer, "\n\n".join([DATA_NOTICE, passage, answer.note or ""]).strip())
+    return to_result(answer, "\n\n".join([DATA_NOTICE, passage, answer.note or ""]).strip())
 
 
 async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's schema
@@ -277,28 +278,17 @@ async def read_memory(memory_id: str, ctx: Ctx) -> str:
 
 
 def build_tools() -> list[Tool]:
-    """Return the tools of this family; each refuses arguments it does not know."""
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    adds = ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    changes = ToolAnnotations(
-        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-    )
-    tools = [
-        Tool.from_function(function, title=title, annotations=annotations)
-        for function, title, annotations in (
-            (add_memory, "Remember something", adds),
-            (search_memory, "Search memories", reads),
-            (get_memory, "Read a memory", reads),
-            (update_memory, "Change a memory", changes),
-            (delete_memory, "Forget a memory", changes),
-            (get_stats, "Memory statistics", reads),
+    """Return the tools of this family."""
+    return as_tools(
+        (
+            (add_memory, "Remember something", ADDS),
+            (search_memory, "Search memories", READS),
+            (get_memory, "Read a memory", READS),
+            (update_memory, "Change a memory", CHANGES),
+            (delete_memory, "Forget a memory", CHANGES),
+            (get_stats, "Memory statistics", READS),
         )
-    ]
-    for tool in tools:
-        tool.parameters["additionalProperties"] = False
-    return tools
+    )
 
 
 # --- Formatting -------------------------------------------------------------------------
@@ -308,13 +298,6 @@ _SHOWN = {"memory_id", "created_at", "updated_at", "source", "project", "kind", 
 
 async def _engine(ctx: Ctx) -> MemoryEngine:
     return await ctx.request_context.lifespan_context()
-
-
-def _answer(answer: BaseModel, text: str) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=answer.model_dump(mode="json"),
-    )
 
 
 def _with_zone(moment: datetime | None) -> datetime | None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from zapomni_core.exceptions import NotFoundError
@@ -29,6 +29,7 @@ from zapomni_db.observation_models import (
 from zapomni_db.observation_store import ObservationStore
 from zapomni_mcp.exceptions import ValidationError
 from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_mcp.tools.building import READS, as_tools, to_result
 
 __all__ = ["ObservationTools"]
 
@@ -86,20 +87,15 @@ class ObservationTools:
         self._store: ObservationStore | None = None
 
     def build(self) -> list[Tool]:
-        """Return the tools; each refuses arguments it does not know."""
-        reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        tools = [
-            Tool.from_function(function, title=title, annotations=reads)
-            for function, title in (
-                (self.search, "Search past work"),
-                (self.get_observations, "Read observations"),
-                (self.timeline, "What happened around it"),
-                (self.recent_context, "Recent work"),
+        """Return the tools of this family."""
+        return as_tools(
+            (
+                (self.search, "Search past work", READS),
+                (self.get_observations, "Read observations", READS),
+                (self.timeline, "What happened around it", READS),
+                (self.recent_context, "Recent work", READS),
             )
-        ]
-        for tool in tools:
-            tool.parameters["additionalProperties"] = False
-        return tools
+        )
 
     async def close(self) -> None:
         """Close the store, if it was opened."""
@@ -240,10 +236,7 @@ def _answer(answer: BaseModel, items: Iterable[BaseModel]) -> CallToolResult:
     lines = ",\n".join(_quoted_json(item.model_dump(mode="json")) for item in items)
     text = lines if isinstance(answer, Timeline) else f"[\n{lines}\n]" if lines else "[]"
     block = f"{DATA_NOTICE}\n\n{fence(text, kind='observations')}"
-    return CallToolResult(
-        content=[TextContent(type="text", text=block)],
-        structured_content=answer.model_dump(mode="json"),
-    )
+    return to_result(answer, block)
 
 
 def _quoted_json(value: Any) -> str:

@@ -7,10 +7,10 @@ from typing import Annotated
 import anyio
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from zapomni_db.models import TaskStatus
+from zapomni_mcp.tools.building import ADDS, READS, as_tools
 from zapomni_mcp.tools.memories import EngineGetter
 
 __all__ = ["build_task_tools"]
@@ -64,14 +64,7 @@ async def cancel_task(ctx: Ctx, task_id: TaskId) -> TaskStatus:
 
 
 def build_task_tools(*, every_tool: bool) -> list[Tool]:
-    """Return the tools of this family; each refuses arguments it does not know."""
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    stops = ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    tools = [Tool.from_function(get_task_status, title="Follow a task", annotations=reads)]
-    if every_tool:
-        tools.append(Tool.from_function(cancel_task, title="Stop a task", annotations=stops))
-    for tool in tools:
-        tool.parameters["additionalProperties"] = False
-    return tools
+    """Return the tools of this family."""
+    usual = ((get_task_status, "Follow a task", READS),)
+    more = ((cancel_task, "Stop a task", ADDS),)
+    return as_tools((*usual, *(more if every_tool else ())))
