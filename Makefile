@@ -4,11 +4,15 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Constrains build tools too, so that two installs agree.
-export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# A constraints file from outside would be a second opinion on versions.
+unexport PIP_CONSTRAINT
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Every file an install downloads is checked against the hash in the lock, build tools included;
+# the project itself is then installed without asking for anything else.
+LOCKED := --quiet --require-hashes --requirement
+EDITABLE := --quiet --no-deps --no-build-isolation --editable .
 
-.PHONY: run test lint check format soak bench bench-jedi bench-peers constraints clean
+.PHONY: run test lint check format soak bench bench-jedi bench-peers lock clean
 
 run: .venv/run.stamp
 	$(BIN)/zapomni models pull
@@ -61,30 +65,41 @@ bench-jedi: benchmarks/.jedi/stamp
 
 benchmarks/.jedi/stamp: benchmarks/jedi.txt
 	$(PYTHON) -m venv benchmarks/.jedi
-	PIP_CONSTRAINT= benchmarks/.jedi/bin/pip install --quiet --requirement benchmarks/jedi.txt
+	benchmarks/.jedi/bin/pip install --quiet --requirement benchmarks/jedi.txt
 	touch $@
 
 benchmarks/.peers/stamp: benchmarks/peers.txt
 	$(PYTHON) -m venv benchmarks/.peers
-	PIP_CONSTRAINT= benchmarks/.peers/bin/pip install --quiet --requirement benchmarks/peers.txt
+	benchmarks/.peers/bin/pip install --quiet --requirement benchmarks/peers.txt
 	touch $@
 
-constraints: .venv/dev.stamp
-	$(BIN)/python -m pip install --quiet uv
-	echo "# Every version an install gets. Renew with \`make constraints\`." > constraints.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
-		--extra code --extra docs --extra dev pyproject.toml >> constraints.txt
-	echo "hatchling==1.33.0" >> constraints.txt
+# Write requirements/*.txt from pyproject.toml. Versions stay as they are while they fit:
+# make lock UPGRADE=1 takes the newest.
+lock: .venv/uv/stamp
+	$(COMPILE) --extra dev --output-file requirements/dev.txt
+	$(COMPILE) --constraints requirements/dev.txt --output-file requirements/run.txt
+
+COMPILE = .venv/uv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) \
+	pyproject.toml requirements/build.in
+
+.venv/uv/stamp:
+	$(PYTHON) -m venv .venv/uv
+	.venv/uv/bin/pip install --quiet uv==0.13.7
+	touch $@
 
 clean:
 	rm -rf .venv
 
-.venv/run.stamp: .venv/bin/pip pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --editable .
+.venv/run.stamp: .venv/bin/pip pyproject.toml requirements/run.txt
+	$(BIN)/pip install $(LOCKED) requirements/run.txt
+	$(BIN)/pip install $(EDITABLE)
 	touch $@
 
-.venv/dev.stamp: .venv/bin/pip pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --editable '.[dev]'
+.venv/dev.stamp: .venv/bin/pip pyproject.toml requirements/dev.txt
+	$(BIN)/pip install $(LOCKED) requirements/dev.txt
+	$(BIN)/pip install $(EDITABLE)
 	touch $@ .venv/run.stamp
 
 .venv/bin/pip:
