@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 LOCKED := --quiet --require-hashes --requirement
 EDITABLE := --quiet --no-deps --no-build-isolation --editable .
 
-.PHONY: run test lint check format soak bench bench-jedi bench-peers lock clean
+.PHONY: run test lint check format soak mutations promises bench bench-jedi bench-peers lock clean
 
 run: .venv/run.stamp
 	$(BIN)/zapomni models pull
@@ -43,6 +43,13 @@ soak: .venv/dev.stamp
 		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
 		tests/security/test_search_fuzz.py tests/e2e/test_db_copy.py \
 		tests/falkordb/test_engines_agree.py -s
+
+# Break every promise of tests/promises.toml on purpose, in a copy: its tests have to notice.
+mutations: .venv/dev.stamp
+	$(BIN)/python -m tools.mutate $(PROMISES)
+
+promises: .venv/dev.stamp
+	$(BIN)/python -m tools.promises
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup
