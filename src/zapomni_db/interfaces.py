@@ -8,6 +8,7 @@ parts of the core ask for. Implemented by `zapomni_db.sqlite.storage.SqliteStora
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -357,6 +358,13 @@ class StorageProvider(
 
     async def get_stats(self) -> dict[str, Any]:
         """Return the fields of `MemoryStats` the engine knows."""
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[StorageProvider]:
+        """Yield this store for reading: all reads see one state of it, if the engine can.
+
+        SQLite does. FalkorDB has no snapshot, so a reader must bear two reads that disagree.
+        """
         ...
 
     async def health_check(self) -> bool:

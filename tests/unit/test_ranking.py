@@ -194,3 +194,29 @@ def test_scores_never_rise_along_the_list():
     level_off(ranked)
 
     assert [c.score for c in ranked] == [0.5, 0.5, 0.1]
+
+
+# --- Numbers that a store without snapshots, or a broken vector, may give ---------------------
+
+
+@pytest.mark.parametrize(("total", "matching"), [(0, 0), (0, 5), (1, 6), (3, 10_000), (5, -1)])
+def test_a_word_that_more_passages_have_than_there_are_is_worth_next_to_nothing(total, matching):
+    assert 0 < inverse_frequency(total, matching) < 3
+
+
+def test_numbers_that_are_none_count_nothing():
+    nan, infinite = float("nan"), float("inf")
+    pool = [Candidate("1", unit=1.0, neighbours=("2",)), Candidate("2", unit=0.5)]
+    score_context(pool, {"1": nan, "2": infinite})
+    for best, mean, deviation in [(nan, 0, 1), (1, nan, 1), (1, 0, nan), (infinite, 0, 1)]:
+        assert trust(best, mean, deviation, 10) == 0
+    fuse(pool, 0.0, tokens=False, vectors=True)
+
+    assert [(c.cosine, c.context) for c in pool] == [(0, 0), (0, 0)]
+    assert all(0 <= c.score <= 1 for c in pool)
+
+
+def test_a_question_about_the_end_of_the_calendar_names_no_time():
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    for query in ("9999-12-31", "December 9999", "0000-01-01", "2026-02-31"):
+        assert date_window(query, now) is None

@@ -360,3 +360,11 @@ async def test_using_a_closed_store_is_a_clear_error(path):
     await storage.store_memory(memory("works", vector(1)))
     assert await storage.get_space() == SPACE
     await storage.close()
+
+
+def test_a_commit_reaches_the_disk_and_not_only_the_drives_memory(path):
+    connection.prepare_file(path)
+    opened = connection.connect(path)
+    pragmas = ("synchronous", "fullfsync", "checkpoint_fullfsync")
+    assert [opened.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas] == [2, 1, 1]
+    opened.close()

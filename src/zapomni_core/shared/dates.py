@@ -35,7 +35,7 @@ def date_window(query: str, now: datetime) -> tuple[datetime, datetime] | None:
     query = query[:LONGEST_QUESTION]
     try:
         return _written(query) or _relative(query.lower(), now)
-    except ValueError:  # the 31st of February
+    except (ValueError, OverflowError):  # the 31st of February, the end of the calendar
         return None
 
 

@@ -89,8 +89,11 @@ class Candidate:
 
 
 def inverse_frequency(total: int, matching: int) -> float:
-    """How telling a word is: FTS5's own formula, never quite nothing."""
-    return max(math.log((total - matching + 0.5) / (matching + 0.5)), 1e-6)
+    """How informative a word is: FTS5's own formula, never quite nothing.
+
+    A store without snapshots may count more matches than it had passages a moment before.
+    """
+    return max(math.log((max(total - matching, 0) + 0.5) / (max(matching, 0) + 0.5)), 1e-6)
 
 
 def score_words(
@@ -132,16 +135,20 @@ def _saturate(hits: float, relative_length: float) -> float:
 def score_context(candidates: Iterable[Candidate], cosines: Mapping[str, float]) -> None:
     """Set each candidate's cosine, and that of its window: neighbours count half."""
     for candidate in candidates:
-        candidate.cosine = cosines.get(candidate.chunk_id, 0.0)
-        beside = [cosines.get(i, 0.0) for i in candidate.neighbours]
+        candidate.cosine = _finite(cosines.get(candidate.chunk_id, 0.0))
+        beside = [_finite(cosines.get(i, 0.0)) for i in candidate.neighbours]
         # Vectors of neighbours are about half alike: that is the length of such a sum.
         length = math.sqrt(1 + 0.5 * len(beside))
         candidate.context = (candidate.cosine + 0.5 * sum(beside)) / length
 
 
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else 0.0
+
+
 def trust(best: float, mean: float, deviation: float, count: int) -> float:
     """Return how much to trust the vectors for this question: 0 to 1."""
-    if count < 2 or deviation < 1e-9:
+    if count < 2 or not (deviation >= 1e-9 and math.isfinite(best - mean)):
         return 0.0
     peak = (best - mean) / deviation - math.sqrt(2 * math.log(count))
     return min(max((peak - TRUST_FROM) / TRUST_WIDTH, 0.0), 1.0)
@@ -276,7 +283,7 @@ def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
 
 def _to_range(values: Iterable[float]) -> list[float]:
     """Scale to 0..1 among the candidates; if all are alike, all are as good as can be."""
-    numbers = list(values)
+    numbers = [_finite(value) for value in values]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     if high <= low:
         return [float(high > 0)] * len(numbers)

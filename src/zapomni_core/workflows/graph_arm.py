@@ -100,7 +100,7 @@ async def follow_graph(
     for entity_id, mentions in found.items():
         if not 2 <= len(mentions) <= RARE:
             continue
-        rarity = math.log(max(total, 2) / len(mentions)) / math.sqrt(len(mentions))
+        rarity = math.log(max(total, len(mentions), 2) / len(mentions)) / math.sqrt(len(mentions))
         for mention in mentions:
             gain = weights[entity_id] * rarity * (2 if mention.start_char == 0 else 1)
             linked[mention.chunk_id] = linked.get(mention.chunk_id, 0.0) + gain

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from zapomni_core.exceptions import ValidationError
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.late_interaction import max_similarities, score_tokens
 from zapomni_core.shared.ranking import (
@@ -163,7 +164,12 @@ class MemoryRanker:
             min_similarity=MIN_SIMILARITY,
             filters=question.filters,
         )
-        return await self.storage.rank_by_vector(request)
+        try:
+            return await self.storage.rank_by_vector(request)
+        except ValidationError:
+            # Without snapshots, the store may have changed to another model by now.
+            question.embedding = None
+            return NO_RANKING
 
     async def _candidates(self, question: Question, units: dict[str, float]) -> list[Candidate]:
         """Gather what words and vectors found, and what stands beside the best of it."""
@@ -186,7 +192,11 @@ class MemoryRanker:
         if question.embedding is None:
             return
         ids = {c.chunk_id for c in candidates} | {i for c in candidates for i in c.neighbours}
-        cosines = await self.storage.get_similarities(question.embedding.vector, sorted(ids))
+        try:
+            cosines = await self.storage.get_similarities(question.embedding.vector, sorted(ids))
+        except ValidationError:
+            question.embedding = None
+            return
         score_context(candidates, cosines)
 
     async def _score_rest(self, question: Question, pool: list[Candidate]) -> None:

@@ -1,12 +1,15 @@
 """Finding what is kept and what was done, top to bottom: embed, rank, merge, rerank, describe.
 
 `rank_memories` ranks what was kept; what agents did is found by its words. Whatever is missing
-(the model, the reranker, observations) is left out and said, and the rest still works.
+(the model, the reranker, observations) is left out and said, and the rest still works. All reads
+of memories happen in one snapshot of the store: what other processes add or delete meanwhile
+neither fails a search nor leaves half of it in the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +22,7 @@ from zapomni_core.shared.ranking import Candidate, explain, level_off, score_obs
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.workflows.rank_memories import MemoryRanker, Question, score_dates
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import MemoryFilter, MemorySummary, Passage, QueryEmbedding
+from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemorySummary, Passage, QueryEmbedding
 from zapomni_db.observation_models import ObservationMatch, ObservationQuery
 from zapomni_db.observation_store import ObservationStore
 
@@ -27,6 +30,8 @@ __all__ = ["Searcher"]
 
 # The model reads no more of a question than this anyway.
 EMBEDDED_QUERY_CHARS = 2000
+# How often a question is embedded if the store's model changes meanwhile.
+EMBED_AGAIN = 3
 # A command run every day is one find, not fifty: more are asked for than are shown.
 OBSERVED_AT_LEAST, OBSERVED_PER_HIT = 50, 4
 # A cross-encoder reads this many passages, and its word counts as much as all arms together.
@@ -62,17 +67,19 @@ class Searcher:
             every_passage=request.every_passage,
         )
         notices: list[str] = []
-        try:
-            ranked = await self._kept(request, question, notices)
-            observed, more = await self._done(request, question)
-        except QueryError as error:
-            raise SearchError(
-                "The store refused the query.", "SEARCH_002", original_exception=error
-            ) from error
-        found = sorted([*ranked, *observed], key=lambda c: -c.score)
-        found = await self._rerank(request.query, found, notices)
-        page = found[request.offset : request.offset + request.limit]
-        results = await self._describe(request, page, found)
+        async with AsyncExitStack() as snapshot:
+            storage = await self._begin(snapshot, request, question, notices)
+            try:
+                ranked = await self._search_memories(storage, request, question)
+                observed, more = await self._done(request, question)
+            except QueryError as error:
+                raise SearchError(
+                    "The store refused the query.", "SEARCH_002", original_exception=error
+                ) from error
+            found = sorted([*ranked, *observed], key=lambda c: -c.score)
+            found = await self._rerank(storage, request.query, found, notices)
+            page = found[request.offset : request.offset + request.limit]
+            results = await self._describe(storage, request, page, found)
         return SearchResponse(
             results=results,
             count=len(results),
@@ -83,19 +90,39 @@ class Searcher:
 
     # --- what was kept ------------------------------------------------------------------
 
-    async def _kept(
-        self, request: SearchRequest, question: Question, notices: list[str]
+    async def _begin(
+        self,
+        snapshot: AsyncExitStack,
+        request: SearchRequest,
+        question: Question,
+        notices: list[str],
+    ) -> StorageProvider:
+        """Embed the question, then enter the snapshot: an embedder may take seconds.
+
+        If the store changed to another model between the two, the question is embedded again.
+        """
+        for _ in range(EMBED_AGAIN):
+            if request.within != "observations" and self.embeddings.embedders:
+                space = await self.storage.get_space()
+                question.embedding = await self._embed_query(request.query, space, notices)
+            storage = await snapshot.enter_async_context(self.storage.snapshot())
+            if question.embedding is None or await storage.get_space() == space:
+                return storage
+            await snapshot.aclose()
+        question.embedding = None
+        return await snapshot.enter_async_context(self.storage.snapshot())
+
+    async def _search_memories(
+        self, storage: StorageProvider, request: SearchRequest, question: Question
     ) -> list[Candidate]:
         if request.within == "observations":
             question.exhausted = True
             return []
-        question.embedding = await self._embed_query(request.query, notices)
-        return await MemoryRanker(self.storage).rank(question)
+        return await MemoryRanker(storage).rank(question)
 
-    async def _embed_query(self, query: str, notices: list[str]) -> QueryEmbedding | None:
-        if not self.embeddings.embedders:
-            return None
-        space = await self.storage.get_space()
+    async def _embed_query(
+        self, query: str, space: EmbeddingSpace | None, notices: list[str]
+    ) -> QueryEmbedding | None:
         if space is None:
             return None
         # A lone surrogate cannot be encoded; the words' arm does not mind it either.
@@ -154,13 +181,13 @@ class Searcher:
     # --- one list -----------------------------------------------------------------------
 
     async def _rerank(
-        self, query: str, found: list[Candidate], notices: list[str]
+        self, storage: StorageProvider, query: str, found: list[Candidate], notices: list[str]
     ) -> list[Candidate]:
         """Let the cross-encoder, if there is one, read the first of them again."""
         if self.reranker is None or not found:
             return found
         first = found[:RERANKED]
-        texts = await self._texts(first)
+        texts = await self._texts(storage, first)
         first = [candidate for candidate in first if candidate.chunk_id in texts]
         try:
             scores = await self.reranker.score(query, [texts[c.chunk_id] for c in first])
@@ -175,18 +202,22 @@ class Searcher:
         level_off(again)
         return again
 
-    async def _texts(self, found: Sequence[Candidate]) -> dict[str, str]:
-        kept = await self.storage.get_passages([c.chunk_id for c in found if not c.observation])
+    async def _texts(self, storage: StorageProvider, found: Sequence[Candidate]) -> dict[str, str]:
+        kept = await storage.get_passages([c.chunk_id for c in found if not c.observation])
         done = {c.chunk_id: c.observation.content for c in found if c.observation}
         return {**{chunk_id: passage.text for chunk_id, passage in kept.items()}, **done}
 
     async def _describe(
-        self, request: SearchRequest, page: Sequence[Candidate], found: Sequence[Candidate]
+        self,
+        storage: StorageProvider,
+        request: SearchRequest,
+        page: Sequence[Candidate],
+        found: Sequence[Candidate],
     ) -> list[SearchResult]:
         kept = [hit for hit in page if hit.observation is None]
         beside = [i for hit in kept for i in hit.neighbours] if request.beside else []
-        summaries = await self.storage.get_summaries([hit.memory_id for hit in kept])
-        passages = await self.storage.get_passages([*(hit.chunk_id for hit in kept), *beside])
+        summaries = await storage.get_summaries([hit.memory_id for hit in kept])
+        passages = await storage.get_passages([*(hit.chunk_id for hit in kept), *beside])
         results = []
         for hit in page:
             why = explain(hit, found) if request.explain else None
@@ -194,7 +225,7 @@ class Searcher:
                 results.append(_describe_observation(hit, hit.observation, why))
                 continue
             summary, passage = summaries.get(hit.memory_id), passages.get(hit.chunk_id)
-            # A memory deleted a moment ago has no summary any more.
+            # A store without snapshots may have lost the memory a moment ago.
             if summary is not None and passage is not None:
                 result = _describe_memory(hit, summary, passage.text, why)
                 near = {"before": _text(passages, hit.before), "after": _text(passages, hit.after)}

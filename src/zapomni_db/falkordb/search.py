@@ -73,8 +73,10 @@ async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[st
         f"""
         {_MATCHING}
         WITH p, collect(c) AS found MATCH (s:Store)
-        WITH p, found, s.words * 1.0 / s.chunks AS average,
-            log((s.chunks - size(found) + 0.5) / (size(found) + 0.5)) AS weight
+        WITH p, found, CASE WHEN s.words > 0 AND s.chunks > 0
+                THEN s.words * 1.0 / s.chunks ELSE 1.0 END AS average,
+            CASE WHEN s.chunks > size(found) THEN
+                log((s.chunks - size(found) + 0.5) / (size(found) + 0.5)) ELSE 0.0 END AS weight
         UNWIND found AS c
         MATCH (m:Memory)-[:HAS_CHUNK]->(c) WHERE {condition}
         WITH c, CASE WHEN weight > 0 THEN weight ELSE $least END AS weight,

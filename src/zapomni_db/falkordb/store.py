@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self
 
 from zapomni_db.copy_models import MemoryCopy, MemoryExport
 from zapomni_db.exceptions import DatabaseError
@@ -41,6 +42,11 @@ SECONDS_PER_CHUNK = 0.01
 
 class FalkorDBStore(FalkorDBGraph):
     """The StorageProvider, whole."""
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Self]:
+        """Yield this store: the server has no snapshots, each read sees the state of its moment."""
+        yield self
 
     # --- memories -----------------------------------------------------------------------
 

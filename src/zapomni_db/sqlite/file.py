@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -46,6 +48,9 @@ class SqliteFile:
         self._watching = threading.Lock()
         self._watcher: sqlite3.Connection | None = None
         self._pool: ThreadPoolExecutor | None = None
+        # Connections for snapshots that no snapshot uses now.
+        self._idle: list[sqlite3.Connection] = []
+        self._snapshot: _Snapshot | None = None
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -76,6 +81,26 @@ class SqliteFile:
                 self._watcher.close()
                 self._watcher = None
             self._local = threading.local()
+            self._idle = []
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Self]:
+        """Yield this storage for reading: all its reads see the state of the first one.
+
+        A writer is not held up, but the log cannot be emptied past a snapshot: leave it soon.
+        """
+        if self._pool is None:
+            raise DatabaseError(NOT_CONNECTED, "CONN_001")
+        with translated("reading"):
+            connection = self._idle.pop() if self._idle else self._connect()
+            connection.execute("BEGIN")
+        view = copy.copy(self)
+        view._snapshot = snapshot = _Snapshot(connection, self._idle)  # noqa: SLF001 - its own class
+        try:
+            yield view
+        finally:
+            # A caller that gave up may have left a read running: that one ends the snapshot.
+            snapshot.end()
 
     async def _read(
         self,
@@ -85,7 +110,7 @@ class SqliteFile:
         **kwargs: P.kwargs,
     ) -> T:
         def work() -> T:
-            with translated(operation), read_transaction(self._connection()) as connection:
+            with translated(operation), self._reading() as connection:
                 return function(connection, *args, **kwargs)
 
         return await self._run(work)
@@ -104,8 +129,13 @@ class SqliteFile:
         """
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        with translated(operation), read_transaction(self._connection()) as connection:
+        with translated(operation), self._reading() as connection:
             return function(connection, *args, **kwargs)
+
+    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        if self._snapshot is not None:
+            return self._snapshot.reading()
+        return read_transaction(self._connection())
 
     async def _write(
         self,
@@ -127,7 +157,11 @@ class SqliteFile:
     async def _run(self, work: Callable[[], T]) -> T:
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except RuntimeError as error:  # closed while a snapshot was in use
+            raise DatabaseError(NOT_CONNECTED, "CONN_001") from error
+        return await running
 
     def _read_version(self) -> int:
         # SQLite tells a connection of others' commits. This one never writes: all are others'.
@@ -139,7 +173,45 @@ class SqliteFile:
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = connect(self.path)
-            self._local.connection = connection
-            self._connections.append(connection)
+            connection = self._local.connection = self._connect()
         return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self.path)
+        self._connections.append(connection)
+        return connection
+
+
+class _Snapshot:
+    """One read transaction that several reads share, one after the other."""
+
+    def __init__(self, connection: sqlite3.Connection, idle: list[sqlite3.Connection]) -> None:
+        self._connection = connection
+        self._idle = idle
+        self._lock = threading.Lock()
+        self._left = False
+        self._ended = False
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._lock:
+                if self._left:
+                    raise DatabaseError("The snapshot has ended.", "DB_001")
+                yield self._connection
+        finally:
+            if self._left:
+                self.end()
+
+    def end(self) -> None:
+        # Said before the lock is tried: a read that holds it sees this after letting it go.
+        self._left = True
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._ended:
+                    self._ended = True
+                    with suppress(sqlite3.Error):  # the storage may have been closed meanwhile
+                        self._connection.execute("COMMIT")
+                        self._idle.append(self._connection)
+            finally:
+                self._lock.release()

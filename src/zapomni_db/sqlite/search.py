@@ -192,6 +192,7 @@ def by_vector(
             **dict(found[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
         )
         for chunk_id, score in scores.items()
+        if chunk_id in found
     ]
 
 

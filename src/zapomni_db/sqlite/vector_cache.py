@@ -72,8 +72,9 @@ class VectorCache:
             self._refresh(connection, space_key)
             if self._matrix is None or self._ids is None or not self._size:
                 return Nearest([], 0.0, 0.0, 0)
-            vector = np.asarray(query, dtype=np.float32)
-            vector /= np.linalg.norm(vector)
+            vector = _unit_rows(np.asarray([query], dtype=np.float32))[0]
+            if not vector.any():
+                return Nearest([], 0.0, 0.0, 0)
             rows = self._counting_rows(only, without)
             scores, ids = self._score(vector, limit, rows)
             count = self._size if rows is None else len(rows)
@@ -155,7 +156,8 @@ class VectorCache:
         if space_key == self._space_key and newest == self._seq:
             return
         oldest = connection.execute("SELECT coalesce(min(seq), 0) FROM vector_log").fetchone()[0]
-        if space_key != self._space_key or self._seq < oldest - 1:
+        # Another search may have brought it further than this reader's snapshot.
+        if space_key != self._space_key or not oldest - 1 <= self._seq <= newest:
             self._load(connection, space_key)
         else:
             self._apply(connection, space_key)
@@ -182,8 +184,7 @@ class VectorCache:
         while batch := cursor.fetchmany(4096):
             block = np.frombuffer(b"".join(v for _, v in batch), dtype=np.float32)
             block = block.reshape(len(batch), dimension)
-            norms = np.linalg.norm(block, axis=1, keepdims=True)
-            self._matrix[self._size : self._size + len(batch)] = block / norms
+            self._matrix[self._size : self._size + len(batch)] = _unit_rows(block)
             self._signs[self._size : self._size + len(batch)] = _signs_of(block)
             for chunk_id, _ in batch:
                 self._ids[self._size] = chunk_id
@@ -218,7 +219,7 @@ class VectorCache:
             row = self._size
             self._size += 1
         vector = np.frombuffer(blob, dtype=np.float32)
-        self._matrix[row] = vector / np.linalg.norm(vector)
+        self._matrix[row] = _unit_rows(vector[np.newaxis])[0]
         self._signs[row] = _signs_of(vector[np.newaxis])[0]
         self._ids[row] = chunk_id
         self._rows[chunk_id] = row
@@ -238,6 +239,16 @@ class VectorCache:
             self._signs[row] = self._signs[self._size]
             self._ids[row] = moved
             self._rows[moved] = row
+
+
+def _unit_rows(block: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the rows at length one; one without a direction becomes zeros: it is near nothing."""
+    import numpy as np
+
+    lengths = np.linalg.norm(block, axis=1, keepdims=True)
+    known = np.isfinite(lengths) & (lengths > 0)
+    rows: NDArray[np.float32] = np.divide(block, lengths, out=np.zeros_like(block), where=known)
+    return rows
 
 
 def _signs_of(block: NDArray[np.float32]) -> NDArray[np.uint8]:
