@@ -227,6 +227,25 @@ def test_a_file_that_cannot_be_written_ends_in_words_not_in_a_traceback(home):
     assert b"Traceback" not in done.stderr
 
 
+def test_a_file_written_on_windows_keeps_its_mark_and_line_ends_and_undo_gives_its_bytes(home):
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    mine = '{\n    // mine\n    "mcpServers": {\n        "other": {"command": "x"}\n    }\n}\n'
+    before = b"\xef\xbb\xbf" + mine.replace("\n", "\r\n").encode()
+    file.write_bytes(before)
+
+    answer("init", "--host", "cursor", "--yes")
+    changed = file.read_bytes()
+    assert changed.startswith(b"\xef\xbb\xbf{\r\n    // mine\r\n")
+    assert b'\r\n        "zapomni": {\r\n            "command"' in changed
+    assert changed.count(b"\n") == changed.count(b"\r\n")
+    assert changed.count(b"\xef\xbb\xbf") == 1
+
+    answer("init", "--uninstall", "--yes")
+    assert file.read_bytes() == before
+    assert list(file.parent.glob("*.bak")) == []
+
+
 # --- What was installed works ------------------------------------------------------------
 
 
@@ -297,13 +316,31 @@ def test_every_json_file_of_the_plugins_is_valid():
 def test_a_plugins_hooks_are_those_of_init_and_its_commands_exist(home, plugin, host):
     hooks = parsed(plugin / "hooks" / "hooks.json")["hooks"]
     wanted = hosts_of(home, {}, ["zapomni", "serve"], ["zapomni", "record"])[host]
-    assert hooks == wanted.hooks
+    assert hooks == {event: [entry] for event, entry in wanted.hooks.items()}
     server = parsed(plugin / ".mcp.json")["mcpServers"]["zapomni"]
     assert (server["command"], server["args"]) == ("zapomni", ["serve"])
     event = {"session_id": "s", "cwd": str(home), "hook_event_name": "Stop"}
     done = zapomni("record", "--host", host, given=json.dumps(event).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert "serve" in COMMANDS
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_plugins_hooks_have_the_shape_that_hosts_load(plugin):
+    """Each event has a list of groups, each group a list of handlers; hosts skip anything else."""
+    document = parsed(plugin / "hooks" / "hooks.json")
+    assert document.keys() <= {"description", "hooks"}
+    assert "SessionStart" in document["hooks"]
+    for event, groups in document["hooks"].items():
+        assert isinstance(groups, list), event
+        assert groups, event
+        for group in groups:
+            assert group.keys() <= {"matcher", "hooks"}
+            assert isinstance(group["hooks"], list)
+            for handler in group["hooks"]:
+                assert handler["type"] == "command"
+                assert isinstance(handler["command"], str)
+                assert isinstance(handler["timeout"], int)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)

@@ -42,6 +42,11 @@ DOCUMENTS = [
     '{\r\n  "a": 1\r\n}\r\n',
     '{\n  "mcpServers": {},\n  "hooks": {\n    "AfterTool": []\n  }\n}\n',
     ODD,
+    "\ufeff",
+    "\ufeff{}",
+    '\ufeff{"a":1}',
+    '\ufeff{\r\n    "servers": {\r\n    },\r\n    "hooks": {}\r\n}\r\n',
+    "\ufeff" + ODD.replace("\n", "\r\n"),
 ]
 
 
@@ -89,7 +94,7 @@ def everything_under(folder: Path) -> dict[str, bytes]:
 # --- JSON as text ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [document for document in DOCUMENTS if document])
+@pytest.mark.parametrize("text", [document for document in DOCUMENTS if document.strip("\ufeff")])
 def test_what_is_put_in_and_taken_out_again_leaves_the_text_as_it_was(text):
     put = json_text.put(text, ["deep", "er"], {"k": ["v"]})
     assert json_text.parse(put).value["deep"] == {"er": {"k": ["v"]}}

@@ -30,7 +30,7 @@ def find_server(text: str | None, host: Host) -> Mapping[str, Any] | None:
     Raises:
         UnfitFileError: The file is broken or has another shape than it should.
     """
-    if text is None or not text.strip():
+    if text is None or json_text.is_blank(text):
         return None
     if host.server_format == "toml":
         return toml_text.find_table(text, host.server_path)
@@ -68,7 +68,7 @@ def remove_server(text: str, host: Host) -> str:
 
 def has_hooks(text: str | None, host: Host) -> bool:
     """Say whether exactly the hooks we would write are there."""
-    if text is None or not text.strip():
+    if text is None or json_text.is_blank(text):
         return not host.hooks
     found: dict[str, list[Any]] = {}
     document = json_text.parse(text).value
@@ -94,6 +94,8 @@ def add_hooks(text: str | None, host: Host) -> str:
 
 def remove_hooks(text: str, host: Host) -> str:
     """Take every hook of ours out, and what would be left empty."""
+    if json_text.is_blank(text):
+        return text
     changed = text
     while path := next(_our_handlers(json_text.parse(changed).value, host), None):
         if host.nested and len(_at(json_text.parse(changed).value, path[:-1])) == 1:
@@ -104,15 +106,17 @@ def remove_hooks(text: str, host: Host) -> str:
 
 def has_nothing_else(text: str, host: Host) -> bool:
     """Say whether a file with our entries taken out says nothing any more."""
-    if host.server_format == "toml" and not text.lstrip().startswith("{"):
-        return not text.strip()
+    if json_text.is_blank(text):
+        return True
+    if host.server_format == "toml" and not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        return False
     left = json_text.parse(text).value
     return isinstance(left, dict) and all(host.hook_frame.get(k) == v for k, v in left.items())
 
 
 def has_plugin(text: str | None) -> bool:
     """Say whether Claude Code's settings enable our plugin, which brings server and hooks."""
-    if text is None or not text.strip():
+    if text is None or json_text.is_blank(text):
         return False
     document = json_text.parse(text).value
     plugins = document.get("enabledPlugins") if isinstance(document, dict) else None
@@ -122,7 +126,8 @@ def has_plugin(text: str | None) -> bool:
 
 
 def _document(text: str | None) -> str:
-    return text if text and text.strip() else "{}\n"
+    text = text or ""
+    return text + "{}\n" if json_text.is_blank(text) else text
 
 
 def _our_handlers(document: Any, host: Host) -> Iterator[list[str | int]]:

@@ -1,6 +1,7 @@
 """Changes JSON by changing its text: what is not ours keeps its order, spacing and comments.
 
-Reads JSON with comments and trailing commas, as several hosts do.
+Reads JSON with comments and trailing commas, as several hosts do, and with a byte order mark, as
+editors on Windows write it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Any
 
 from zapomni_cli.host_setup.files import UnfitFileError
 
-__all__ = ["Node", "append", "parse", "put", "remove"]
+__all__ = ["Node", "append", "is_blank", "parse", "put", "remove"]
 
 Path = Sequence[str | int]
+
+BYTE_ORDER_MARK = "\ufeff"
 
 _SKIPPED = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _LINE_COMMENT = re.compile(r"[ \t]*//[^\r\n]*")
@@ -43,6 +46,11 @@ class Node:
         return len(self.keys) - 1 - self.keys[::-1].index(step) if step in self.keys else None
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a file has no document yet; a byte order mark is none."""
+    return not text.removeprefix(BYTE_ORDER_MARK).strip()
+
+
 def parse(text: str) -> Node:
     """Read a document.
 
@@ -50,7 +58,7 @@ def parse(text: str) -> Node:
         UnfitFileError: It is not JSON.
     """
     try:
-        root = _value(text, _skip(text, 0))
+        root = _value(text, _skip(text, len(BYTE_ORDER_MARK) * text.startswith(BYTE_ORDER_MARK)))
     except (IndexError, RecursionError):
         raise UnfitFileError("it ends too early or nests too deep") from None
     except json.JSONDecodeError as error:
@@ -244,7 +252,8 @@ def _render(text: str, value: Any, indent: str) -> str:
 
 def _is_multiline(text: str) -> bool:
     # An empty document has no style yet; it gets the readable one.
-    return "\n" in text.strip() or text.strip() in ("", "{}", "[]")
+    written = text.removeprefix(BYTE_ORDER_MARK).strip()
+    return "\n" in written or written in ("", "{}", "[]")
 
 
 def _is_tight(text: str) -> bool:

@@ -118,7 +118,7 @@ def plan_uninstall(host: Host, records: Records) -> Plan:
         if host.hook_file:
             before = read(host.hook_file)
             text = texts.get(host.hook_file, before)
-            if text and text.strip() and (cut := entries.remove_hooks(text, host)) != text:
+            if text and (cut := entries.remove_hooks(text, host)) != text:
                 texts[host.hook_file] = cut
         plan.edits = [_restoration(path, text, host, records) for path, text in texts.items()]
     except (OSError, UnfitFileError) as error:
@@ -197,7 +197,7 @@ def _write(plan: Plan, edit: Edit, records: Records) -> None:
 
 def _is_free_of_ours(edit: Edit, host: Host) -> bool:
     text = edit.before
-    if text is None or not text.strip():
+    if text is None:
         return True
     if edit.path == host.server_file and entries.find_server(text, host) is not None:
         return False

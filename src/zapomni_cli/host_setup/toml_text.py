@@ -23,7 +23,7 @@ def find_table(text: str, path: Sequence[str]) -> Mapping[str, Any] | None:
         UnfitFileError: It is not TOML, or there is something else than a table.
     """
     try:
-        found: Any = tomllib.loads(text)
+        found: Any = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise UnfitFileError(f"it is not TOML: {error}") from None
     for step in path:
@@ -91,7 +91,7 @@ def _cut_tables(text: str, name: str) -> str:
 
 def _without(text: str, path: Sequence[str]) -> dict[str, Any]:
     """Return what the file says, our table and the tables it would leave empty apart."""
-    content = tomllib.loads(text)
+    content = tomllib.loads(text.removeprefix("\ufeff"))
     trail = [content]
     for step in path[:-1]:
         trail.append(trail[-1].get(step, {}))
