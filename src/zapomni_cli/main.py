@@ -49,6 +49,8 @@ COMMANDS = {
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
+    "backup": ("zapomni_cli.backup:backup", "Copy everything that is stored."),
+    "restore": ("zapomni_cli.backup:restore", "Put a backup in the place of what is stored."),
     "purge": ("zapomni_cli.purge:purge", "Delete so that nothing is left."),
     "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
     "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),

@@ -206,6 +206,7 @@ def run(*, as_json: bool) -> None:
                     ended[status.task_id] = status
 
             await engine.tasks.run_all(shown)
+        await engine.back_up_if_due()
 
     with_engine(work)
     if as_json:

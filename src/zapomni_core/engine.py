@@ -61,6 +61,8 @@ __all__ = ["ZapomniEngine", "create_engine", "open_storage"]
 
 LATENCIES_KEPT = 100
 ANSWERS_KEPT = 128
+BACKUP_AFTER_SECONDS = 5
+BACKUP_CHECK_SECONDS = 3600
 
 logger = get_logger(__name__)
 
@@ -139,6 +141,7 @@ class ZapomniEngine:
         self._answers = _Answers()
         self._keeps_filling = False
         self._filler: asyncio.Task[None] | None = None
+        self._backups: asyncio.Task[None] | None = None
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
@@ -176,9 +179,10 @@ class ZapomniEngine:
 
     async def close(self) -> None:
         """Stop background work between two batches and release everything."""
-        if self._filler is not None:
-            self._filler.cancel()
-            await asyncio.gather(self._filler, return_exceptions=True)
+        for task in (self._filler, self._backups):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         await self.tasks.close()
         if "graph" in vars(self):
             await self.graph.close()
@@ -314,7 +318,16 @@ class ZapomniEngine:
 
     @operation()
     async def reembed(self, progress: Progress | None = None) -> int:
-        """Move every vector to the configured embedder; return how many were made."""
+        """Move every vector to the configured embedder; return how many were made.
+
+        If that means another model than the stored vectors', a backup is made first.
+        """
+        from zapomni_core.workflows.backup import back_up  # few calls need it
+
+        active = await self.storage.get_space()
+        configured = [await one.space() for one in self._embeddings.embedders[:1]]
+        if active is not None and configured not in ([], [active]):
+            await back_up(self._settings, reason="before-reembed")
         return await reembed(self.storage, self._embeddings, progress)
 
     @operation()
@@ -348,6 +361,24 @@ class ZapomniEngine:
         self._keeps_filling = True
         if self._embeddings.embedders and (self._filler is None or self._filler.done()):
             self._filler = asyncio.create_task(self._fill_quietly())
+
+    def keep_daily_backups(self) -> None:
+        """Copy the database once a day in the background, for processes that live long."""
+        if self._backups is None:
+            self._backups = asyncio.create_task(self._back_up_daily())
+
+    async def _back_up_daily(self) -> None:
+        await asyncio.sleep(BACKUP_AFTER_SECONDS)  # The call that opened the engine comes first.
+        while True:
+            await self.back_up_if_due()
+            await asyncio.sleep(BACKUP_CHECK_SECONDS)
+
+    @operation()
+    async def back_up_if_due(self) -> None:
+        """Make the day's backup if the last one is a day old."""
+        from zapomni_core.workflows.backup import back_up_if_due  # few calls need it
+
+        await back_up_if_due(self._settings)
 
     async def _fill_quietly(self) -> None:
         try:

@@ -99,6 +99,10 @@ class Settings(BaseModel):
     observations_max_mb: int = Field(
         default=512, ge=1, description="Above this size the oldest unpinned observations go."
     )
+    daily_backups: bool = Field(
+        default=True,
+        description="Whether `zapomni serve` and task workers copy the database once a day.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None = Field(
         default=None, description="Log level on stderr; default INFO in serve, else ERROR."
     )
@@ -172,6 +176,11 @@ class Settings(BaseModel):
             "or falkordb://host:port/graph",
             "CONF_002",
         )
+
+    @property
+    def backups_path(self) -> Path:
+        """The folder copies of the database go to."""
+        return self.home / "backups"
 
     @property
     def models_path(self) -> Path:

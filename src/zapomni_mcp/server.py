@@ -138,6 +138,7 @@ def serve(settings: Settings, *, every_tool: bool = False) -> None:
 
         engine = await create_engine(settings)
         engine.keep_filling_vectors()
+        engine.keep_daily_backups()
         engine.tasks.start()
         return engine
 

@@ -52,7 +52,7 @@ def prepare_file(path: Path) -> None:
             _make_private(path)
             connection = connect(path)
             try:
-                _initialize(connection)
+                _initialize(connection, path)
             finally:
                 connection.close()
         finally:
@@ -68,7 +68,7 @@ def _make_private(path: Path) -> None:
         path.chmod(0o600)
 
 
-def _initialize(connection: sqlite3.Connection) -> None:
+def _initialize(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
@@ -89,7 +89,20 @@ def _initialize(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     if version < LATEST_VERSION:
+        if not empty:
+            _copy_before_migration(path)
         migrate(connection)
+
+
+def _copy_before_migration(path: Path) -> None:
+    # Imported where it is needed: a version is new only once.
+    from zapomni_db.sqlite.backups import FOLDER, copy_database, exclusive_folder, make_name
+
+    folder = path.parent / FOLDER
+    with exclusive_folder(folder):
+        copy_database(path, folder / make_name(path.stem, "before-migration"))
+        for old in sorted(folder.glob("*-before-migration.db"))[:-3]:
+            old.unlink()
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -63,6 +63,20 @@ _COUNTED_CHECKS = {
 }
 
 
+_WORD_INDEXES = (
+    (
+        "word index",
+        "passages",
+        "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)",
+    ),
+    (
+        "word index of observations",
+        "observations",
+        "INSERT INTO observations_fts (observations_fts, rank) VALUES ('integrity-check', 1)",
+    ),
+)
+
+
 def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
     """Run SQLite's own checks, the word index's, and ours."""
     problems: dict[str, str] = {}
@@ -71,12 +85,11 @@ def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
         problems["file structure"] = "damaged"
     if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
         problems["references"] = "broken"
-    try:
-        connection.execute(
-            "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)"
-        )
-    except sqlite3.DatabaseError:
-        problems["word index"] = "does not match the stored passages"
+    for name, what, sql in _WORD_INDEXES:
+        try:
+            connection.execute(sql)
+        except sqlite3.DatabaseError:
+            problems[name] = f"does not match the stored {what}"
     for name, sql in _COUNTED_CHECKS.items():
         wrong = connection.execute(sql).fetchone()[0]
         if wrong:

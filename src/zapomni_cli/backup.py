@@ -1,0 +1,138 @@
+"""`zapomni backup` and `zapomni restore`: copies of everything that is stored, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from zapomni_cli.options import examples, json_option
+from zapomni_cli.output import count_of, day, print_json, print_table
+from zapomni_cli.runtime import read_settings
+from zapomni_core.settings import Settings
+from zapomni_core.workflows.backup import back_up, find_backup, list_backups
+from zapomni_core.workflows.backup import restore as put_back
+
+__all__ = ["backup", "restore"]
+
+# What a user counts; --json has every table.
+_NOUNS = {
+    "memories": ("memory", "memories"),
+    "chunks": ("passage", ""),
+    "observations": ("observation", ""),
+    "sessions": ("session", ""),
+}
+
+
+@click.command(
+    epilog=examples(
+        "zapomni backup",
+        "zapomni backup --to /media/usb --keep 5",
+        "zapomni backup --compact",
+    )
+)
+@click.option(
+    "--to",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the copy; default: backups in ZAPOMNI_HOME.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Delete all but the N newest copies that were made by this command in that folder.",
+)
+@click.option("--compact", is_flag=True, help="Leave out free space in the file.")
+@json_option
+def backup(*, to: Path | None, keep: int | None, compact: bool, as_json: bool) -> None:
+    """Copy everything that is stored, while agents go on working.
+
+    The copy is one file, checked before it gets its name, readable by you alone. Do not copy
+    zapomni.db yourself while anything runs: most of it may still be in the log next to it.
+
+    Copies are also made by themselves: before the database is upgraded, before `zapomni models
+    reembed` switches models, before `zapomni restore`, and once a day by `zapomni serve`. Of the
+    daily ones the last 7 days and 4 weeks stay.
+    """
+    settings = read_settings()
+    folder = to.expanduser().absolute() if to else None
+    made = asyncio.run(back_up(settings, to=folder, keep=keep, compact=compact))
+    if made is None:
+        raise click.ClickException("Nothing is stored yet, so there is nothing to back up.")
+    if as_json:
+        print_json(
+            {
+                "path": str(made.path),
+                "size_bytes": made.size_bytes,
+                "tables": made.tables,
+                "removed": [str(path) for path in made.removed],
+            }
+        )
+        return
+    click.echo(str(made.path))
+    click.echo(f"{_counted(made.tables)}; {made.size_bytes / 1e6:.1f} MB, checked.", err=True)
+    for path in made.removed:
+        click.echo(f"Deleted the older {path.name}.", err=True)
+
+
+@click.command(
+    epilog=examples(
+        "zapomni restore",
+        "zapomni restore zapomni-20261116T090210Z-manual.db",
+        "zapomni restore /media/usb/zapomni-20261116T090210Z-manual.db --yes",
+    )
+)
+@click.argument("file", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def restore(*, file: str | None, yes: bool, as_json: bool) -> None:
+    """Put a backup in the place of everything that is stored.
+
+    Without FILE it lists the backups there are. FILE is a path, or the name of one of these. What
+    is stored now is copied first, so that a restore can be taken back by another one. Agents may
+    go on: they see the restored memories from their next call on.
+    """
+    settings = read_settings()
+    if file is None:
+        _list(settings, as_json=as_json)
+        return
+    path = find_backup(settings, file)
+    if not yes:
+        click.confirm(f"Replace everything that is stored by {path.name}?", abort=True, err=True)
+    done = asyncio.run(put_back(settings, path))
+    if as_json:
+        before = done.before and str(done.before)
+        print_json({"tables": done.tables, "before": before, "problems": done.problems})
+    else:
+        click.echo(f"Restored {_counted(done.tables)}.")
+        if done.before is not None:
+            click.echo(f"What was there before: {done.before}", err=True)
+        for name, problem in done.problems.items():
+            click.echo(f"{name}: {problem}. Run `zapomni doctor`.", err=True)
+    if done.problems:
+        click.get_current_context().exit(1)
+
+
+def _list(settings: Settings, *, as_json: bool) -> None:
+    found = list_backups(settings)
+    if as_json:
+        print_json(
+            [
+                {"path": str(b.path), "made_at": b.made_at.isoformat(), "reason": b.reason}
+                for b in found
+            ]
+        )
+    elif found:
+        print_table(
+            (b.path.name, b.reason, day(b.made_at), f"{b.path.stat().st_size / 1e6:.1f} MB")
+            for b in found
+        )
+    else:
+        click.echo("There is no backup yet. `zapomni backup` makes one.", err=True)
+
+
+def _counted(tables: Mapping[str, int]) -> str:
+    parts = [count_of(tables[t], *n) for t, n in _NOUNS.items() if t in tables]
+    return ", ".join(parts)
