@@ -19,9 +19,10 @@ from typing import Literal
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import is_terminal, one_line, print_json, print_table
+from zapomni_cli.output import count_of, is_terminal, one_line, print_json, print_table
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
+from zapomni_cli.spool import FOLDER, spool_state
 from zapomni_core.adapters.embedding_chain import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.code_interfaces import StaleMemory
@@ -122,6 +123,7 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
     """Run every check that can be run, cheapest first."""
     yield _check_versions()
     yield _check_space(settings)
+    yield _check_spool(settings)
     try:
         engine = await create_engine(settings)
     except ZapomniError as error:
@@ -179,6 +181,22 @@ def _check_space(settings: Settings) -> CheckResult:
         fix = "Free some space, or move the folder and set ZAPOMNI_HOME."
         return CheckResult("disk space", "failed", detail, fix)
     return CheckResult("disk space", "ok", detail)
+
+
+def _check_spool(settings: Settings) -> CheckResult:
+    """Check that what hooks captured has reached the database."""
+    state = spool_state(str(settings.home))
+    detail = f"{count_of(state['waiting'], 'event')} waiting"
+    folder = settings.home / FOLDER
+    if state["dropped"]:
+        detail += f", {state['dropped']} dropped because it was full"
+        fix = f"What waits is stored once the database works; then delete {folder}/dropped."
+        return CheckResult("spool", "failed", detail, fix)
+    if state["bad"]:
+        detail += f", {state['bad']} put aside because no database takes them"
+        fix = f"Capture goes on without them; read and delete what is in {folder}/bad."
+        return CheckResult("spool", "failed", detail, fix)
+    return CheckResult("spool", "ok", detail)
 
 
 def _check_modes(settings: Settings) -> CheckResult:

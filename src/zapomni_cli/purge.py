@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,19 +15,21 @@ import click
 
 from zapomni_cli.options import examples, json_option, parse_when
 from zapomni_cli.output import count_of, print_json, print_table
+from zapomni_cli.record import capture_key
 from zapomni_cli.runtime import read_settings
-from zapomni_cli.spool import FOLDER, read_spooled, remove_spooled
+from zapomni_cli.spool import FOLDER, drain
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.settings import Settings
+from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite import purging
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
-from zapomni_db.sqlite.observations_write import store_captured
 from zapomni_db.sqlite.purging import Selection
 
 __all__ = ["opened", "purge"]
 
 SHOWN = 10
+MAX_ROUNDS = 1000
 
 
 @click.command(
@@ -202,19 +205,20 @@ def _purge_backup(path: Path, selection: Selection, where: str, *, pinned: bool)
 
 def _drain_spool(connection: sqlite3.Connection, settings: Settings) -> None:
     """Store what waits in the spool, so that it can be found and purged too."""
-    files, rows, _ = read_spooled(str(settings.home))
-    while files:
-        store_captured(connection, rows, drained=len(files))
-        remove_spooled(files)
-        files, rows, _ = read_spooled(str(settings.home))
+    home = str(settings.home)
+    redactor = Redactor(os.environ, capture_key(home))
+    # Bounded: a file that cannot be removed would be stored again and again.
+    for _ in range(MAX_ROUNDS):
+        if not drain(connection, home, redactor):
+            break
 
 
 def _purge_set_aside(settings: Settings, selection: Selection) -> int:
     """Delete files of the spool that nobody could read but that have the text searched for."""
     wanted = (selection.search or "").lower().encode()
     deleted = 0
-    for path in (settings.home / FOLDER).glob("*") if wanted else ():
-        if wanted in path.read_bytes().lower():
+    for path in (settings.home / FOLDER).rglob("*") if wanted else ():
+        if path.is_file() and wanted in path.read_bytes().lower():
             path.unlink(missing_ok=True)
             deleted += 1
     return deleted

@@ -16,12 +16,13 @@ import sys
 import time
 
 from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
-from zapomni_cli.spool import read_spooled, remove_spooled, spool
-from zapomni_core.modules.observations import extract
+from zapomni_cli.spool import SpoolFullError, drain, is_waiting, set_aside_row, spool
+from zapomni_core.modules.observations import clean_row, extract
 from zapomni_core.shared.hashing import keyed_hash
 from zapomni_core.shared.projects import project_of
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
+    NewerSchemaError,
     connect_for_capture,
     count_lost,
     is_damaged,
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations import Event, Observation
     from zapomni_core.shared.projects import Project
 
-__all__ = ["hook_command", "main"]
+__all__ = ["capture_key", "hook_command", "main"]
 
 MAX_INPUT = 32 * 1024 * 1024
+# No system has longer paths; walking up a longer one would take for ever.
+MAX_PATH = 4096
 KEY_FILE = "capture.key"
 
 STORED, REFUSED, DAMAGED = 0, 1, 2
@@ -60,7 +63,8 @@ def main(argv: Sequence[str]) -> int:
     """Record one event.
 
     Returns:
-        0 stored or ignored, 1 refused (malformed, incomplete), 2 the database is damaged.
+        0 stored, waiting or ignored; 1 refused (malformed, incomplete, nowhere to store it); 2 the
+        database is damaged, and no host called: for hosts 2 means to stop the agent.
     """
     try:
         return _record(argv)
@@ -69,6 +73,8 @@ def main(argv: Sequence[str]) -> int:
         return _complain(f"event refused: {what}", REFUSED)
     except KeyboardInterrupt:
         return REFUSED
+    except SpoolFullError:
+        return _complain("event not stored: the spool is full; run: zapomni doctor", REFUSED)
     except Exception as error:  # noqa: BLE001 - an agent's session must not see a traceback
         return _complain(f"event not stored: {type(error).__name__}", REFUSED)
 
@@ -80,21 +86,29 @@ def _complain(message: str, code: int) -> int:
 
 
 def _record(argv: Sequence[str]) -> int:
-    host = _host_option(argv)
+    given = _host_option(argv)
     payload = _read_payload()
-    host = host or detect_host(payload)
+    host = given or detect_host(payload)
+    by_host = given is not None or host != "generic"
     event = read_event(payload, host)
     home = _home(os.environ)
-    if event is None:
-        return _store(home)  # Nothing to add, but events may be waiting.
-    key = _capture_key(home)
+    if event is None and not is_waiting(home):
+        return STORED
+    key = capture_key(home)
     redactor = Redactor(os.environ, key)
-    observation = extract(event, redactor, key)
-    project = project_of(event.cwd, os.path.join(home, "roots.json"))
-    row = None
-    if observation is not None:
-        row = _row(event, observation, project, redactor, _event_hash(event, payload, key))
-    return _store(home, row, event, project)
+    row = project = None
+    if event is not None:
+        event.cwd = event.cwd[:MAX_PATH]
+        observation = extract(event, redactor, key)
+        project = project_of(event.cwd, os.path.join(home, "roots.json"))
+        if observation is not None:
+            row = _row(event, observation, project, redactor, _event_hash(event, payload, key))
+    problem = _store(home, redactor, row, event, project)
+    if problem and event and event.action == "session_start":
+        _print_text(event, problem)
+    if problem == DAMAGE and not by_host:
+        return _complain("the database is damaged; run: zapomni doctor", DAMAGED)
+    return STORED
 
 
 def _host_option(argv: Sequence[str]) -> str | None:
@@ -149,7 +163,7 @@ def _database_path(home: str, environ: Mapping[str, str]) -> str:
     return os.path.join(home, "zapomni.db")
 
 
-def _capture_key(home: str) -> bytes:
+def capture_key(home: str) -> bytes:
     """Return this installation's key for hashes, making it on the first call."""
     file = os.path.join(home, KEY_FILE)
     try:
@@ -190,20 +204,17 @@ def _event_hash(event: Event, payload: Mapping[str, Any], key: bytes) -> str:
 def _row(
     event: Event, observation: Observation, project: Project, redactor: Redactor, event_hash: str
 ) -> dict[str, Any]:
-    def short(value: str, limit: int) -> str:
-        return redactor.redact(value.encode("utf-8", "replace").decode())[0][:limit]
-
     metadata = observation.metadata
-    return {
-        "host": short(event.host, 40),
-        "session_id": short(event.session_id, 200),
-        "project": short(project.key, 1000),
-        "project_name": short(project.name, 200),
-        "branch": short(project.branch, 200),
+    row = {
+        "host": event.host,
+        "session_id": event.session_id,
+        "project": project.key,
+        "project_name": project.name,
+        "branch": project.branch,
         "timestamp": event.timestamp or int(time.time()),
         "obs_type": observation.obs_type,
-        "source_event": short(event.source_event, 100),
-        "tool_name": short(event.tool_name, 200) if event.tool_name else None,
+        "source_event": event.source_event,
+        "tool_name": event.tool_name,
         "file_path": observation.file_path,
         "content": observation.content,
         "metadata": json.dumps(metadata, ensure_ascii=False) if metadata else None,
@@ -212,39 +223,37 @@ def _row(
         "repeat": observation.repeat,
         "redactions": observation.redactions,
     }
+    return clean_row(row, redactor)
 
 
 def _store(
     home: str,
-    row: dict[str, Any] | None = None,
-    event: Event | None = None,
-    project: Project | None = None,
-) -> int:
-    files, rows, lost = read_spooled(home)
-    new = [row] if row is not None else []
-    if not files and not new and not lost:
-        return STORED
-    connection = None
+    redactor: Redactor,
+    row: dict[str, Any] | None,
+    event: Event | None,
+    project: Project | None,
+) -> str:
+    """Store what waits, then the new row; return what is wrong with the database, if anything."""
+    connection, problem = None, ""
     try:
         connection = connect_for_capture(_database_path(home, os.environ))
-        store_captured(connection, [*rows, *new], drained=len(files))
-        remove_spooled(files)
-        if lost:
-            count_lost(connection, lost, int(time.time()))
+        drain(connection, home, redactor)
+        if row is not None and store_captured(connection, [row])[1]:
+            set_aside_row(home, row)
+            count_lost(connection, 1, int(time.time()))
     except Exception as error:  # noqa: BLE001 - whatever it is, the event must not be lost
         if row is not None:
             spool(home, row)
-        if _damage(error):
-            return _complain("the database is damaged; run: zapomni doctor", DAMAGED)
+        problem = _problem(error)
     if connection is not None:
         try:
-            if event and project and event.action == "session_start":
-                _print_context(connection, event, project)
+            if event and project and event.action == "session_start" and not problem:
+                problem = _print_context(connection, event, project)
             elif event and event.action == "session_end":
                 _tidy_up(connection, home)
         finally:
             connection.close()
-    return STORED
+    return problem
 
 
 def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
@@ -264,16 +273,27 @@ def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
         return
 
 
-def _damage(error: Exception) -> bool:
-    """Look through our own errors at what SQLite said."""
+DAMAGE = (
+    "Zapomni cannot recall anything: its database is damaged. New events wait in the spool. "
+    "Ask the user to run: zapomni doctor"
+)
+NEWER = (
+    "Zapomni cannot recall anything: its database was made by a newer Zapomni. New events wait in "
+    "the spool. Ask the user to update Zapomni: this hook is an older one."
+)
+
+
+def _problem(error: Exception) -> str:
+    """Return what a user has to know about an error; nothing if it passes by itself."""
+    if isinstance(error, NewerSchemaError):
+        return NEWER
+    # Our own errors carry what SQLite said.
     cause = getattr(error, "original_exception", None)
-    return is_damaged(error) or (cause is not None and is_damaged(cause))
+    return DAMAGE if is_damaged(error) or (cause is not None and is_damaged(cause)) else ""
 
 
-def _print_context(connection: sqlite3.Connection, event: Event, project: Project) -> None:
-    """Tell the new session what earlier ones did; silently nothing if that fails."""
-    if event.host in _NO_CONTEXT or sys.stdout is None:
-        return
+def _print_context(connection: sqlite3.Connection, event: Event, project: Project) -> str:
+    """Give the new session its context; return what is wrong if the database is."""
     try:
         from zapomni_core.shared.projects import changed_files
         from zapomni_core.workflows.session_context import session_context
@@ -285,14 +305,23 @@ def _print_context(connection: sqlite3.Connection, event: Event, project: Projec
             changed_files(event.cwd),
             str(event.data.get("source") or "startup"),
         )
-    except Exception:  # noqa: BLE001 - a session must start with or without its memories
-        return
-    if not text:
+    except Exception as error:  # noqa: BLE001 - a session must start with or without its memories
+        return _problem(error)
+    _print_text(event, text)
+    return ""
+
+
+def _print_text(event: Event, text: str) -> None:
+    """Hand a text to the new session in the form its host reads."""
+    if not text or event.host in _NO_CONTEXT or sys.stdout is None:
         return
     if event.host in _JSON_CONTEXT:
         output = {"hookEventName": "SessionStart", "additionalContext": text}
         text = json.dumps({"hookSpecificOutput": output})
     elif event.host == "cursor":
         text = json.dumps({"additional_context": text})
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stdout.buffer.flush()
+    except OSError:
+        return  # The host does not listen; the event is stored all the same.

@@ -27,7 +27,7 @@ def record(host: str | None) -> None:
     --host the event's own fields tell who sent it. Prints nothing but, when a session starts, what
     earlier ones did. docs/capture.md describes what is kept and a plain form any program can send.
 
-    Exits with 0 when stored or ignored, 1 when the event is not complete, 2 when the database is
-    damaged.
+    Exits with 0 when stored, waiting or ignored, 1 when the event is not complete or can be stored
+    nowhere, 2 when the database is damaged and no host called: for hosts 2 means to stop the agent.
     """
     sys.exit(main(["--host", host] if host else []))

@@ -1,11 +1,14 @@
-"""Where events wait when the database is busy: one small file each, private, already redacted.
+"""Where events wait when the database cannot take them: one small file each, private, redacted.
 
-A file appears whole by a rename and is removed only after its row is committed. Whoever is killed
+A file appears whole by a rename and is removed only after its row is committed. A process killed
 in between leaves it for the next call, and the event's own hash keeps it from being stored twice.
 So no locks are needed, however many processes spool and drain at once.
+
+What no database will ever take is moved to `bad/`, one by one, so that the rest goes in. The spool
+has a ceiling: an event above it is refused and counted, the ones that were accepted stay.
 """
 # pathlib would cost a hook milliseconds:
-# ruff: noqa: PTH103, PTH104, PTH108, PTH118, PTH123, PTH208
+# ruff: noqa: PTH103, PTH104, PTH108, PTH116, PTH118, PTH119, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -13,87 +16,188 @@ import json
 import os
 import time
 
+from zapomni_core.modules.observations import clean_row
+from zapomni_db.sqlite.observations_write import count_lost, store_captured
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["FOLDER", "read_spooled", "remove_spooled", "spool"]
+    from zapomni_core.shared.redaction import Redactor
+
+__all__ = [
+    "FOLDER",
+    "SpoolFullError",
+    "drain",
+    "is_waiting",
+    "set_aside_row",
+    "spool",
+    "spool_state",
+]
 
 FOLDER = "spool"
+BAD = "bad"
+DROPPED = "dropped"
+MAX_FILES = 10_000
+MAX_BYTES = 64 * 1024 * 1024
+MAX_BAD = 1000
 # One call takes over no more than this: its agent is waiting too.
 BATCH = 500
+DRAIN_SECONDS = 0.3
 
 
-def spool(home: str, row: Mapping[str, Any]) -> None:
-    """Keep a row until the database can take it.
+class SpoolFullError(OSError):
+    """As many events wait as may: the database has been unusable for long."""
+
+
+def spool(home: str, row: Mapping[str, Any], *, durable: bool = True) -> None:
+    """Store a row in a file until the database can take it.
+
+    Args:
+        home: Zapomni's folder.
+        row: As `clean_row` returns it.
+        durable: Wait until the disk has it; not when there is no time left.
 
     Raises:
+        SpoolFullError: The ceiling is reached; the event is counted as dropped.
         OSError: The disk is full or the folder is not ours.
     """
     folder = os.path.join(home, FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    # Names sort in the order of events; the process id tells simultaneous ones apart.
+    files, size = 0, 0
+    for entry in os.scandir(folder):
+        if entry.name.endswith(".json"):
+            files += 1
+            try:
+                size += entry.stat().st_size
+            except OSError:
+                continue  # Another process drained it.
+    if files >= MAX_FILES or size >= MAX_BYTES:
+        # One byte each: simultaneous drops add up without a lock, with or without a database.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        descriptor = os.open(os.path.join(folder, DROPPED), flags, 0o600)
+        os.write(descriptor, b".")
+        os.close(descriptor)
+        raise SpoolFullError
+    _write(folder, row, durable=durable)
+
+
+def _write(folder: str, row: Mapping[str, Any], *, durable: bool) -> None:
+    # Names sort in the order of events; the process id separates simultaneous ones.
     name = os.path.join(folder, f"{time.time_ns():020d}-{os.getpid()}")
     descriptor = os.open(name + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         line = json.dumps(row, separators=(",", ":")).encode()
         while line:
             line = line[os.write(descriptor, line) :]
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.rename(name + ".part", name + ".json")
 
 
-def read_spooled(home: str) -> tuple[list[str], list[dict[str, Any]], int]:
-    """Return the oldest files, their rows in order, and how many files were unreadable.
+def is_waiting(home: str) -> bool:
+    """Return whether anything waits to be stored or put aside."""
+    names = _names(os.path.join(home, FOLDER))
+    return any(name.endswith((".json", ".bad")) for name in names)
 
-    An unreadable file is set aside as `.bad`, so that it is counted once and can be looked at.
+
+def drain(connection: sqlite3.Connection, home: str, redactor: Redactor) -> int:
+    """Store the oldest waiting events; return how many files were dealt with.
+
+    Every row passes the same cleaning as a new one. What still cannot be stored is put aside.
     """
     folder = os.path.join(home, FOLDER)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return [], [], 0
-    files, rows, lost = [], [], 0
+    names = _names(folder)
+    if not names:
+        return 0
+    files: list[str] = []
+    rows: list[dict[str, Any]] = []
+    bad: list[str] = []
+    until = time.monotonic() + DRAIN_SECONDS
     for name in [name for name in names if name.endswith(".json")][:BATCH]:
+        if rows and time.monotonic() > until:
+            break
         file = os.path.join(folder, name)
         try:
             with open(file, "rb") as stream:
                 row = json.loads(stream.read())
-            bytes.fromhex(row["event_hash"])
+            rows.append(clean_row(row, redactor))
         except FileNotFoundError:
             continue  # Another process was faster.
-        except (OSError, ValueError, TypeError, KeyError):
-            lost += 1
-            _set_aside(file)
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            bad.append(file)
             continue
         files.append(file)
-        rows.append(row)
-    _sweep_parts(folder, [name for name in names if name.endswith(".part")])
-    return files, rows, lost
+    processed = 0
+    if rows:
+        processed, refused = store_captured(
+            connection, rows, from_spool=True, seconds=DRAIN_SECONDS
+        )
+        bad += [files[position] for position in refused]
+        _remove([file for file in files[:processed] if file not in bad])
+    # Earlier versions left what they could not read next to the rest.
+    _set_aside(folder, [os.path.join(folder, name) for name in names if name.endswith(".bad")])
+    if bad:
+        _set_aside(folder, bad)
+        count_lost(connection, len(bad), int(time.time()))
+    an_hour_ago = f"{int((time.time() - 3600) * 1e9):020d}"
+    # What a process left that was killed before its event was acknowledged.
+    parts = [name for name in names if name.endswith(".part") and name < an_hour_ago]
+    _remove([os.path.join(folder, name) for name in parts])
+    return processed + len(bad)
 
 
-def _sweep_parts(folder: str, names: list[str]) -> None:
-    """Remove what a process left that was killed before it could keep its promise."""
-    an_hour_ago = (time.time() - 3600) * 1e9
-    for name in names:
-        if name.partition("-")[0] < f"{int(an_hour_ago):020d}":
-            remove_spooled([os.path.join(folder, name)])
-
-
-def _set_aside(file: str) -> None:
-    try:
-        os.rename(file, file + ".bad")
-    except OSError:
+def _set_aside(folder: str, files: list[str]) -> None:
+    if not files:
         return
+    aside = os.path.join(folder, BAD)
+    os.makedirs(aside, mode=0o700, exist_ok=True)
+    for file in files:
+        try:
+            os.rename(file, os.path.join(aside, os.path.basename(file).removesuffix(".bad")))
+        except OSError:
+            continue
+    _trim(aside)
 
 
-def remove_spooled(files: list[str]) -> None:
-    """Remove what is in the database now."""
+def set_aside_row(home: str, row: Mapping[str, Any]) -> None:
+    """Store a row that the database refuses among the bad ones."""
+    aside = os.path.join(home, FOLDER, BAD)
+    os.makedirs(aside, mode=0o700, exist_ok=True)
+    _write(aside, row, durable=False)
+    _trim(aside)
+
+
+def _trim(aside: str) -> None:
+    names = _names(aside)
+    _remove([os.path.join(aside, name) for name in names[: max(0, len(names) - MAX_BAD)]])
+
+
+def _remove(files: list[str]) -> None:
     for file in files:
         try:
             os.unlink(file)
         except OSError:
             continue
+
+
+def spool_state(home: str) -> dict[str, int]:
+    """Count what waits, what was put aside, and what the ceiling refused."""
+    folder = os.path.join(home, FOLDER)
+    dropped = os.path.join(folder, DROPPED)
+    return {
+        "waiting": sum(name.endswith(".json") for name in _names(folder)),
+        "bad": len(_names(os.path.join(folder, BAD))),
+        "dropped": os.stat(dropped).st_size if DROPPED in _names(folder) else 0,
+    }
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

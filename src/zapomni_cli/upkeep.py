@@ -87,9 +87,9 @@ def status(*, as_json: bool) -> None:
 
 
 def _captured(settings: Settings) -> dict[str, Any]:
-    """Read what hooks delivered, and how much still waits in the spool."""
+    """Read what hooks delivered, and what still waits in the spool or was put aside."""
     from zapomni_cli.purge import opened
-    from zapomni_cli.spool import FOLDER
+    from zapomni_cli.spool import spool_state
     from zapomni_core.infra.locations import observations_path
     from zapomni_db.sqlite.usage import usage
 
@@ -99,8 +99,13 @@ def _captured(settings: Settings) -> dict[str, Any]:
         last = counters.pop("last_at")
         moment = None if last is None else datetime.fromtimestamp(last, UTC)
         counters["last_capture"] = moment and moment.isoformat()
-    waiting = (settings.home / FOLDER).glob("*.json")
-    return {**found, "waiting_in_spool": sum(1 for _ in waiting)}
+    spooled = spool_state(str(settings.home))
+    return {
+        **found,
+        "waiting_in_spool": spooled["waiting"],
+        "bad_in_spool": spooled["bad"],
+        "dropped_by_spool": spooled["dropped"],
+    }
 
 
 def _capture_lines(captured: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -115,6 +120,9 @@ def _capture_lines(captured: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "redactions", captured["redacted"]
     yield "spooled events", f"{captured['spooled']}, {captured['waiting_in_spool']} waiting"
     yield "lost events", captured["lost"]
+    yield "bad events", f"{captured['bad_in_spool']} put aside in spool/bad"
+    if captured["dropped_by_spool"]:
+        yield "dropped events", f"{captured['dropped_by_spool']}, the spool was full"
 
 
 def _model_state(settings: Settings) -> str:

@@ -133,19 +133,6 @@ def test_an_unknown_option_or_host_is_refused():
     assert run(event(), [*hook_command(), "--what"]).returncode == 1
 
 
-def test_a_damaged_database_is_exit_code_2_and_the_event_is_kept(private_home):
-    stored(event())
-    (private_home / "zapomni.db").write_bytes(b"this is not a database at all" * 1000)
-    for suffix in ("-wal", "-shm"):
-        (private_home / f"zapomni.db{suffix}").unlink(missing_ok=True)
-    done = run(event(prompt="kept"))
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"zapomni doctor" in done.stderr
-    (private_home / "zapomni.db").unlink()
-    stored(event(prompt="next"))
-    assert rows(private_home) == [("kept",), ("next",)]
-
-
 def test_a_repeated_delivery_is_stored_once(private_home):
     given = event()
     for _ in range(3):
@@ -242,7 +229,8 @@ def test_a_spooled_file_nobody_can_read_is_counted_as_lost_and_set_aside(private
     stored(event())
     lost = rows(private_home, "SELECT value FROM capture_counters WHERE name = 'lost'")
     assert lost == [(1,)]
-    assert [path.suffix for path in (private_home / "spool").iterdir()] == [".bad"]
+    assert [path.name for path in (private_home / "spool").iterdir()] == ["bad"]
+    assert len(list((private_home / "spool" / "bad").iterdir())) == 1
 
 
 def test_the_setting_storage_is_followed(tmp_path, private_home):

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from zapomni_cli import record
 from zapomni_cli.recording import record as command
-from zapomni_cli.spool import read_spooled
+from zapomni_cli.spool import spool_state
 from zapomni_db.sqlite import observations_write
 
 
@@ -45,11 +45,12 @@ def test_while_the_database_is_locked_events_wait_in_order(send, private_home):
     with closing(sqlite3.connect(private_home / "zapomni.db", isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         assert [send(marker(text)) for text in ("two", "three")] == [0, 0]
-    files, rows, lost = read_spooled(str(private_home))
-    assert ([row["content"] for row in rows], len(files), lost) == (["two", "three"], 2, 0)
+    files = sorted((private_home / "spool").glob("*.json"))
+    waiting = [json.loads(file.read_bytes())["content"] for file in files]
+    assert waiting == ["two", "three"]
     assert send(marker("four")) == 0
     assert contents(private_home) == ["one", "two", "three", "four"]
-    assert read_spooled(str(private_home)) == ([], [], 0)
+    assert spool_state(str(private_home)) == {"waiting": 0, "bad": 0, "dropped": 0}
 
 
 def test_damage_is_told_and_the_event_waits_for_a_sound_database(send, private_home, capsys):
@@ -69,7 +70,7 @@ def test_a_database_of_another_program_is_left_alone(send, private_home):
     before = (private_home / "zapomni.db").read_bytes()
     assert send(marker("one")) == 0
     assert (private_home / "zapomni.db").read_bytes() == before
-    assert len(read_spooled(str(private_home))[1]) == 1
+    assert spool_state(str(private_home))["waiting"] == 1
 
 
 def test_an_unreadable_spooled_file_is_set_aside_and_counted(send, private_home):

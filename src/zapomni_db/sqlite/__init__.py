@@ -1,1 +1,5 @@
-"""The embedded storage engine. Empty on purpose: `connection` must stay cheap to import."""
+"""The embedded storage engine. Two numbers, no imports: hooks pay for what is here."""
+
+APPLICATION_ID = 0x5A41504D  # "ZAPM": tells our files from other programs' databases
+# The newest schema this version knows; see `migrations`.
+LATEST_VERSION = 8

@@ -7,6 +7,9 @@ write soon leaves its event in the spool instead of keeping an agent waiting.
 from __future__ import annotations
 
 import sqlite3
+import time
+
+from zapomni_db.sqlite import APPLICATION_ID, LATEST_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, LiteralString
 
 __all__ = [
+    "NewerSchemaError",
     "connect_for_capture",
     "count_lost",
     "is_busy",
@@ -26,7 +30,18 @@ BUSY_MS = 150
 REPEAT_SECONDS = 300
 # The schema has had these tables since then.
 OBSERVATIONS_VERSION = 2
-APPLICATION_ID = 0x5A41504D
+
+# What a single row can be guilty of; any other error is the database's.
+ROW_ERRORS = (
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)
 
 INSERT_OBSERVATION: LiteralString = """
 INSERT OR IGNORE INTO observations
@@ -69,11 +84,16 @@ SELECT 1 FROM observations WHERE obs_type = ?5 AND timestamp BETWEEN ?2 AND ?3
     AND +session_id = ?4 AND file_path IS ?1 AND (?6 IS NULL OR content = ?6) LIMIT 1"""
 
 
+class NewerSchemaError(Exception):
+    """The database was made by a newer version of Zapomni; a hook must not write into it."""
+
+
 def connect_for_capture(path: str) -> sqlite3.Connection:
     """Open a database that is ready for captures, making it so if it is not.
 
     Raises:
         sqlite3.Error: It is busy, damaged or cannot be opened.
+        NewerSchemaError: A newer version made it.
         ZapomniError: It could not be created or migrated.
     """
     # Opened as an URI, because a plain open would create an empty file of the wrong mode.
@@ -111,6 +131,8 @@ def _ready(connection: sqlite3.Connection) -> bool:
     connection.execute("PRAGMA synchronous = FULL")
     ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if ours and version > LATEST_VERSION:
+        raise NewerSchemaError
     return ours and version >= OBSERVATIONS_VERSION
 
 
@@ -125,31 +147,49 @@ def is_damaged(error: BaseException) -> bool:
 
 
 def store_captured(
-    connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]], *, drained: int = 0
-) -> int:
-    """Store rows in order, all or none; return how many were new.
+    connection: sqlite3.Connection,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    from_spool: bool = False,
+    seconds: float = 60,
+) -> tuple[int, list[int]]:
+    """Store rows in order in one transaction; one that cannot be stored does not stop the others.
 
     A row whose event is stored already, or that repeats a recent one, is dropped.
 
     Args:
         connection: From `connect_for_capture`.
         rows: As `zapomni record` makes them and the spool keeps them.
-        drained: How many of the rows, from the first, come from the spool.
+        from_spool: Whether they waited in the spool.
+        seconds: No further row is begun after so long.
+
+    Returns:
+        How many rows were processed, from the first, and the positions of those no database takes.
     """
+    processed, refused = 0, []
+    until = time.monotonic() + seconds
     connection.execute("BEGIN IMMEDIATE")
     try:
-        stored = 0
-        for number, row in enumerate(rows):
-            stored += _store(connection, row, from_spool=number < drained)
+        for position, row in enumerate(rows):
+            if position and time.monotonic() > until:
+                break
+            connection.execute("SAVEPOINT one_row")
+            try:
+                _store(connection, row, from_spool=from_spool)
+            except ROW_ERRORS:
+                connection.execute("ROLLBACK TO one_row")
+                refused.append(position)
+            connection.execute("RELEASE one_row")
+            processed += 1
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return stored
+    return processed, refused
 
 
-def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> bool:
+def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> None:
     project = resolve_project(connection, row["project"])
     session, when, host = row["session_id"], row["timestamp"], row["host"]
     if project == row["project"]:
@@ -164,7 +204,7 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
         ).fetchone()
         if not known:
             connection.execute(COUNT, (host, "repeated", 1, when))
-        return False
+        return
     prompt = None
     if row["obs_type"] != "user_prompt":
         found = connection.execute(LATEST_PROMPT, (session,)).fetchone()
@@ -173,14 +213,13 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     values = (session, project, host, prompt, when, *(row[name] for name in told))
     inserted = connection.execute(INSERT_OBSERVATION, (*values, row["signature"], event_hash))
     if not inserted.rowcount:
-        return False
+        return
     connection.execute(COUNT, (host, "captured", 1, when))
     if row["redactions"]:
         connection.execute(COUNT, (host, "redacted", row["redactions"], when))
     if from_spool:
         connection.execute(COUNT, (host, "spooled", 1, when))
         connection.execute(COUNT, (host, "drained", 1, when))
-    return True
 
 
 def resolve_project(connection: sqlite3.Connection, key: str) -> str:
@@ -202,5 +241,5 @@ def _repeats(connection: sqlite3.Connection, row: Mapping[str, Any]) -> bool:
 
 
 def count_lost(connection: sqlite3.Connection, number: int, when: int) -> None:
-    """Remember spooled events that could not be read again."""
+    """Count events that were put aside because no database takes them."""
     connection.execute(COUNT, ("spool", "lost", number, when))

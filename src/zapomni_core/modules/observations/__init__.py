@@ -2,5 +2,6 @@
 
 from zapomni_core.modules.observations._event import ACTIONS, Event, Observation
 from zapomni_core.modules.observations._extract import extract
+from zapomni_core.modules.observations._text import clean_row
 
-__all__ = ["ACTIONS", "Event", "Observation", "extract"]
+__all__ = ["ACTIONS", "Event", "Observation", "clean_row", "extract"]

@@ -126,7 +126,9 @@ def _failure(event: Event, scrubber: Scrubber) -> Observation:
     error = scrubber.whole(ends(raw_error))
     command = scrubber.whole(data.get("command"))
     line = errors.error_line(error)
-    program = shell.program_of(command) if command else (event.tool_name or event.action)
+    # The host's name of a tool is as foreign as any other text.
+    program = shell.program_of(command) if command else scrubber.scrub(event.tool_name, 100)
+    program = program or event.action
     path = scrubber.path(data.get("path"))
     what = command or " ".join(filter(None, [program, _subject(event, scrubber)]))
     room = CONTENT_LIMIT - min(len(line), 250) - 1
@@ -217,7 +219,7 @@ def _patch(event: Event, scrubber: Scrubber) -> Observation | None:
 
     raw = as_text(event.data.get("patch"))
     change = changes.from_patch(scrubber.whole(raw))
-    paths = [_absolute(path, event.cwd) for path in change.files]
+    paths = [scrubber.path(_absolute(path, event.cwd)) for path in change.files[:1]]
     names = ", ".join(change.files[:3]) or "patch"
     facts = {
         "added": len(change.added),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from zapomni_core.shared.hashing import keyed_hash
 
@@ -13,13 +14,35 @@ if TYPE_CHECKING:
 
     from zapomni_core.shared.redaction import Redactor
 
-__all__ = ["Scrubber", "as_text", "clip", "compact_json", "ends", "first_line"]
+__all__ = ["Scrubber", "as_text", "clean_row", "clip", "compact_json", "ends", "first_line"]
 
 # Nothing longer than this is looked at: at most 2,000 characters of it would be kept.
 WINDOW = 16_384
 METADATA_LIMIT = 4096
 VALUE_LIMIT = 300
 LIST_LIMIT = 20
+CONTENT_LIMIT = 2000
+
+# The one-line fields of a row and how long each may be; those of OPTIONAL may be missing.
+LABELS = {
+    "session_id": 200,
+    "project": 1000,
+    "project_name": 200,
+    "branch": 200,
+    "host": 40,
+    "obs_type": 40,
+    "source_event": 100,
+    "tool_name": 200,
+    "file_path": 1000,
+    "signature": 200,
+}
+OPTIONAL = frozenset(["tool_name", "file_path", "signature"])
+REPEATS = frozenset(["", "path", "content", "type"])
+# Seconds since 1970 that every calendar knows.
+MAX_TIMESTAMP = 10**10
+
+# What no terminal, index or reader wants in a text: C0 but tab and line feed, DEL, C1.
+_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 
 
 def as_text(value: Any) -> str:
@@ -103,6 +126,72 @@ class Scrubber:
         if isinstance(value, list | tuple):
             return [self._value(item) for item in value[:LIST_LIMIT]]
         return self.scrub(value, VALUE_LIMIT)
+
+
+def clean_row(row: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return a row every field of which the database takes, whatever came in.
+
+    New rows and rows from the spool both pass here: labels are redacted, half surrogate pairs and
+    control characters removed, lengths and numbers brought within their limits.
+
+    Raises:
+        TypeError: A field that cannot be made up is missing or no text.
+        ValueError: The identity of the event is no hexadecimal number.
+    """
+    clean: dict[str, Any] = dict(zip(LABELS, _clean_labels(row, redactor), strict=True))
+    for name, value in clean.items():
+        clean[name] = value[: LABELS[name]] or (None if name in OPTIONAL else "")
+    for name in ("session_id", "project", "host", "obs_type"):
+        clean[name] = clean[name] or "unknown"
+    content, event_hash = row.get("content"), row.get("event_hash")
+    if not isinstance(content, str) or not isinstance(event_hash, str):
+        raise TypeError("content or event_hash")
+    clean["content"] = clip(_storable(content), CONTENT_LIMIT)
+    clean["metadata"] = _clean_metadata(row.get("metadata"))
+    moment, redactions = row.get("timestamp"), row.get("redactions")
+    known = type(moment) is int and 0 < moment < MAX_TIMESTAMP
+    clean["timestamp"] = moment if known else int(time.time())
+    sound = type(redactions) is int and 0 <= redactions < 2**31
+    clean["redactions"] = redactions if sound else 0
+    clean["repeat"] = row["repeat"] if row.get("repeat") in REPEATS else ""
+    clean["event_hash"] = bytes.fromhex(event_hash)[:32].hex()
+    if not clean["event_hash"]:
+        raise ValueError("event_hash")
+    return clean
+
+
+def _clean_labels(row: Mapping[str, Any], redactor: Redactor) -> list[str]:
+    values = []
+    for name in LABELS:
+        value = row.get(name)
+        if value is None and (name in OPTIONAL or name == "branch"):
+            value = ""
+        elif not isinstance(value, str):
+            raise TypeError(name)
+        values.append(_storable(_window(value)[0]).replace("\n", " ").strip())
+    # One pass for all: it costs little more than one of them would.
+    together = redactor.redact("\n".join(values))[0].split("\n")
+    if len(together) == len(values):
+        return together
+    return [redactor.redact(value)[0] for value in values]
+
+
+def _clean_metadata(text: Any) -> str | None:
+    """Return the JSON of an object; None if it is anything else."""
+    if not isinstance(text, str) or len(text) > 2 * METADATA_LIMIT:
+        return None
+    text = _storable(text)
+    try:
+        return text if isinstance(json.loads(text), dict) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _storable(text: str) -> str:
+    """Replace what is legal in JSON and illegal on disk, remove what no terminal should get."""
+    if text.isascii() and text.isprintable():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").translate(_CONTROLS)
 
 
 def _window(text: str) -> tuple[str, bool]:

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from zapomni_db.exceptions import SchemaError
+from zapomni_db.sqlite import APPLICATION_ID, LATEST_VERSION
 
 __all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
-
-APPLICATION_ID = 0x5A41504D  # "ZAPM": tells our files from other programs' databases
-LATEST_VERSION = 8
 
 
 def migrate(connection: sqlite3.Connection) -> None:

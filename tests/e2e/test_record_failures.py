@@ -1,0 +1,276 @@
+"""`zapomni record` when something is wrong: events nobody can store, databases nobody can write.
+
+As hosts run it: a process, its input, its exit code. Capture goes on after each of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from zapomni_cli.hosts import HOSTS
+from zapomni_cli.record import hook_command
+from zapomni_cli.spool import FOLDER, spool_state
+from zapomni_db.sqlite import LATEST_VERSION
+
+COMMAND = [sys.executable, "-m", "zapomni_cli"]
+NUMBER = iter(range(10**9))
+START = {
+    "claude-code": {"hook_event_name": "SessionStart", "source": "startup", "session_id": "n"},
+    "codex": {"hook_event_name": "SessionStart", "source": "startup", "session_id": "n"},
+    "gemini": {"hook_event_name": "SessionStart", "source": "startup", "session_id": "n"},
+    "cursor": {"hook_event_name": "sessionStart", "conversation_id": "n"},
+}
+
+
+def prompt(text: str = "please go on", **fields) -> dict:
+    base = {"session_id": "s", "cwd": "/nowhere/app", "hook_event_name": "UserPromptSubmit"}
+    return {**base, "prompt_id": f"p{next(NUMBER)}", "prompt": text, **fields}
+
+
+def failure(tool: str, **fields) -> dict:
+    base = {"session_id": "s", "cwd": "/nowhere/app", "hook_event_name": "PostToolUseFailure"}
+    return {**base, "tool_use_id": f"t{next(NUMBER)}", "tool_name": tool, "error": "no", **fields}
+
+
+def marker(text: str) -> dict:
+    return {"session_id": "s", "cwd": "/nowhere/app", "event": "marker", "text": text}
+
+
+def run(given: dict, *options: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*hook_command(), *options],
+        input=json.dumps(given).encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def stored(given: dict, *options: str) -> None:
+    done = run(given, *options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def zapomni(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *words], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def contents(home: Path) -> list[str]:
+    with closing(sqlite3.connect(home / "zapomni.db")) as connection:
+        found = connection.execute("SELECT content FROM observations ORDER BY id").fetchall()
+    return [content for (content,) in found]
+
+
+def write_spooled(home: Path, name: str, row: object) -> None:
+    folder = home / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(row), encoding="ascii")
+
+
+def spooled_row(**fields: object) -> dict[str, object]:
+    number = next(NUMBER)
+    row: dict[str, object] = {
+        "host": "claude-code",
+        "session_id": "s",
+        "project": "/nowhere/app",
+        "project_name": "app",
+        "branch": "",
+        "timestamp": 1_790_000_000,
+        "obs_type": "command_error",
+        "source_event": "PostToolUseFailure",
+        "tool_name": "Bash",
+        "file_path": None,
+        "content": f"waiting {number}",
+        "metadata": None,
+        "signature": None,
+        "event_hash": f"{number:032x}",
+        "repeat": "",
+        "redactions": 0,
+    }
+    return {**row, **fields}
+
+
+def damage(home: Path) -> None:
+    (home / "zapomni.db").write_bytes(b"this is not a database at all" * 1000)
+    for suffix in ("-wal", "-shm"):
+        (home / f"zapomni.db{suffix}").unlink(missing_ok=True)
+
+
+# --- Events that no database takes as they come -------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["\ud800", "x\x00y", "a\x1b[31mb", "\x9b2J", "b" * 5_000_000])
+def test_a_hostile_tool_name_is_cleaned_in_every_field_and_capture_goes_on(tool, private_home):
+    stored(failure(tool))
+    stored(prompt("after it"))
+    assert contents(private_home)[-1] == "after it"
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
+        connection.text_factory = bytes
+        found = connection.execute(
+            "SELECT tool_name, content, signature, metadata FROM observations ORDER BY id LIMIT 1"
+        ).fetchone()
+    for value in filter(None, found):
+        text = value.decode()
+        assert len(text) <= 8192
+        assert not any((ord(c) < 32 and c not in "\t\n") or 127 <= ord(c) < 160 for c in text)
+    assert spool_state(str(private_home)) == {"waiting": 0, "bad": 0, "dropped": 0}
+
+
+def test_a_secret_in_a_tool_name_reaches_no_field(private_home):
+    secret = "gh" + "p_" + "a1B2c3D4e5F6" * 3
+    stored(failure(f"deploy {secret}", tool_input={"note": "x"}))
+    stored(failure(f"mcp__x__{secret[:4]} {secret}"))
+    assert secret.encode() not in b"".join(
+        path.read_bytes() for path in private_home.iterdir() if path.is_file()
+    )
+    assert len(contents(private_home)) == 2
+
+
+def test_a_poisoned_spool_of_an_earlier_version_heals(private_home):
+    """A lone surrogate in one row made every later call roll the whole batch back."""
+    stored(prompt("before"))
+    write_spooled(private_home, "00000000000000000001-1", spooled_row(signature="\ud800: no"))
+    write_spooled(private_home, "00000000000000000002-1", spooled_row(content="good"))
+    write_spooled(private_home, "00000000000000000003-1", spooled_row(branch="\udfff\x00x"))
+    stored(prompt("after"))
+    found = contents(private_home)
+    assert (found[0], found[2], found[4], len(found)) == ("before", "good", "after", 5)
+    assert spool_state(str(private_home)) == {"waiting": 0, "bad": 0, "dropped": 0}
+
+
+def test_bad_rows_are_put_aside_one_by_one_counted_and_shown(private_home):
+    stored(prompt("before"))
+    bad = [spooled_row(content=None), spooled_row(event_hash="xyz"), [1], spooled_row(session_id=3)]
+    for position, row in enumerate(bad):
+        write_spooled(private_home, f"{2 * position:020d}-1", row)
+        write_spooled(private_home, f"{2 * position + 1:020d}-1", spooled_row())
+    (private_home / FOLDER / "00000000000000000000-2.json.bad").write_text("{", encoding="ascii")
+    stored(prompt("after"))
+    found = contents(private_home)
+    assert (found[0], found[-1], len(found)) == ("before", "after", 6)
+    assert spool_state(str(private_home)) == {"waiting": 0, "bad": 5, "dropped": 0}
+    for path in (private_home / FOLDER).rglob("*"):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077 or path.name.endswith(".json")
+    captured = json.loads(zapomni("status", "--json").stdout)["observations"]
+    assert (captured["bad_in_spool"], captured["lost"]) == (5, 4)
+    assert "5 put aside in spool/bad" in zapomni("status").stdout
+    checks = json.loads(zapomni("doctor", "--json").stdout)["checks"]
+    spool = next(check for check in checks if check["name"] == "spool")
+    assert spool["status"] == "failed"
+    assert "5 put aside" in spool["detail"]
+
+
+def test_a_row_the_database_itself_refuses_is_put_aside_and_the_rest_goes_in(private_home):
+    stored(prompt("before"))
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection, connection:
+        connection.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON observations WHEN new.content LIKE 'odd%'"
+            " BEGIN SELECT raise(ABORT, 'refused'); END"
+        )
+    write_spooled(private_home, "00000000000000000001-1", spooled_row(content="odd one"))
+    write_spooled(private_home, "00000000000000000002-1", spooled_row(content="good one"))
+    stored(prompt("odd too"))
+    stored(prompt("after"))
+    assert contents(private_home) == ["before", "good one", "after"]
+    assert spool_state(str(private_home))["bad"] == 2
+
+
+def test_the_spool_has_a_ceiling_and_says_what_it_refused(private_home):
+    stored(prompt("before"))
+    sound = (private_home / "zapomni.db").read_bytes()
+    damage(private_home)
+    for _ in range(9_999):
+        write_spooled(private_home, f"{next(NUMBER):020d}-1", spooled_row())
+    stored(prompt("the last one"))
+    done = run(prompt("one too many"))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"spool is full" in done.stderr
+    assert spool_state(str(private_home)) == {"waiting": 10_000, "bad": 0, "dropped": 1}
+    (private_home / "zapomni.db").write_bytes(sound)
+    stored(prompt("after"))
+    assert "1, the spool was full" in zapomni("status").stdout
+    assert "1 dropped" in zapomni("doctor").stdout
+
+
+# --- A database that cannot be written ----------------------------------------------------
+
+
+@pytest.mark.parametrize("host", sorted(HOSTS))
+def test_a_damaged_database_never_blocks_an_agent(host, private_home):
+    stored(marker("before"))
+    damage(private_home)
+    given = {
+        "copilot": {"timestamp": 1790000000000, "cwd": "/nowhere/app", "prompt": "waiting"},
+        "cursor": {"hook_event_name": "beforeSubmitPrompt", "conversation_id": "c"},
+        "gemini": {"hook_event_name": "BeforeAgent", "timestamp": "2026-09-21T14:13:20Z"},
+        "windsurf": {"agent_action_name": "pre_user_prompt", "trajectory_id": "t"},
+        "generic": marker("waiting"),
+    }.get(host, {})
+    event = {**prompt("waiting"), **given, "tool_info": {"user_prompt": "waiting"}}
+    stored(event, "--host", host)
+    assert spool_state(str(private_home))["waiting"] == 1
+    (private_home / "zapomni.db").unlink()
+    stored(marker("after"))
+    assert contents(private_home) == ["waiting", "after"]
+
+
+def test_without_a_host_a_damaged_database_is_exit_code_2_and_the_event_waits(private_home):
+    stored(marker("before"))
+    damage(private_home)
+    stored(prompt("detected"))  # A host's own form needs no option.
+    done = run(marker("plain"))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"zapomni doctor" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+    (private_home / "zapomni.db").unlink()
+    stored(marker("after"))
+    assert contents(private_home) == ["detected", "plain", "after"]
+
+
+def said(host: str, output: bytes) -> str:
+    given = json.loads(output)
+    if host == "cursor":
+        return given["additional_context"]
+    return given["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize("host", sorted(START))
+def test_a_new_session_says_in_one_line_that_the_database_is_damaged(host, private_home):
+    stored(marker("before"))
+    damage(private_home)
+    done = run({"cwd": "/nowhere/app", **START[host]}, "--host", host)
+    assert (done.returncode, done.stderr) == (0, b"")
+    line = said(host, done.stdout)
+    assert "\n" not in line
+    assert "damaged" in line
+    assert "zapomni doctor" in line
+
+
+def test_hooks_do_not_write_into_a_newer_schema_and_a_new_session_says_so(private_home):
+    stored(prompt("before"))
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {LATEST_VERSION + 1}")
+    before = (private_home / "zapomni.db").read_bytes()
+    stored(prompt("waiting"), "--host", "claude-code")
+    done = run({"cwd": "/nowhere/app", **START["claude-code"]})
+    assert done.returncode == 0
+    assert "newer Zapomni" in said("claude-code", done.stdout)
+    stored({**prompt(), "hook_event_name": "SessionEnd"})
+    assert (private_home / "zapomni.db").read_bytes() == before
+    assert spool_state(str(private_home))["waiting"] == 3
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {LATEST_VERSION}")
+    stored(prompt("after"))
+    assert len(contents(private_home)) == 5
