@@ -67,14 +67,17 @@ BACKUP_CHECK_SECONDS = 3600
 logger = get_logger(__name__)
 
 
-async def create_engine(settings: Settings) -> ZapomniEngine:
-    """Build an engine from settings, connected and ready. Close it when done."""
+async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngine:
+    """Build an engine from settings, connected and ready. Close it when done.
+
+    Without `wait` a storage server that is down is connected to later, when it is needed.
+    """
     # Before numpy is imported: on products as small as ours, threads cost more than they give.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokenizer = LazyTokenizer(settings.models_path)
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
     embedders, cache = build_embedders(settings), build_cache(settings)
-    storage = await open_storage(settings)
+    storage = await open_storage(settings, wait=wait)
     embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
     local = observations_path(settings)
     return ZapomniEngine(
@@ -142,6 +145,7 @@ class ZapomniEngine:
         self._keeps_filling = False
         self._filler: asyncio.Task[None] | None = None
         self._backups: asyncio.Task[None] | None = None
+        self._pinger: asyncio.Task[None] | None = None
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
@@ -179,7 +183,7 @@ class ZapomniEngine:
 
     async def close(self) -> None:
         """Stop background work between two batches and release everything."""
-        for task in (self._filler, self._backups):
+        for task in (self._filler, self._backups, self._pinger):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -379,6 +383,28 @@ class ZapomniEngine:
         from zapomni_core.workflows.backup import back_up_if_due  # few calls need it
 
         await back_up_if_due(self._settings)
+
+    def keep_checking_storage(self) -> None:
+        """Ask a storage server every so often whether it answers, and connect again if it does.
+
+        For long-lived processes. A file needs no such question.
+        """
+        if self._settings.server is not None and self._pinger is None:
+            self._pinger = asyncio.create_task(self._check_storage())
+
+    async def _check_storage(self) -> None:
+        answered = True
+        while True:
+            await asyncio.sleep(self._settings.health_check_seconds)
+            with operation():
+                answers = await self.storage.health_check()
+                if answers and not answered:
+                    logger.info("storage_answers_again")
+                    if self._keeps_filling:
+                        self.keep_filling_vectors()
+                elif answered and not answers:
+                    logger.error("storage_does_not_answer")
+            answered = answers
 
     async def _fill_quietly(self) -> None:
         try:

@@ -41,6 +41,9 @@ class Settings(BaseModel):
         default=False,
         description="Use a FalkorDB server although it may forget what it acknowledged.",
     )
+    health_check_seconds: float = Field(
+        default=30.0, gt=0, description="How often `serve` asks a FalkorDB server if it answers."
+    )
     cache: SecretStr = Field(
         default=SecretStr(""),
         description="A Redis that keeps embeddings for many machines: redis://host:6379/0.",

@@ -6,7 +6,7 @@
     │   │                             CODE_001..002  no such symbol, file or repository
     │   └── EntityNotFoundError       GRAPH_001      no entity has this name or id
     ├── DatabaseError                 DB_001..003
-    │   ├── DatabaseConnectionError   CONN_001..006  transient
+    │   ├── DatabaseConnectionError   CONN_001..007  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
     │   │   └── DatabaseTimeoutError  QUERY_002      transient
     │   ├── TransactionError          TXN_001..003   transient
@@ -162,6 +162,7 @@ class DatabaseConnectionError(DatabaseError):
         CONN_004: Connection pool exhausted.
         CONN_005: The server would forget what it acknowledges (not transient).
         CONN_006: The server of this machine is not running.
+        CONN_007: What answers at the address is no FalkorDB server, or TLS failed (not transient).
     """
 
     default_code = "CONN_001"

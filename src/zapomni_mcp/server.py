@@ -136,7 +136,8 @@ def serve(settings: Settings, *, every_tool: bool = False) -> None:
     async def open_engine() -> ClosableEngine:
         from zapomni_core.engine import create_engine
 
-        engine = await create_engine(settings)
+        engine = await create_engine(settings, wait=False)
+        engine.keep_checking_storage()
         engine.keep_filling_vectors()
         engine.keep_daily_backups()
         engine.tasks.start()

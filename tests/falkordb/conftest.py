@@ -52,6 +52,16 @@ async def proxy(anyio_backend, falkordb_server, tmp_path) -> AsyncIterator[Proxy
 
 
 @pytest.fixture
+def events(monkeypatch) -> list[tuple[str, dict]]:
+    """Every log event of the storage layer, with its fields."""
+    written: list[tuple[str, dict]] = []
+    sink = lambda level, logger, event, fields: written.append((event, fields))  # noqa: E731
+    monkeypatch.setattr("zapomni_db.logs._sink", sink)
+    monkeypatch.setattr("zapomni_db.logs._threshold", 0)
+    return written
+
+
+@pytest.fixture
 def pauses(monkeypatch) -> list[float]:
     """Do not wait between attempts; return how long it would have been."""
     waited: list[float] = []

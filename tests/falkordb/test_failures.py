@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -168,6 +167,21 @@ async def test_nobody_listens(tmp_path, pauses):
     assert lost.value.details == {"retries": 2}
     assert pauses == [1, 2]
     assert not await client.health_check()
+
+
+async def test_operations_that_wait_in_vain_for_a_connection_say_so(own_server):
+    given = {"unix_socket": str(own_server.socket), "pool_size": 1, "timeout": 2}
+    async with FalkorDBClient(**given) as client:
+        os.kill(own_server.pid, signal.SIGSTOP)
+        try:
+            both = await asyncio.gather(
+                client.get_stats(), client.get_stats(), return_exceptions=True
+            )
+        finally:
+            os.kill(own_server.pid, signal.SIGCONT)
+
+        assert {error.error_code for error in both} == {"QUERY_002", "CONN_004"}
+        assert await client.health_check()
 
 
 async def test_a_closed_client_says_so(client):
@@ -353,15 +367,14 @@ async def test_a_server_of_an_older_version_is_refused(falkordb_server, tmp_path
 
 
 @pytest.mark.parametrize("password", ["wrong horse", None])
-async def test_a_wrong_password_is_refused_and_never_shown(tmp_path, password, caplog, pauses):
-    caplog.set_level(logging.DEBUG)
+async def test_a_wrong_password_is_refused_and_never_shown(tmp_path, password, events, pauses):
     with own_process(tmp_path, *DURABLE, "--requirepass", PASSWORD) as path:
         client = FalkorDBClient(unix_socket=path, password=password)
 
         with pytest.raises(DatabaseConnectionError) as refused:
             await client.connect()
 
-        shown = f"{refused.value} {refused.value.to_dict()} {caplog.text} {vars(client)}"
+        shown = f"{refused.value} {refused.value.to_dict()} {events} {vars(client)}"
         assert "horse" not in shown
         assert refused.value.error_code == "CONN_003"
         assert not refused.value.is_transient

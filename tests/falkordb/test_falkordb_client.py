@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import sqlite3
 
@@ -230,16 +229,27 @@ async def test_a_plan_made_for_another_state_writes_nothing(client, another):
     assert await client.check_integrity() == {}
 
 
-async def test_logs_carry_ids_and_counts_but_no_words(client, caplog):
-    caplog.set_level(logging.DEBUG, "zapomni_db.falkordb")
-
+async def test_logs_carry_ids_counts_and_retries_but_no_words(client, events):
     memory_id = await client.add_memory(specified("a secret", metadata={"author": "a secret"}))
 
-    (record,) = [one for one in caplog.records if one.message == "memories_added"]
-    assert record.memory_ids == [memory_id]
-    assert (record.num_chunks, record.metadata_keys) == (1, ["author"])
-    assert record.elapsed_ms > 0
-    assert "secret" not in str([vars(one) for one in caplog.records])
+    (stored,) = [fields for event, fields in events if event == "memories_stored"]
+    assert stored["memory_ids"] == [memory_id]
+    assert (stored["chunks"], stored["metadata_keys"], stored["retries"]) == (1, ["author"], 0)
+    assert stored["duration_ms"] > 0
+    assert "secret" not in str(events)
+
+
+async def test_a_retry_and_its_count_are_in_the_log(proxy, falkordb_graph, pauses, events):
+    async with FalkorDBClient(unix_socket=str(proxy.path), graph_name=falkordb_graph) as client:
+        proxy.cut_requests = 2
+        await client.add_memory(specified("kept"))
+
+    retries = [fields for event, fields in events if event == "database_retry"]
+    assert [retry["attempt"] for retry in retries] == [1, 2]
+    assert {retry["operation"] for retry in retries} == {"add_memory"}
+    assert all(retry["error_type"] and retry["duration_ms"] >= 0 for retry in retries)
+    (stored,) = [fields for event, fields in events if event == "memories_stored"]
+    assert stored["retries"] == 2
 
 
 # --- graph --------------------------------------------------------------------------------

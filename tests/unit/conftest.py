@@ -11,7 +11,7 @@ import pytest
 def _put_logging_back(monkeypatch: pytest.MonkeyPatch):
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
-    monkeypatch.setattr("zapomni_core.infra.logging._threshold", logging.WARNING)
+    monkeypatch.setattr("zapomni_db.logs._threshold", logging.WARNING)
     yield
     root.handlers[:], root.level = before, level
     logging.captureWarnings(capture=False)

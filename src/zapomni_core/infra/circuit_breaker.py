@@ -46,6 +46,9 @@ class CircuitBreaker:
     CLOSED lets every call through. OPEN refuses every call at once. HALF_OPEN lets one call
     through at a time; a failure opens again, `success_threshold` successes close.
 
+    `is_outage` decides which errors count as failures; the others neither count nor reset.
+    By default it is every error but the caller's own mistake.
+
     No lock: between two awaits nothing else runs, and no decision here spans an await.
     """
 
@@ -55,6 +58,7 @@ class CircuitBreaker:
         *,
         name: str = "service",
         clock: Callable[[], float] = time.monotonic,
+        is_outage: Callable[[Exception], bool] = lambda e: not isinstance(e, ValidationError),
     ) -> None:
         self.config = config or CircuitBreakerConfig()
         self.name = name
@@ -62,6 +66,7 @@ class CircuitBreaker:
         self.failure_count = 0
         self.success_count = 0
         self._clock = clock
+        self._is_outage = is_outage
         self._opened_at = 0.0
         self._probing = False
 
@@ -75,10 +80,9 @@ class CircuitBreaker:
         probe = self._admit()
         try:
             result = await func(*args, **kwargs)
-        except ValidationError:
-            raise  # The caller's mistake says nothing about the service.
-        except Exception:
-            self._record_failure(probe=probe)
+        except Exception as error:
+            if self._is_outage(error):
+                self._record_failure(probe=probe)
             raise
         else:
             self._record_success(probe=probe)

@@ -115,6 +115,17 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The FalkorDB server of this machine is not running.",
         "Start it with `zapomni db up`.",
     ),
+    "CONN_007": (
+        "What answers at the address of the database is no FalkorDB server, or TLS failed.",
+        (
+            "Check host and port in ZAPOMNI_STORAGE. Use falkordbs:// for a server with TLS, "
+            "falkordb:// for one without; ?ca=/path/ca.pem names a certificate to trust."
+        ),
+    ),
+    "CONN_002": (
+        "The database server did not answer in time.",
+        "Check that it runs, and host and port in ZAPOMNI_STORAGE. Then try again.",
+    ),
     "SCHEMA_003": (
         "The database was written by another version of Zapomni, or could not be upgraded.",
         "Install the newest version: `pip install --upgrade zapomni`.",

@@ -3,7 +3,8 @@
 A line carries ids, counts, names and codes, never what the user stored or asked. An exception
 is its type, its error code and where it happened: messages of foreign exceptions quote values,
 absolute paths name people. structlog is imported with the first line that is written, because
-importing it costs a quarter of a second.
+importing it costs a quarter of a second. Loggers come from `zapomni_db.logs`: the storage layer
+imports nothing from here, and its events arrive as whole as ours.
 """
 
 from __future__ import annotations
@@ -18,32 +19,25 @@ from functools import cache
 from typing import Any
 
 from zapomni_core.infra.correlation import current_correlation_id
+from zapomni_db.logs import Logger, get_logger, set_sink
 
 __all__ = ["Logger", "describe_exception", "get_logger", "setup_logging"]
 
 MAX_FRAMES = 25
 MAX_CAUSES = 5
 
-# What is written before anyone called setup_logging.
-_threshold = logging.WARNING
-
 
 def setup_logging(level: str = "INFO") -> None:
     """Write our lines from `level` up, and other libraries' warnings, as JSON on stderr."""
-    global _threshold  # noqa: PLW0603 - one process has one stderr
-    _threshold = logging.getLevelNamesMapping()[level.upper()]
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    set_sink(_write_line, threshold)
     root = logging.getLogger()
     for handler in [h for h in root.handlers if isinstance(h, _LibraryHandler)]:
         root.removeHandler(handler)
-    libraries = max(_threshold, logging.WARNING)
+    libraries = max(threshold, logging.WARNING)
     root.addHandler(_LibraryHandler(libraries))
     root.setLevel(libraries)
     logging.captureWarnings(capture=True)
-
-
-def get_logger(name: str) -> Logger:
-    """Return the logger of a module; free until it writes."""
-    return Logger(name)
 
 
 def describe_exception(error: BaseException) -> dict[str, Any]:
@@ -127,40 +121,12 @@ def _pipeline() -> Any:
     )
 
 
-class Logger:
-    """Writes events with fields: `log.info("memory_added", chunks=3)`."""
+def _write_line(level: int, name: str, event: str, fields: dict[str, Any]) -> None:
+    getattr(_pipeline(), logging.getLevelName(level).lower())(event, logger=name, **fields)
 
-    def __init__(self, name: str) -> None:
-        self._name = name
 
-    def debug(self, event: str, **fields: Any) -> None:
-        """Write for someone who is looking for a fault."""
-        self._write(logging.DEBUG, event, fields)
-
-    def info(self, event: str, **fields: Any) -> None:
-        """Write that something went as it should."""
-        self._write(logging.INFO, event, fields)
-
-    def warning(self, event: str, **fields: Any) -> None:
-        """Write that something works, but worse than it should."""
-        self._write(logging.WARNING, event, fields)
-
-    def error(self, event: str, **fields: Any) -> None:
-        """Write that an operation failed."""
-        self._write(logging.ERROR, event, fields)
-
-    def exception(self, event: str, **fields: Any) -> None:
-        """Write that an operation failed, with the exception being handled."""
-        self._write(logging.ERROR, event, {"exc_info": True, **fields})
-
-    def critical(self, event: str, **fields: Any) -> None:
-        """Write that nothing works any more."""
-        self._write(logging.CRITICAL, event, fields)
-
-    def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
-        if level >= _threshold:
-            method = logging.getLevelName(level).lower()
-            getattr(_pipeline(), method)(event, logger=self._name, **fields)
+# What is written before setup_logging was called.
+set_sink(_write_line, logging.WARNING)
 
 
 class _Stderr:

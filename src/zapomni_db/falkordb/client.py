@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zapomni_db.falkordb import graph_walk, query, schema, upkeep
-from zapomni_db.falkordb.connection import Address, Pool
+from zapomni_db.falkordb.connection import Address, Guard, Pool
 from zapomni_db.falkordb.store import FalkorDBStore
 from zapomni_db.falkordb.validation import check_client, to_memory_data
 from zapomni_db.models import Memory
 
 __all__ = ["FalkorDBClient"]
-
-logger = logging.getLogger(__name__)
 
 
 class FalkorDBClient(FalkorDBStore):
@@ -38,6 +34,7 @@ class FalkorDBClient(FalkorDBStore):
         dimension: What `add_memory` expects of every embedding.
         hnsw: How the vector index is built and searched.
         allow_volatile: Use a server that forgets everything when it dies.
+        guard: What every operation passes through, such as a circuit breaker.
     """
 
     def __init__(  # noqa: PLR0913 - servers differ in this much
@@ -57,6 +54,7 @@ class FalkorDBClient(FalkorDBStore):
         dimension: int = 768,
         hnsw: schema.HnswOptions = schema.HnswOptions(),  # noqa: B008 - frozen
         allow_volatile: bool = False,
+        guard: Guard | None = None,
     ) -> None:
         check_client(graph_name, pool_size, max_retries, timeout, dimension)
         address = Address(host, port, unix_socket, ssl, ssl_ca_certs, username, password)
@@ -70,6 +68,7 @@ class FalkorDBClient(FalkorDBStore):
                 max_retries=max_retries,
                 allow_volatile=allow_volatile,
                 prepare=schema.prepare,
+                guard=guard,
             )
 
         super().__init__(hnsw, open_pool)
@@ -93,18 +92,8 @@ class FalkorDBClient(FalkorDBStore):
         return await self._add("add_memories_batch", memories)
 
     async def _add(self, operation: str, batch: Sequence[Memory]) -> list[str]:
-        started = time.perf_counter()
         checked = [to_memory_data(memory, self._dimension) for memory in batch]
         stored = await self._store(operation, checked, join=False)
-        logger.info(
-            "memories_added",
-            extra={
-                "memory_ids": [one.memory_id for one in stored[:10]],
-                "num_chunks": sum(len(memory.chunks) for memory in batch),
-                "metadata_keys": sorted({str(key) for memory in batch for key in memory.metadata}),
-                "elapsed_ms": round((time.perf_counter() - started) * 1000, 1),
-            },
-        )
         return [one.memory_id for one in stored]
 
     async def get_related(

@@ -8,7 +8,7 @@ written so that this does no harm.
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -22,27 +22,43 @@ from redis.asyncio.connection import (
 )
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import BusyLoadingError, InvalidResponse, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from zapomni_db.exceptions import (
     DatabaseConnectionError,
+    DatabaseError,
     DatabaseTimeoutError,
     SchemaError,
     ZapomniError,
 )
-from zapomni_db.falkordb.errors import absent_graph, is_unreachable, translate, unreachable
+from zapomni_db.falkordb.errors import (
+    absent_graph,
+    is_exhausted,
+    is_unreachable,
+    pool_exhausted,
+    translate,
+    unreachable,
+)
 from zapomni_db.falkordb.values import from_cell, parameters
+from zapomni_db.logs import get_logger
 
-__all__ = ["Address", "Known", "Pool", "Session"]
+__all__ = ["Address", "Guard", "Known", "Pool", "Session"]
 
 T = TypeVar("T")
 
+Guard = Callable[[Callable[[bool], Awaitable[Any]]], Awaitable[Any]]
+"""Lets an operation through or refuses it; the operation takes whether it is a mere probe."""
+
 CONNECT_SECONDS = 5.0
+"""How long connecting may take, and after it the server's first answer."""
+POOL_SHARE = 0.8
+"""Of an operation's time, how much may pass in waiting for a free connection."""
 OLDEST_MODULE = 41600
 """FalkorDB 4.16 as the module numbers itself: none older was ever tried."""
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 pause = asyncio.sleep
 
 
@@ -97,6 +113,7 @@ class Session:
         self.graph = pool.graph
         self.known = pool.known
         self._server = pool.server
+        self.retries = attempt
         self.is_repeated = attempt > 0
         """Whether an earlier attempt may have done the work without our learning of it."""
 
@@ -169,6 +186,7 @@ class Pool:
         allow_volatile: Use a server even if it would forget everything when it dies.
         prepare: Called before the first operation on a server, and again when another one
             (the same, restarted) is found behind the address.
+        guard: What every operation passes through, such as a circuit breaker.
     """
 
     def __init__(
@@ -181,6 +199,7 @@ class Pool:
         max_retries: int,
         allow_volatile: bool,
         prepare: Callable[[Session], Awaitable[None]],
+        guard: Guard | None = None,
     ) -> None:
         self.graph = graph
         self.server = ""
@@ -189,12 +208,13 @@ class Pool:
         self._max_retries = max_retries
         self._allow_volatile = allow_volatile
         self._prepare = prepare
+        self._guard = guard
         self._preparing = asyncio.Lock()
         self._prepared = ""
         self.redis = Redis(
             connection_pool=BlockingConnectionPool(
                 max_connections=size,
-                timeout=None,
+                timeout=timeout * POOL_SHARE,
                 connection_class=address.connection_class(),
                 socket_connect_timeout=CONNECT_SECONDS,
                 decode_responses=True,
@@ -229,46 +249,85 @@ class Pool:
 
         Raises:
             DatabaseTimeoutError: It took longer than the timeout.
-            DatabaseConnectionError: The server was not reached in any attempt.
+            DatabaseConnectionError: The server was not reached in any attempt, or the guard
+                refuses to try.
             ZapomniError: The server refused, or what the work raised.
         """
         retries = self._max_retries if max_retries is None else max_retries
         seconds = self._timeout + patience
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._attempts(operation, work, retries, seconds)
-        except TimeoutError as error:
-            raise DatabaseTimeoutError(
-                f"{operation} operation exceeded timeout ({seconds:g}s)",
-                original_exception=error,
-            ) from error
-
-    async def _attempts(
-        self,
-        operation: str,
-        work: Callable[[Session], Awaitable[T]],
-        max_retries: int,
-        seconds: float,
-    ) -> T:
+        started = time.perf_counter()
         attempt = 0
-        while True:
+        reached = False
+
+        async def until_done(allowed: int) -> T:
+            nonlocal attempt, reached
+            while True:
+                reached = False
+                try:
+                    await self._make_ready(seconds)
+                    reached = True
+                    return await work(Session(self, seconds, attempt=attempt))
+                except RedisError as error:
+                    if is_exhausted(error):
+                        raise pool_exhausted(operation, error) from error
+                    # The next one checks anew which server it talks to, and what is there.
+                    self.forget()
+                    if not is_unreachable(error):
+                        raise translate(operation, error) from error
+                    if attempt == allowed:
+                        raise unreachable(operation, error, attempt) from error
+                    logger.warning(
+                        "database_retry",
+                        operation=operation,
+                        attempt=attempt + 1,
+                        max_attempts=allowed + 1,
+                        delay_seconds=2**attempt,
+                        error_type=type(error.__cause__ or error.__context__ or error).__name__,
+                        duration_ms=_milliseconds_since(started),
+                    )
+                await pause(2**attempt)
+                attempt += 1
+
+        async def in_time(probe: bool) -> T:
             try:
-                await self._make_ready(seconds)
-                return await work(Session(self, seconds, attempt=attempt))
-            except RedisError as error:
-                # Whoever comes next looks anew whom he talks to, and what is there.
-                self.forget()
-                if not is_unreachable(error):
-                    raise translate(operation, error) from error
-                if attempt == max_retries:
-                    raise unreachable(operation, error, attempt) from error
-                logger.warning(
-                    "database_retry",
-                    extra={"operation": operation, "attempt": attempt + 1,
-                           "error_type": type(error).__name__},
-                )  # fmt: skip
-            await pause(2**attempt)
-            attempt += 1
+                async with asyncio.timeout(seconds):
+                    # A probe asks whether the server is back: once answers that.
+                    return await until_done(0 if probe else retries)
+            except TimeoutError as error:
+                if not reached:
+                    raise DatabaseConnectionError(
+                        f"Database error during {operation}: the server did not "
+                        f"answer within {seconds:g}s. Check host and port.",
+                        "CONN_002",
+                        details={"retries": attempt},
+                        original_exception=error,
+                    ) from error
+                raise DatabaseTimeoutError(
+                    f"{operation} operation exceeded timeout ({seconds:g}s)",
+                    original_exception=error,
+                ) from error
+
+        try:
+            result: T = await (in_time(False) if self._guard is None else self._guard(in_time))
+        except DatabaseError as error:
+            logger.warning(
+                "database_operation_failed",
+                engine="falkordb",
+                operation=operation,
+                attempt=attempt + 1,
+                error_type=type(error).__name__,
+                error_code=error.error_code,
+                duration_ms=_milliseconds_since(started),
+            )
+            raise
+        logger.debug(
+            "database_operation",
+            engine="falkordb",
+            operation=operation,
+            attempt=attempt + 1,
+            duration_ms=_milliseconds_since(started),
+        )
+        return result
 
     async def _make_ready(self, seconds: float) -> None:
         if self._prepared == self.server != "":
@@ -282,10 +341,19 @@ class Pool:
                 self._prepared = self.server
 
     async def _greet(self, connection: AbstractConnection) -> None:
-        """Say who we are, and look whom we are talking to."""
-        await connection.on_connect()
-        await connection.send_command("INFO", "server", "modules", "persistence", "replication")
-        info = _parse_info(await connection.read_response())
+        """Say who we are, and check which server answers."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await connection.on_connect()
+                await connection.send_command(
+                    "INFO", "server", "modules", "persistence", "replication"
+                )
+                answer = await connection.read_response()
+        except TimeoutError as error:
+            raise RedisTimeoutError("no greeting") from error
+        if not isinstance(answer, str) or "redis_version" not in answer:
+            raise InvalidResponse("no greeting of a Redis")
+        info = _parse_info(answer)
         if info.get("loading") == "1":
             raise BusyLoadingError("loading")
         try:
@@ -296,6 +364,10 @@ class Pool:
             await connection.disconnect()
             raise
         self.server = info.get("run_id", "unknown")
+
+
+def _milliseconds_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 1)
 
 
 def _parse_info(text: str) -> dict[str, str]:

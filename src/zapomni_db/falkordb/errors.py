@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
+
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
+    InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -26,8 +29,10 @@ from zapomni_db.exceptions import (
 __all__ = [
     "absent_graph",
     "is_absent_graph",
+    "is_exhausted",
     "is_refusal",
     "is_unreachable",
+    "pool_exhausted",
     "translate",
     "unreachable",
 ]
@@ -45,7 +50,33 @@ def is_refusal(error: BaseException) -> bool:
 
 def is_unreachable(error: BaseException) -> bool:
     """Say whether the server was not reached, or the way back was cut: trying again may help."""
-    return not is_refusal(error) and isinstance(error, RedisConnectionError | RedisTimeoutError)
+    if is_refusal(error) or _tls_failure(error) is not None:
+        return False
+    return isinstance(error, RedisConnectionError | RedisTimeoutError)
+
+
+def _tls_failure(error: BaseException) -> ssl.SSLError | None:
+    """Return what TLS failed with; a connection that was merely cut is no failure of TLS."""
+    cause = error.__cause__ or error.__context__
+    return cause if isinstance(cause, ssl.SSLError) and not _is_cut(cause) else None
+
+
+def _is_cut(error: ssl.SSLError) -> bool:
+    return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Return whether the error is redis-py's word for a pool whose connections are all in use."""
+    return isinstance(error, RedisConnectionError) and "No connection available" in str(error)
+
+
+def pool_exhausted(operation: str, error: BaseException) -> DatabaseConnectionError:
+    return DatabaseConnectionError(
+        f"Database error during {operation}: every connection of the pool stayed in use. "
+        "Try again when other operations have finished, or allow more connections (pool_size).",
+        "CONN_004",
+        original_exception=error,
+    )
 
 
 def absent_graph() -> ResponseError:
@@ -63,7 +94,8 @@ def unreachable(operation: str, error: BaseException, retries: int) -> DatabaseC
     cause = error.__cause__ or error.__context__ or error
     return DatabaseConnectionError(
         f"Database error during {operation}: connection failed after {retries} retries: "
-        f"{type(cause).__name__}. Check that the FalkorDB server runs: `zapomni db status`.",
+        f"{type(cause).__name__}. Check that the FalkorDB server runs (`zapomni db status`), "
+        "host and port; a server with TLS is addressed with falkordbs://.",
         "CONN_002" if isinstance(error, RedisTimeoutError) else "CONN_001",
         details={"retries": retries},
         original_exception=error,
@@ -79,6 +111,21 @@ def translate(operation: str, error: RedisError) -> DatabaseError:
 
 def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
     message = str(error)
+    if isinstance(error, InvalidResponse):
+        return _impostor(
+            prefix + "what answers at this address is no FalkorDB server. Check host and port; "
+            "a server with TLS is addressed with falkordbs://."
+        )
+    if (tls := _tls_failure(error)) is not None:
+        if isinstance(tls, ssl.SSLCertVerificationError):
+            return _impostor(
+                prefix + "the server's certificate is not trusted, or not valid for this host. "
+                "Name the certificate to trust with ?ca=/path/ca.pem."
+            )
+        return _impostor(
+            prefix + "what answers at this address does not speak TLS. Check host and port; "
+            "a server without TLS is addressed with falkordb://."
+        )
     if is_refusal(error):
         refused = DatabaseConnectionError(
             prefix + "the server refused the user name or password, or does not allow this user "
@@ -112,6 +159,11 @@ def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
         )
         rejected.is_transient = False
         return rejected
+    if "no such index" in message.lower() or "missing index" in message.lower():
+        return QueryError(
+            prefix + "an index of the graph is missing. It is made anew by the next operation.",
+            "QUERY_003",
+        )
     if "timed out" in message:
         return DatabaseTimeoutError(prefix + "the server gave up the query, it took too long.")
     if is_absent_graph(error):
@@ -125,3 +177,9 @@ def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
             "SCHEMA_004",
         )
     return QueryError(prefix + "the server refused the statement.", "QUERY_001")
+
+
+def _impostor(message: str) -> DatabaseConnectionError:
+    error = DatabaseConnectionError(message, "CONN_007")
+    error.is_transient = False
+    return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
@@ -9,9 +10,11 @@ from typing import Any, Self
 from zapomni_db.copy_models import MemoryCopy, MemoryExport
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.falkordb import copying, history, memories, places, search, spaces, storing, upkeep
+from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.graph_store import FalkorDBGraph
 from zapomni_db.falkordb.validation import to_patch
 from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.logs import get_logger
 from zapomni_db.models import (
     BM25SearchResult,
     Embedding,
@@ -33,6 +36,8 @@ from zapomni_db.models import (
 from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = ["FalkorDBStore"]
+
+logger = get_logger(__name__)
 
 
 # A text of ten million characters has 12,000 chunks: no timeout made for one memory fits it.
@@ -62,11 +67,28 @@ class FalkorDBStore(FalkorDBGraph):
     async def _store(
         self, operation: str, batch: Sequence[MemoryData], *, join: bool = True
     ) -> list[StoredMemory]:
-        return await self._open().run(
-            operation,
-            lambda session: storing.store(session, self._hnsw, batch, join=join),
-            patience=_patience(sum(len(memory.chunks) for memory in batch)),
+        started = time.perf_counter()
+        chunks = sum(len(memory.chunks) for memory in batch)
+        retries = 0
+
+        async def store(session: Session) -> list[StoredMemory]:
+            nonlocal retries
+            retries = session.retries
+            return await storing.store(session, self._hnsw, batch, join=join)
+
+        stored = await self._open().run(operation, store, patience=_patience(chunks))
+        logger.info(
+            "memories_stored",
+            engine="falkordb",
+            operation=operation,
+            memory_ids=[one.memory_id for one in stored[:10]],
+            count=len(stored),
+            chunks=chunks,
+            metadata_keys=sorted({str(key)[:50] for one in batch for key in one.metadata})[:20],
+            retries=retries,
+            duration_ms=round((time.perf_counter() - started) * 1000, 1),
         )
+        return stored
 
     async def find_existing(
         self,
