@@ -478,6 +478,16 @@ async def test_a_broken_statement_is_refused_without_quoting_it(client):
     assert "secret" not in str(refused.value.to_dict())
 
 
+async def test_a_missing_index_of_words_is_no_empty_answer(client, admin, falkordb_graph):
+    await client.store_memory(memory("still here"))
+    admin.execute_command("GRAPH.QUERY", falkordb_graph, "CALL db.idx.fulltext.drop('Chunk')")
+
+    with pytest.raises(QueryError) as missing:
+        await client.bm25_search(TextSearchRequest(terms=["here"]))
+    assert missing.value.error_code == "QUERY_003"
+    assert "index of Chunk.words" in await client.check_integrity()
+
+
 async def test_an_error_in_the_midst_of_an_answer_is_an_error(client):
     with pytest.raises(QueryError):
         await client.graph_query("UNWIND [1, 0] AS x RETURN 10 / x")

@@ -126,6 +126,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The database server did not answer in time.",
         "Check that it runs, and host and port in ZAPOMNI_STORAGE. Then try again.",
     ),
+    "QUERY_003": (
+        "An index of the graph is missing, so it cannot be searched by words.",
+        "Copy the memories into a new graph with `zapomni db copy`; docs/falkordb.md shows how.",
+    ),
     "SCHEMA_003": (
         "The database was written by another version of Zapomni, or could not be upgraded.",
         "Install the newest version: `pip install --upgrade zapomni`.",

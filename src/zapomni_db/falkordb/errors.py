@@ -159,11 +159,6 @@ def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
         )
         rejected.is_transient = False
         return rejected
-    if "no such index" in message.lower() or "missing index" in message.lower():
-        return QueryError(
-            prefix + "an index of the graph is missing. It is made anew by the next operation.",
-            "QUERY_003",
-        )
     if "timed out" in message:
         return DatabaseTimeoutError(prefix + "the server gave up the query, it took too long.")
     if is_absent_graph(error):

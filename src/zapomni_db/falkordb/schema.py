@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from redis.exceptions import ResponseError
 
-from zapomni_db.exceptions import SchemaError, ValidationError
+from zapomni_db.exceptions import QueryError, SchemaError, ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.errors import is_absent_graph
 
@@ -34,6 +34,7 @@ __all__ = [
     "ensure_vector_index",
     "find_missing",
     "prepare",
+    "require_word_index",
 ]
 
 CURRENT_VERSION = 2
@@ -199,6 +200,23 @@ async def _wait_for_indexes(session: Session) -> None:
         if ours <= {"OPERATIONAL"} and labels & {label for label, _ in indexes} <= in_use:
             return
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def require_word_index(session: Session) -> None:
+    """Check that words can be searched: without the index the server answers that it found nothing.
+
+    Raises:
+        QueryError: QUERY_003, the index is missing.
+    """
+    rows = await session.read("CALL db.indexes() YIELD label, properties RETURN label, properties")
+    if any(label == "Chunk" and "words" in names for label, names in rows):
+        return
+    # Not made again here: the server refuses its settings beside other indexes of the label.
+    raise QueryError(
+        "The graph's index of words is missing: another program deleted it. Copy the memories "
+        "into a new graph with `zapomni db copy`.",
+        "QUERY_003",
+    )
 
 
 async def find_missing(session: Session) -> list[str]:

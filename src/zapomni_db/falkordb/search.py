@@ -16,6 +16,7 @@ from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.filters import where
 from zapomni_db.falkordb.places import passages
+from zapomni_db.falkordb.schema import require_word_index
 from zapomni_db.falkordb.spaces import active_slot
 from zapomni_db.falkordb.values import Vector
 from zapomni_db.falkordb.words import as_document, as_query, stems_of
@@ -91,6 +92,8 @@ async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[st
         limit=request.limit,
         **values,
     )
+    if not rows:
+        await require_word_index(session)
     return dict(rows)
 
 
