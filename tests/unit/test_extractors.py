@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,10 @@ UNSAFE = (
     "restrictions or enterprise security policies blocking claude.ai."
 )
 MISSING = "File does not exist. Note: your current working directory is "
+
+START = ("session_start", "Session started: startup", None, None)
+RESUME = ("session_resume", "Session started: resume", None, None)
+END = ("session_end", "Session ended: other", None, None)
 
 # Sample, then type, content, path and signature; None: nothing is kept.
 EXPECTED = {
@@ -159,6 +164,57 @@ EXPECTED = {
         None,
     ),
     "documented/windsurf_pre_user_prompt": ("user_prompt", "Fix it", None, None),
+    "claude-code-2.1.325/claude-code_SessionEnd-of-mcp-list": END,
+    "claude-code-2.1.325/claude-code_SessionStart-compact": (
+        "session_compact",
+        "Session started: compact",
+        None,
+        None,
+    ),
+    "claude-code-2.1.325/claude-code_SessionStart-resume": RESUME,
+    "claude-code-2.1.325/claude-code_SessionStart-startup": START,
+    # Its session's file is not there: how the command ended is unknown.
+    "codex-0.166.0/codex_PostToolUse-Bash-failed": ("command", "echo hello; exit 3", None, None),
+    "codex-0.166.0/codex_PostToolUse-apply_patch": (
+        "file_write",
+        "a.txt +1 -0\n+ hi",
+        f"{PROJECT}/a.txt",
+        None,
+    ),
+    "codex-0.166.0/codex_SessionEnd": END,
+    "codex-0.166.0/codex_SessionStart-startup": START,
+    "codex-0.166.0/codex_Stop": None,
+    "codex-0.166.0/codex_UserPromptSubmit": ("user_prompt", "Make the parser faster", None, None),
+    "gemini-0.61.0/gemini_AfterTool-read_file-failed": (
+        "command_error",
+        f"read_file nope.txt\nFile not found: {PROJECT}/nope.txt",
+        "nope.txt",
+        "read_file: File not found: P",
+    ),
+    "gemini-0.61.0/gemini_AfterTool-run_shell_command-failed": (
+        "command_error",
+        "echo bad; exit 3\nbad",
+        None,
+        "echo: bad",
+    ),
+    "gemini-0.61.0/gemini_AfterTool-run_shell_command-passed": ("command", "echo one", None, None),
+    "gemini-0.61.0/gemini_AfterTool-write_file": (
+        "file_write",
+        "a.txt +1 -0\n+ hi",
+        f"{PROJECT}/a.txt",
+        None,
+    ),
+    "gemini-0.61.0/gemini_BeforeAgent": ("user_prompt", "An earlier session", None, None),
+    "gemini-0.61.0/gemini_BeforeAgent-with-context": (
+        "user_prompt",
+        "Make the parser faster",
+        None,
+        None,
+    ),
+    "gemini-0.61.0/gemini_PreCompress": None,
+    "gemini-0.61.0/gemini_SessionEnd": ("session_end", "Session ended: exit", None, None),
+    "gemini-0.61.0/gemini_SessionStart-resume": RESUME,
+    "gemini-0.61.0/gemini_SessionStart-startup": START,
 }
 
 
@@ -379,6 +435,81 @@ def test_every_hosts_way_to_say_failed_is_understood(payload, host):
     assert "boom: error" in observation.content
 
 
+CODEX_FAILED = SAMPLES / "codex-0.166.0" / "codex_PostToolUse-Bash-failed.json"
+ROLLOUT = SAMPLES / "codex-0.166.0" / "rollout.jsonl"
+
+
+def test_codex_says_how_a_command_ended_only_in_its_sessions_file(tmp_path):
+    payload = json.loads(CODEX_FAILED.read_text(encoding="utf-8"))
+    file = tmp_path / "rollout.jsonl"
+    payload["transcript_path"] = str(file)
+
+    file.write_bytes(ROLLOUT.read_bytes())
+    failed = observe(payload, "codex")
+    assert (failed.obs_type, failed.content) == ("command_error", "echo hello; exit 3\nhello")
+    assert failed.metadata["exit_code"] == 3
+
+    file.write_bytes(ROLLOUT.read_bytes().replace(b'"exit_code":3', b'"exit_code":0'))
+    passed = observe(payload, "codex")
+    assert passed.obs_type == "command"
+    assert "outcome" not in passed.metadata
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b'\xff\x00 not JSON, but call_1 and "exit_code"\n',
+        b'{"payload": {"item": {"id": "call_10", "exit_code": 3}}}\n{"a": "call_1 "exit_code""}',
+        b'[{"id": "call_1", "exit_code": 3}]\n{"payload": "call_1", "b": {"exit_code": 3}}\n',
+        ROLLOUT.read_bytes() + b'{"pad": "' + b"x" * 600_000 + b'"}\n',
+    ],
+    ids=["empty", "no JSON", "another call", "another shape", "too far back"],
+)
+def test_a_command_of_unknown_outcome_neither_failed_nor_passed(tmp_path, content):
+    payload = json.loads(CODEX_FAILED.read_text(encoding="utf-8"))
+    payload["transcript_path"] = str(tmp_path / "rollout.jsonl")
+    (tmp_path / "rollout.jsonl").write_bytes(content)
+    observation = observe(payload, "codex")
+    assert observation.obs_type == "command"
+    assert observation.metadata["outcome"] == "unknown"
+    assert observation.signature is None
+
+
+def test_a_sessions_file_that_is_a_pipe_does_not_hold_the_hook(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    payload = json.loads(CODEX_FAILED.read_text(encoding="utf-8"))
+    payload["transcript_path"] = str(tmp_path / "pipe")
+    assert observe(payload, "codex").metadata["outcome"] == "unknown"
+
+
+def test_an_attempt_of_unknown_outcome_is_no_commit():
+    run = {"command_line": "git commit -m 'Add a cache'", "cwd": "/p"}
+    payload = {"agent_action_name": "post_run_command", "trajectory_id": "t", "tool_info": run}
+    assert observe(payload).obs_type == "command"
+    run["output"] = "[main 1234567] Add a cache\n 1 file changed, 1 insertion(+)"
+    assert observe(payload).obs_type == "git_commit"
+
+
+@pytest.mark.parametrize(
+    ("content", "display", "expected"),
+    [
+        ("Output: a\nExit Code: 2\nProcess Group PGID: 7", "a", ("command_error", "make\na")),
+        ("Output: (empty)\nExit Code: 2\nProcess Group PGID: 7", "", ("command_error", "make\n")),
+        ("Output: (empty)\nSignal: 9\nProcess Group PGID: 7", "", ("command_error", "make\n")),
+        # The program said this, not the host.
+        ("Output: a\nExit Code: 2\nProcess Group PGID: 7", "a\nExit Code: 2", ("command", "make")),
+        ("Output: Exit Code: 2\nok\nProcess Group PGID: 7", "", ("command", "make")),
+    ],
+)
+def test_gemini_says_how_a_command_ended_after_its_output(content, display, expected):
+    answer = {"llmContent": content, "returnDisplay": display}
+    payload = claude("AfterTool", tool_name="run_shell_command", tool_response=answer)
+    observation = observe({**payload, "tool_input": {"command": "make"}}, "gemini")
+    assert observation.obs_type == expected[0]
+    assert observation.content.startswith(expected[1])
+
+
 # --- Edits ------------------------------------------------------------------------------
 
 
@@ -464,6 +595,71 @@ def test_what_a_machine_said_is_no_prompt(text):
     assert observe(claude("UserPromptSubmit", prompt=text)) is None
 
 
+CONTEXT = (
+    "## zapomni: Recent Context\n\nRecorded by hooks.\n\n<zapomni-context-0123456789ab>\n"
+    "| #1 | earlier words |\n</zapomni-context-0123456789ab>"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CONTEXT}\nFix the parser",
+        f"Fix the parser\n\n{CONTEXT}",
+        "<hook_context>" + CONTEXT.replace("<", "&lt;").replace(">", "&gt;") + "</hook_context>\n\n"
+        "Fix the parser",
+        f"<hook_context>other hook's words</hook_context>{CONTEXT}Fix the parser",
+        "<system-reminder>earlier words</system-reminder>\nFix the parser",
+        "Fix the parser<system-reminder>\nearlier words\n</system-reminder>",
+        "<environment_context>\n<cwd>/p</cwd>\n</environment_context>\n\nFix the parser",
+        "<ide_selection>earlier words</ide_selection>Fix the parser",
+        # A host may have cut it.
+        "Fix the parser\n" + CONTEXT[:-30],
+    ],
+)
+def test_what_hosts_and_zapomni_add_is_not_the_users_words(text):
+    assert observe(claude("UserPromptSubmit", prompt=text)).content == "Fix the parser"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CONTEXT, f"<hook_context>{CONTEXT}", "<hook_context>cut", f" <hook_context>\n{CONTEXT}"],
+)
+def test_nothing_is_left_of_a_prompt_that_only_a_machine_wrote(text):
+    assert observe(claude("UserPromptSubmit", prompt=text)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why is there a <system-reminder> in the log?",
+        "Rename zapomni-context-dir to </zapomni-context-0123456789ab> please",
+        "a &lt;hook_context&gt; b",
+    ],
+)
+def test_a_mention_of_a_tag_stays(text):
+    assert observe(claude("UserPromptSubmit", prompt=text)).content == text
+
+
+def test_contexts_in_outputs_and_results_are_not_stored_either():
+    kept = [
+        observe(bash("cat log", f"one\n{CONTEXT}")),
+        observe(claude("PostCompact", compact_summary=f"Parsed. {CONTEXT}")),
+        observe(claude("SubagentStop", agent_type="x", last_assistant_message=f"Ok {CONTEXT}")),
+        observe({**bash(f"echo '{CONTEXT}'"), "hook_event_name": "PostToolUseFailure"}
+                | {"error": f"Exit code 1\n{CONTEXT}"}),
+    ]  # fmt: skip
+    for observation in kept:
+        stored = f"{observation.content} {observation.metadata} {observation.signature}"
+        assert "earlier words" not in stored
+        assert "Recent Context" not in stored
+
+
+def test_many_openings_cost_no_more_than_their_length():
+    text = "<system-reminder>" * 50_000 + "<zapomni-context-" * 50_000
+    assert observe(claude("UserPromptSubmit", prompt=text)) is None
+
+
 def test_unknown_events_tools_and_fields_are_no_error():
     assert observe(claude("SomethingNew", more={"a": 1})) is None
     assert observe(claude(tool_name="Brand-New", tool_input={"q": "x"})).obs_type == "tool_other"
@@ -508,7 +704,6 @@ def test_an_event_without_its_required_fields_is_refused(payload):
     ("host", "payload", "obs_type", "content"),
     [
         ("gemini", claude("BeforeAgent", prompt="hello there"), "user_prompt", "hello there"),
-        ("gemini", claude("PreCompress", trigger="auto"), "session_compact", "Context compacted"),
         ("gemini", claude("SessionEnd", reason="exit"), "session_end", "Session ended: exit"),
         (
             "gemini",

@@ -205,6 +205,28 @@ def test_failures_that_came_back_are_told_with_what_fixed_them(db):
     assert "2 sessions" in thread.why
 
 
+def test_a_run_of_unknown_outcome_fixes_nothing(db):
+    observe(db, "command_error", "make test\nE", signature="s1", age=90, session_id="a")
+    observe(db, "command_error", "make test\nE", signature="s1", age=80)
+    observe(db, "command", "make test", age=60, metadata={"outcome": "unknown"})
+    unfinished, failing = lines(db, "Open threads")
+    assert "last failure: make test" in unfinished.summary
+    assert failing.summary == "make test failed 2x; no fix known"
+
+
+def test_a_context_stored_as_a_prompt_is_not_given_again(db):
+    """Older captures have what Gemini CLI put before the prompt."""
+    observe(db, "user_prompt", "<hook_context>## zapomni: Recent Context and so on", age=50)
+    observe(
+        db, "user_prompt", "<hook_context>old words</hook_context>\n\nFix the parser now", age=40
+    )
+    observe(db, "file_edit", "a.py", age=30)
+    text = told(db)
+    assert "Fix the parser now" in text
+    assert "hook_context" not in text
+    assert "old words" not in text
+
+
 # --- Quoting ----------------------------------------------------------------------------
 
 

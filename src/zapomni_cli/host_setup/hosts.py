@@ -35,7 +35,7 @@ _CLAUDE_EVENTS = (
 _CODEX_EVENTS = (
     "SessionStart UserPromptSubmit PostToolUse SubagentStop PostCompact SessionEnd"
 ).split()
-_GEMINI_EVENTS = "SessionStart BeforeAgent AfterTool PreCompress SessionEnd".split()
+_GEMINI_EVENTS = "SessionStart BeforeAgent AfterTool SessionEnd".split()
 _CURSOR_EVENTS = (
     "sessionStart beforeSubmitPrompt afterFileEdit afterShellExecution afterMCPExecution"
     " postToolUse postToolUseFailure subagentStop preCompact sessionEnd"

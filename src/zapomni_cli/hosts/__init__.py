@@ -43,6 +43,8 @@ def detect_host(payload: dict[str, Any]) -> str:
         # Codex names its model in every event and its turn in most; Claude Code only at a start.
         if "turn_id" in payload or ("model" in payload and "permission_mode" in payload):
             return "codex"
+        if "/rollout-" in str(payload.get("transcript_path")):
+            return "codex"
         # Gemini stamps every event; the names it shares with Claude Code leave only this.
         if isinstance(payload.get("timestamp"), str):
             return "gemini"

@@ -1,10 +1,17 @@
-"""Codex: Claude Code's events with a turn, edits as `apply_patch`, outputs as text."""
+"""Codex: Claude Code's events with a turn, edits as `apply_patch`, outputs as bare text.
+
+The event of a command does not say how it ended. The session's own file, which the event names,
+does: Codex writes the exit code there before it runs the hook.
+"""
+# pathlib would cost a hook milliseconds:
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
 import json
+import os
 
-from zapomni_cli.hosts._fields import mapping, parsed, text
+from zapomni_cli.hosts._fields import integer, mapping, parsed, text
 from zapomni_cli.hosts.claude_code import read_as
 
 TYPE_CHECKING = False
@@ -14,6 +21,9 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations import Event
 
 __all__ = ["read"]
+
+# Codex keeps no more than 64 KiB of an output in its file; commands may run side by side.
+TAIL = 512 * 1024
 
 _NAMES = {"shell": "Bash", "local_shell": "Bash", "exec_command": "Bash", "unified_exec": "Bash"}
 
@@ -35,6 +45,10 @@ def read(payload: dict[str, Any]) -> Event | None:
         payload["tool_input"] = given
         payload["tool_response"] = _response(payload.get("tool_response"))
     event = read_as("codex", payload)
+    if event and event.action == "command" and event.data["exit_code"] is None:
+        event.data = {**event.data, **_outcome(payload, event.data["output"])}
+    elif event and event.action == "patch":
+        event.data = {**event.data, "error": _refusal(payload["tool_response"])}
     if event and event.action == "prompt" and not event.event_id:
         event.event_id = text(payload, "turn_id")
     return event
@@ -53,3 +67,44 @@ def _response(response: Any) -> Any:
     if "exit_code" in facts:
         return {"output": text(answer, "output"), "exit_code": facts["exit_code"]}
     return answer or response
+
+
+def _outcome(payload: dict[str, Any], output: str) -> dict[str, Any]:
+    """Return how a command ended, as far as the session's file says it."""
+    path, call = text(payload, "transcript_path"), text(payload, "tool_use_id")
+    code = _exit_code(path, call) if path and call else None
+    if code is None:
+        return {"outcome": "unknown"}
+    return {"exit_code": code, "error": (output or f"Exit code {code}") if code else ""}
+
+
+def _exit_code(path: str, call: str) -> int | None:
+    """Find a call's exit code at the end of a session's file; None if it is not there."""
+    try:
+        # Not blocking: whatever the path names, a hook must not wait for it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as file:
+            file.seek(max(os.fstat(descriptor).st_size - TAIL, 0))
+            lines = file.read(TAIL).split(b"\n")
+    except (OSError, ValueError):
+        return None
+    wanted = call.encode("utf-8", "replace")
+    for line in reversed(lines):
+        if wanted not in line or b'"exit_code"' not in line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue  # The first line may be cut.
+        said = mapping(record, "payload") if isinstance(record, dict) else {}
+        item = mapping(said, "item") or said
+        if call in (item.get("id"), item.get("call_id")):
+            return integer(item, "exit_code")
+    return None
+
+
+def _refusal(response: Any) -> str:
+    """Return what a patch that failed said; it begins with "Exit code: 1"."""
+    said = text(response, "output") if isinstance(response, dict) else str(response or "")
+    label, _, code = said.partition("\n")[0].partition(": ")
+    return said if label == "Exit code" and code.strip() != "0" else ""

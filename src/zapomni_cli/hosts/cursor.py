@@ -63,6 +63,7 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
             "output": output,
             "exit_code": code,
             "error": error,
+            "outcome": "unknown" if code is None else "",
         }
     if name in {"afterFileEdit", "afterTabFileEdit"}:
         edits = pairs(items(payload, "edits"))

@@ -26,6 +26,9 @@ _NAMES = {
     "write_file": "Write",
 }
 
+# What the host adds after a command's output.
+_HOST_LINES = frozenset(["Background PIDs", "Error", "Exit Code", "Process Group PGID", "Signal"])
+
 
 def read(payload: dict[str, Any]) -> Event | None:
     """Read one event."""
@@ -53,34 +56,62 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
         return "session_start", {"source": text(payload, "source")}
     if name == "SessionEnd":
         return "session_end", {"reason": text(payload, "reason")}
-    if name == "PreCompress":
-        return "compact", {"trigger": text(payload, "trigger")}
+    # PreCompress comes before every request, whether or not anything is compressed then.
     return None
 
 
 def _tool(payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     name = text(payload, "tool_name")
     answer = mapping(payload, "tool_response")
-    output = words(answer.get("llmContent")) or text(answer, "returnDisplay")
+    content = _unwrapped(words(answer.get("llmContent")))
+    display = text(answer, "returnDisplay")
     if name.startswith("mcp_") and not name.startswith("mcp__"):
         server, _, tool = name[4:].partition("_")
         name = f"mcp__{server}__{tool}"
     name = _NAMES.get(name, name)
-    response: Any = {"stdout": output} if name == "Bash" else output
-    found = tool_action(name, mapping(payload, "tool_input"), response)
+    if name == "Bash":
+        found = _shell(mapping(payload, "tool_input"), content, display)
+    else:
+        found = tool_action(name, mapping(payload, "tool_input"), content or display)
     failure = answer.get("error")
-    if found and failure:
+    if found and failure and not found[1].get("error"):
         told = text(failure, "message") if isinstance(failure, dict) else failure
         found[1]["error"] = told if isinstance(told, str) and told else "failed"
-    elif found and name == "Bash":
-        found[1]["error"] = _failed(output)
     return found
 
 
-def _failed(output: str) -> str:
-    """A failing command is an ordinary answer with a line "Exit Code: 1" in it."""
-    for line in output.splitlines():
-        label, _, code = line.partition(":")
-        if label.strip() == "Exit Code" and code.strip().lstrip("-").isdigit():
-            return output if code.strip() != "0" else ""
-    return ""
+def _unwrapped(content: str) -> str:
+    """Take the tags off that mark an output as nobody's instructions."""
+    lines = content.strip().split("\n")
+    if lines[0].startswith("<untrusted_context") and lines[-1] == "</untrusted_context>":
+        return "\n".join(lines[1:-1])
+    return content
+
+
+def _shell(given: dict[str, Any], content: str, display: str) -> tuple[str, dict[str, Any]] | None:
+    """Read a command's answer: "Output: …", then lines of the host such as "Exit Code: 1"."""
+    output, told = content, {}
+    if content.startswith("Output: "):
+        # What is displayed is the output alone; without it the host's lines are the last ones.
+        known = display and content.startswith(f"Output: {display}")
+        first = len(f"Output: {display}") if known else len("Output: ")
+        lines = content[first:].split("\n")
+        while lines and lines[-1].partition(": ")[0] in _HOST_LINES:
+            label, _, value = lines.pop().partition(": ")
+            told[label] = value
+        output = display if known else "\n".join(lines).removeprefix("(empty)")
+    code = told.get("Exit Code", "")
+    response = {"stdout": output, "exit_code": int(code) if code.lstrip("-").isdigit() else None}
+    found = tool_action("Bash", given, response)
+    if found is None:
+        return None
+    data = found[1]
+    if "Signal" in told or "Error" in told:
+        data["error"] = told.get("Error") or output or f"Signal {told['Signal']}"
+    if content.startswith("Command was automatically cancelled"):
+        data["error"] = content
+    if content.startswith("Command was cancelled by user"):
+        data["interrupted"] = True
+    if content.startswith("Command moved to background"):
+        data["background"] = True
+    return found

@@ -43,7 +43,12 @@ def _action(name: str, info: dict[str, Any]) -> tuple[str, dict[str, Any]] | Non
         edits = pairs(items(info, "edits"))
         return "edit", {"path": text(info, "file_path"), "edits": edits}
     if name == "post_run_command":
-        return "command", {"command": text(info, "command_line"), "output": text(info, "output")}
+        # Nothing says whether it failed.
+        return "command", {
+            "command": text(info, "command_line"),
+            "output": text(info, "output"),
+            "outcome": "unknown",
+        }
     if name == "post_read_code":
         return "read", {"path": text(info, "file_path")}
     if name == "post_mcp_tool_use":

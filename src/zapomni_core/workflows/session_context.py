@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from zapomni_core.modules.observations import strip_injected
 from zapomni_core.shared.quoting import quoted
 from zapomni_core.workflows.context_lines import (
     CELL,
@@ -24,6 +25,7 @@ from zapomni_db.sqlite.observation_reads import (
     aliases_of,
     command_of,
     count_actions,
+    has_unknown_outcome,
     newest,
     recurring_failures,
     switched_off,
@@ -114,7 +116,8 @@ def explain_context(
     projects = aliases_of(db, project)
     if off.intersection(projects):
         return []
-    rows = [row for row in newest(db, projects, POOL) if row[4] not in QUIET]
+    rows = [_own_words(row) for row in newest(db, projects, POOL) if row[4] not in QUIET]
+    rows = [row for row in rows if row[7]]
     seen = _Seen(
         db,
         projects,
@@ -135,6 +138,13 @@ def explain_context(
         *trail,
         *_cross_project(seen, off),
     ]
+
+
+def _own_words(row: Row) -> Row:
+    """Return a prompt without what a host added; older captures have it, even whole contexts."""
+    if row[4] != "user_prompt":
+        return row
+    return (*row[:7], strip_injected(row[7]).strip(), *row[8:])
 
 
 def _ago(seen: _Seen, moment: int) -> str:
@@ -293,7 +303,7 @@ def _left_open(last: Sequence[Row]) -> tuple[dict[str, Row], Row | None]:
     for row in last:  # Newest first.
         if row[4] in EDITS and not committed:
             edits.setdefault(row[8] or row[7].split("\n", 1)[0], row)
-        elif row[4] == "command":
+        elif row[4] == "command" and not has_unknown_outcome(row[9]):
             passed.add(command_of(row[7], row[9]))
         elif row[4] == "command_error" and broken is None:
             broken = None if command_of(row[7], row[9]) in passed else row

@@ -18,6 +18,7 @@ __all__ = [
     "aliases_of",
     "command_of",
     "count_actions",
+    "has_unknown_outcome",
     "newest",
     "recent",
     "recurring_failures",
@@ -160,6 +161,11 @@ def command_of(content: str, metadata: str | None) -> str:
     return content.split("\n", 1)[0].strip()
 
 
+def has_unknown_outcome(metadata: str | None) -> bool:
+    """Return whether nothing says how a command ended: it neither failed nor passed."""
+    return metadata is not None and '"outcome": "unknown"' in metadata
+
+
 def recurring_failures(
     connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int
 ) -> list[Recurring]:
@@ -216,6 +222,6 @@ def _fix_after(
             return None
         if kind in ("file_edit", "file_write"):
             changes.append(rowid)
-        elif kind == "command" and command_of(content, metadata) == command:
+        elif not has_unknown_outcome(metadata) and command_of(content, metadata) == command:
             return Fix(rowid, changes[-CHANGES:])
     return None

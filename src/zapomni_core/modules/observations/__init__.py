@@ -2,6 +2,7 @@
 
 from zapomni_core.modules.observations._event import ACTIONS, Event, Observation
 from zapomni_core.modules.observations._extract import extract
+from zapomni_core.modules.observations._injected import strip_injected
 from zapomni_core.modules.observations._text import clean_row
 
-__all__ = ["ACTIONS", "Event", "Observation", "clean_row", "extract"]
+__all__ = ["ACTIONS", "Event", "Observation", "clean_row", "extract", "strip_injected"]

@@ -7,6 +7,7 @@ expressions of all would cost a hook as much as starting Python.
 from __future__ import annotations
 
 from zapomni_core.modules.observations._event import Event, Observation
+from zapomni_core.modules.observations._injected import strip_injected
 from zapomni_core.modules.observations._text import (
     Scrubber,
     as_text,
@@ -34,6 +35,9 @@ MACHINE_PROMPTS = (
     "<system-reminder>",
     "<local-command-",
     "<command-message>",
+    "<command-name>",
+    "<turn_aborted>",
+    "<subagent_notification>",
     "<bash-input>",
     "<bash-stdout>",
     "[Request interrupted by user",
@@ -80,7 +84,7 @@ def _relative(path: str | None, cwd: str) -> str:
 
 
 def _prompt(event: Event, scrubber: Scrubber) -> Observation | None:
-    text = as_text(event.data.get("text"))
+    text = strip_injected(as_text(event.data.get("text")))
     if text.lstrip()[:100].startswith(MACHINE_PROMPTS):
         return None
     facts = {"chars": len(text)} if len(text) > PROMPT_LIMIT else {}
@@ -97,6 +101,12 @@ def _command(event: Event, scrubber: Scrubber) -> Observation | None:
     facts["interrupted"] = bool(data.get("interrupted")) or None
     facts["background"] = bool(data.get("background")) or None
     facts["exit_code"] = data.get("exit_code") or None
+    if data.get("outcome") == "unknown" or facts["background"]:
+        facts["outcome"] = "unknown"
+        # An attempt is no commit and no push: only git's own answer proves one.
+        proven = facts.get("commit_hash") or facts.get("remote_url")
+        if obs_type in {"git_commit", "git_push"} and not proven:
+            obs_type = "command"
     if output:
         facts["output"] = clip(first_line(output), OUTPUT_LIMIT)
     if len(raw_output) > OUTPUT_LIMIT:
@@ -122,7 +132,7 @@ def _failure(event: Event, scrubber: Scrubber) -> Observation:
     from zapomni_core.modules.observations import _shell as shell
 
     data = event.data
-    raw_error = as_text(data.get("error"))
+    raw_error = strip_injected(as_text(data.get("error")))
     error = scrubber.whole(ends(raw_error))
     command = scrubber.whole(data.get("command"))
     line = errors.error_line(error)

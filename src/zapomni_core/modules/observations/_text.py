@@ -1,10 +1,11 @@
-"""Making text safe and short: cleaned, redacted, then cut, in this order."""
+"""Making text safe and short: stripped of what hosts add, cleaned, redacted, then cut."""
 
 from __future__ import annotations
 
 import json
 import time
 
+from zapomni_core.modules.observations._injected import strip_injected
 from zapomni_core.shared.hashing import keyed_hash
 
 TYPE_CHECKING = False
@@ -88,7 +89,7 @@ class Scrubber:
 
     def scrub(self, value: Any, limit: int) -> str:
         """Return at most `limit` characters without secrets."""
-        text, whole = _window(as_text(value))
+        text, whole = _window(strip_injected(as_text(value)))
         redacted, count = self._redactor.redact(text)
         self.redactions += count
         redacted = redacted.strip()
