@@ -1,7 +1,8 @@
 """Turns a file into text: plain text, Markdown, HTML, PDF and DOCX.
 
-What a file is, its content decides; its name only helps where content cannot. The libraries for
-HTML, PDF and DOCX come with the extra `docs` and are imported when such a file is read.
+What a file is, its content decides; its name only helps where content cannot. HTML, PDF and DOCX
+are read in a child process with limits, because a small file may unpack to gigabytes or keep its
+parser busy for hours. The libraries for them come with the extra `docs`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import codecs
 import importlib
 import io
+import json
 import re
 import stat
 import zipfile
@@ -18,12 +20,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from zapomni_core.exceptions import ProcessingError, ValidationError
+from zapomni_core.infra.child import ChildError, Limits, ran_short_of_memory, run_in_child
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "read_document", "read_in_child"]
 
 MAX_BYTES = 50_000_000
 # A DOCX is a ZIP archive: a small file may unpack to any size.
 MAX_UNPACKED_BYTES = 500_000_000
+# A report of a thousand pages takes a few seconds and a hundred megabytes.
+LIMITS = Limits(memory_bytes=1 << 30, cpu_seconds=30)
 
 _MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mdx", ".mkd"})
 _HTML_SUFFIXES = frozenset({".htm", ".html", ".xhtml"})
@@ -68,7 +73,8 @@ def read_document(path: Path) -> Document:
 
     Raises:
         ValidationError: There is no such file, it is empty, too large or not valid UTF-8.
-        ProcessingError: Its format is unknown, it is damaged, or its library is not installed.
+        ProcessingError: Its format is unknown, it is damaged, its library is not installed, or
+            reading it takes more memory or time than `LIMITS`.
     """
     data = _read_bytes(path)
     kind, text, found = _extract(path.suffix.lower(), data)
@@ -108,16 +114,64 @@ def _read_bytes(path: Path) -> bytes:
 
 def _extract(suffix: str, data: bytes) -> tuple[Kind, str, dict[str, Any]]:
     if b"%PDF-" in data[:1024]:
-        return "pdf", *_read_pdf(data)
+        return "pdf", *_ask_child("pdf", data)
     if data.startswith(b"PK\x03\x04"):
-        return "docx", *_read_docx(data)
+        return "docx", *_ask_child("docx", data)
     if suffix in (".pdf", ".docx") and data:
         raise ProcessingError(f"The file is named {suffix} but is not one", "PROC_003")
     is_html = suffix in _HTML_SUFFIXES
     text = _decode(data, declared=_declared_charset(data) if is_html else None)
     if is_html or _HTML_START.match(text[:4096].lower()):
-        return "html", *_read_html(text)
+        return "html", *_ask_child("html", text.encode("utf-8", "surrogatepass"))
     return ("markdown" if suffix in _MARKDOWN_SUFFIXES else "text"), text, {}
+
+
+def _ask_child(kind: Kind, data: bytes) -> tuple[str, dict[str, Any]]:
+    try:
+        # What a hostile file may have taken over is answered in JSON: reading it runs nothing.
+        answer = json.loads(run_in_child(_TARGET, kind.encode() + b"\n" + data, LIMITS))
+    except ChildError as error:
+        memory = f"takes more than {LIMITS.memory_bytes >> 20} MB of memory"
+        limit = {
+            "memory": memory,
+            "time": f"takes more than {LIMITS.cpu_seconds} s",
+            # PDFium ends its process when it gets no memory.
+            "crash": f"breaks its reader or {memory}",
+        }[error.reason]
+        raise ProcessingError(
+            f"Reading this {kind.upper()} file {limit}; it was given up. "
+            "Convert it to plain text or split it first",
+            "PROC_002",
+            {"limit": error.reason},
+            original_exception=error,
+        ) from error
+    if "error_code" in answer:
+        error_type = ValidationError if answer["wrong_input"] else ProcessingError
+        raise error_type(answer["message"], answer["error_code"])
+    return answer["text"], answer["metadata"]
+
+
+_TARGET = "zapomni_core.adapters.documents:read_in_child"
+
+
+def read_in_child(request: bytes) -> bytes:
+    """Read a file's text in the child process: the kind, a line end and the bytes of the file."""
+    kind, _, data = request.partition(b"\n")
+    del request
+    try:
+        if kind == b"html":
+            text, metadata = _read_html(data.decode("utf-8", "surrogatepass"))
+        else:
+            text, metadata = _read_pdf(data) if kind == b"pdf" else _read_docx(data)
+    except (ProcessingError, ValidationError) as error:
+        if ran_short_of_memory():
+            raise MemoryError from error
+        wrong = isinstance(error, ValidationError)
+        refusal = {"message": error.message, "error_code": error.error_code, "wrong_input": wrong}
+        return json.dumps(refusal).encode()
+    if not text and ran_short_of_memory():
+        raise MemoryError
+    return json.dumps({"text": text, "metadata": metadata}).encode()
 
 
 def _decode(data: bytes, declared: str | None) -> str:
@@ -205,6 +259,8 @@ def _read_docx(data: bytes) -> tuple[str, dict[str, Any]]:
         document = docx.Document(io.BytesIO(data))
         text = "\n\n".join(block for block in _docx_blocks(document) if block.strip())
         title = (document.core_properties.title or "").strip()
+    except MemoryError:
+        raise
     except Exception as error:
         # Damage shows anywhere between the archive, its XML and what python-docx expects.
         raise ProcessingError(

@@ -1,4 +1,4 @@
-"""The process that parses: `python -m zapomni_core.modules.codebase._child SIZE`.
+"""The process that parses: `python -m zapomni_core.modules.codebase._child SIZE PARENT`.
 
 It reads files from its standard input and writes what it found to its standard output, each as a
 length and that many bytes, until its input ends.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import gc
 import pickle
-import resource
 import sys
-from contextlib import suppress
 from functools import partial
 from typing import IO
 
+from zapomni_core.infra.child import end_with_parent, limit_memory
 from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile, Symbol
 from zapomni_core.modules.codebase._parse import parse_code
 
@@ -84,8 +83,8 @@ def write_message(stream: IO[bytes], message: bytes) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(OSError, ValueError):  # Not every system lets a process limit itself.
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    end_with_parent(int(sys.argv[2]))
+    limit_memory(MAX_MEMORY)
     # Little of what parsing makes refers to itself: looking for it takes a sixth of the time.
     gc.disable()
     gc.freeze()

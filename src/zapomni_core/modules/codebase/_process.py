@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import select
 import subprocess
@@ -103,7 +104,7 @@ class CodeParser:
         # Without -P a file named pickle.py in the folder we were started in would be run.
         module = "zapomni_core.modules.codebase._child"
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-P", "-m", module, str(self._size)],
+            [sys.executable, "-P", "-m", module, str(self._size), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
