@@ -6,7 +6,7 @@
     │   │                             CODE_001..002  no such symbol, file or repository
     │   └── EntityNotFoundError       GRAPH_001      no entity has this name or id
     ├── DatabaseError                 DB_001..003
-    │   ├── DatabaseConnectionError   CONN_001..007  transient
+    │   ├── DatabaseConnectionError   CONN_001..008  transient
     │   ├── QueryError                QUERY_001..004 transient only when it timed out
     │   │   └── DatabaseTimeoutError  QUERY_002      transient
     │   ├── TransactionError          TXN_001..003   transient
@@ -163,6 +163,7 @@ class DatabaseConnectionError(DatabaseError):
         CONN_005: The server would forget what it acknowledges (not transient).
         CONN_006: The server of this machine is not running.
         CONN_007: What answers at the address is no FalkorDB server, or TLS failed (not transient).
+        CONN_008: The database file was removed or replaced while it was in use.
     """
 
     default_code = "CONN_001"

@@ -96,8 +96,8 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     "CONN_003": (
         "Access to the database was denied.",
         (
-            "Check that you may read and write Zapomni's home folder, or that user and password in "
-            "ZAPOMNI_STORAGE are right."
+            "Check that you may read and write Zapomni's home folder and that its disk is not "
+            "read-only, or that user and password in ZAPOMNI_STORAGE are right."
         ),
     ),
     "CONN_004": (
@@ -129,6 +129,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     "QUERY_003": (
         "An index of the graph is missing, so it cannot be searched by words.",
         "Copy the memories into a new graph with `zapomni db copy`; docs/falkordb.md shows how.",
+    ),
+    "CONN_008": (
+        "The database file was removed or replaced while it was in use. Nothing was stored.",
+        "Try again; if the home folder is meant to be elsewhere, set ZAPOMNI_HOME and restart.",
     ),
     "SCHEMA_003": (
         "The database was written by another version of Zapomni, or could not be upgraded.",

@@ -2,16 +2,23 @@
 
 Every write runs in BEGIN IMMEDIATE: a transaction that reads first and writes later fails at
 once when another process has written in between, whatever the busy timeout says.
+
+A connection knows its file by device and inode. Whoever removes or replaces the home folder leaves
+open connections writing to a file without a name: a write is acknowledged only if its file is still
+the one at the path. Only `stat` may look: opening the database and closing it again would drop the
+locks of every connection this process has to it.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from zapomni_db.exceptions import (
     DatabaseConnectionError,
@@ -22,9 +29,23 @@ from zapomni_db.exceptions import (
 )
 from zapomni_db.sqlite.migrations import APPLICATION_ID, LATEST_VERSION, migrate
 
-__all__ = ["connect", "prepare_file", "read_transaction", "translated", "write_transaction"]
+__all__ = [
+    "Connection",
+    "DatabaseReplacedError",
+    "check_frozen",
+    "connect",
+    "connect_read_only",
+    "file_identity",
+    "prepare_file",
+    "read_transaction",
+    "replaced",
+    "translated",
+    "write_transaction",
+]
 
 BUSY_TIMEOUT_MS = 5000
+# How often a file that is being replaced is opened again.
+OPEN_ATTEMPTS = 5
 
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
@@ -40,9 +61,68 @@ _PRAGMAS = (
 )
 
 
+# What a disk that is full or cannot be written to makes of opening a database.
+_UNWRITABLE = frozenset(
+    {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+# With less than this free, SQLite cannot extend its files.
+FULL_BELOW_BYTES = 256 * 1024
+
+
+class DatabaseReplacedError(DatabaseConnectionError):
+    """The file was removed or replaced while it was in use; nothing was acknowledged."""
+
+
+class Connection(sqlite3.Connection):
+    """A connection that knows which file it has open."""
+
+    file: str = ""
+    identity: tuple[int, int] | None = None
+    """Device and inode."""
+    writable: bool = True
+    frozen: tuple[int, ...] | None = None
+    """Set if SQLite reads it without locks: how the file was when it was opened."""
+
+    def is_current(self) -> bool:
+        """Return whether the open file is the file at the path, and unchanged if it is frozen."""
+        if self.frozen is not None:
+            return _frozen_state(self.file) == self.frozen
+        return file_identity(self.file) == self.identity
+
+
+def file_identity(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the file at a path; None if there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - with every read: a Path costs more than the call
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _frozen_state(path: str) -> tuple[int, ...] | None:
+    """Return what changes when a process writes to the file; None if one may be doing so."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+        with suppress(FileNotFoundError):
+            if os.stat(path + "-wal").st_size:  # noqa: PTH116
+                return None
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def prepare_file(path: Path) -> None:
-    """Create the file if there is none, migrate it if it is old, make it private."""
-    with translated("open"):
+    """Create the file if there is none, migrate it if it is old, make it private.
+
+    A file that is up to date is left as it is where nothing can be written.
+    """
+    with translated("open", path):
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700, parents=True)
         # Locking the folder makes simultaneous first starts take turns without a lock file.
@@ -65,7 +145,8 @@ def _make_private(path: Path) -> None:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     if path.stat().st_mode & 0o077:
-        path.chmod(0o600)
+        with suppress(OSError):  # a read-only disk; doctor names the mode
+            path.chmod(0o600)
 
 
 def _initialize(connection: sqlite3.Connection, path: Path) -> None:
@@ -87,6 +168,8 @@ def _initialize(connection: sqlite3.Connection, path: Path) -> None:
     if empty:
         # Has to come before WAL, and before the first table.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    if version == LATEST_VERSION and isinstance(connection, Connection) and connection.frozen:
+        return
     connection.execute("PRAGMA journal_mode = WAL")
     if version < LATEST_VERSION:
         if not empty:
@@ -105,23 +188,88 @@ def _copy_before_migration(path: Path) -> None:
             old.unlink()
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection with the house rules. The caller owns it."""
-    connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False
-    )
+def connect(path: Path) -> Connection:
+    """Open a connection with the house rules to a file that exists. The caller owns it.
+
+    Where the disk is full or read-only, the connection reads only.
+    """
     try:
-        for pragma in _PRAGMAS:
-            connection.execute(pragma)
-    except BaseException:
+        return open_file(path, "rw", _PRAGMAS)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not path.is_file():
+            raise
+        try:
+            return connect_read_only(path, _PRAGMAS)
+        except sqlite3.Error:
+            raise error from None
+
+
+def connect_read_only(path: Path, pragmas: Sequence[str]) -> Connection:
+    """Open a connection that cannot write to a file that exists.
+
+    Reading a database in WAL mode takes two files next to it. Where these cannot be made, and no
+    log with changes is there, SQLite is asked to read the file as one that does not change;
+    `Connection.is_current` watches that it does not.
+    """
+    try:
+        return open_file(path, "ro", pragmas)
+    except sqlite3.OperationalError as error:
+        before = _frozen_state(str(path))
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or before is None:
+            raise
+        connection = open_file(path, "ro&immutable=1", pragmas)
+        connection.frozen = before
+        if not connection.is_current():
+            connection.close()
+            raise
+        return connection
+
+
+def open_file(path: Path, mode: str, pragmas: Sequence[str]) -> Connection:
+    """Open a connection to the file at the path and remember which file that was."""
+    # As an URI, because a plain open would create an empty file where there is none.
+    address = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    for _ in range(OPEN_ATTEMPTS):
+        before = file_identity(str(path))
+        connection = sqlite3.connect(
+            address,
+            timeout=BUSY_TIMEOUT_MS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
+            factory=Connection,
+        )
+        try:
+            for pragma in pragmas:
+                connection.execute(pragma)
+            # SQLite opens the log with the first read: what cannot be read fails here.
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        connection.file, connection.identity = str(path), before
+        connection.writable = mode == "rw"
+        if before is not None and connection.is_current():
+            return connection
         connection.close()
-        raise
-    return connection
+    raise replaced("open")
+
+
+def replaced(operation: str) -> DatabaseReplacedError:
+    return DatabaseReplacedError(
+        f"The database file was removed or replaced during {operation}; nothing was stored in the "
+        "one that is there now. Try again.",
+        "CONN_008",
+    )
 
 
 @contextmanager
 def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it or nothing of it; keep it short, hooks may be waiting."""
+    """All of it or nothing of it; keep it short, hooks may be waiting.
+
+    Raises:
+        DatabaseReplacedError: It was committed to a file that is no longer the one at the path.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -131,6 +279,8 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connec
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    if isinstance(connection, Connection) and not connection.is_current():
+        raise replaced("a write")
 
 
 @contextmanager
@@ -142,22 +292,61 @@ def read_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connect
     finally:
         if connection.in_transaction:
             connection.execute("COMMIT")
+    check_frozen(connection)
+
+
+def check_frozen(connection: sqlite3.Connection) -> None:
+    """Raise if a file that is read without locks was written to meanwhile."""
+    if (
+        isinstance(connection, Connection)
+        and connection.frozen is not None
+        and not connection.is_current()
+    ):
+        raise TransactionError(
+            "The database was written to while it was read without locks. Try again.", "TXN_002"
+        )
 
 
 @contextmanager
-def translated(operation: str) -> Iterator[None]:
-    """Turn SQLite's and the system's errors into ours; their own messages may quote a path."""
+def translated(operation: str, path: Path | None = None) -> Iterator[None]:
+    """Turn SQLite's and the system's errors into ours; their own messages may quote a path.
+
+    With the path, a failure on a disk without room is called that.
+    """
     try:
         yield
     except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if path is not None and code in _UNWRITABLE and _is_full(path):
+            raise _full(operation, error) from error
         raise _translate(operation, error) from error
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(operation, error) from error
         raise DatabaseConnectionError(
             f"The database cannot be used during {operation}: {os.strerror(error.errno or 0)}. "
             "Check that its folder exists, is yours and is writable.",
             "CONN_003" if isinstance(error, PermissionError) else "CONN_001",
             original_exception=error,
         ) from error
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    # A read-only disk is not called full, though some have no free block.
+    writable = not found.f_flag & os.ST_RDONLY
+    return writable and found.f_bavail * found.f_frsize < FULL_BELOW_BYTES
+
+
+def _full(operation: str, error: Exception) -> DatabaseError:
+    return DatabaseError(
+        f"The disk is full: {operation} was undone, nothing is lost. Free some space.",
+        "DB_002",
+        original_exception=error,
+    )
 
 
 def _translate(operation: str, error: sqlite3.Error) -> DatabaseError:
@@ -178,11 +367,7 @@ def _translate(operation: str, error: sqlite3.Error) -> DatabaseError:
             original_exception=error,
         )
     if code == sqlite3.SQLITE_FULL:
-        return DatabaseError(
-            f"The disk is full: {operation} was undone, nothing is lost. Free some space.",
-            "DB_002",
-            original_exception=error,
-        )
+        return _full(operation, error)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return DatabaseConnectionError(
             f"The database cannot be opened or written during {operation}. "

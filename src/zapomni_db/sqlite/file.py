@@ -16,9 +16,14 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.sqlite import spaces
 from zapomni_db.sqlite.connection import (
+    Connection,
+    DatabaseReplacedError,
+    check_frozen,
     connect,
+    file_identity,
     prepare_file,
     read_transaction,
+    replaced,
     translated,
     write_transaction,
 )
@@ -37,19 +42,23 @@ class SqliteFile:
     """One SQLite file, and how functions over a connection to it are run.
 
     Writes and long reads run on a few worker threads, each with a connection of its own, so that
-    the event loop never waits for another process's lock.
+    the event loop never waits for another process's lock. When the file is removed or replaced
+    while it is open, the next call opens the one at the path, and makes it if there is none.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: list[Connection] = []
+        # The file that was created or migrated by us: its device and inode.
+        self._prepared: tuple[int, int] | None = None
         self._writing = threading.Lock()
         self._watching = threading.Lock()
-        self._watcher: sqlite3.Connection | None = None
+        self._watcher: Connection | None = None
+        self._watched = 0
         self._pool: ThreadPoolExecutor | None = None
         # Connections for snapshots that no snapshot uses now.
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Connection] = []
         self._snapshot: _Snapshot | None = None
 
     async def __aenter__(self) -> Self:
@@ -67,7 +76,7 @@ class SqliteFile:
     async def connect(self) -> None:
         """Create or migrate the file as needed. Safe to call again."""
         if self._pool is None:
-            await asyncio.to_thread(prepare_file, self.path)
+            await asyncio.to_thread(self._prepare)
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="zapomni-sqlite")
 
     async def close(self) -> None:
@@ -77,9 +86,7 @@ class SqliteFile:
             await asyncio.to_thread(pool.shutdown)
             while self._connections:
                 self._connections.pop().close()
-            if self._watcher is not None:
-                self._watcher.close()
-                self._watcher = None
+            self._watcher = None
             self._local = threading.local()
             self._idle = []
 
@@ -91,8 +98,11 @@ class SqliteFile:
         """
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        with translated("reading"):
+        with translated("reading", self.path):
             connection = self._idle.pop() if self._idle else self._connect()
+            if not connection.is_current():
+                self._discard(connection)
+                connection = self._connect()
             connection.execute("BEGIN")
         view = copy.copy(self)
         view._snapshot = snapshot = _Snapshot(connection, self._idle)  # noqa: SLF001 - its own class
@@ -110,7 +120,7 @@ class SqliteFile:
         **kwargs: P.kwargs,
     ) -> T:
         def work() -> T:
-            with translated(operation), self._reading() as connection:
+            with translated(operation, self.path), self._reading() as connection:
                 return function(connection, *args, **kwargs)
 
         return await self._run(work)
@@ -129,7 +139,7 @@ class SqliteFile:
         """
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        with translated(operation), self._reading() as connection:
+        with translated(operation, self.path), self._reading() as connection:
             return function(connection, *args, **kwargs)
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -146,11 +156,23 @@ class SqliteFile:
     ) -> T:
         def work() -> T:
             # Own threads take turns here; waiting in SQLite means sleeping and polling.
-            with self._writing, translated(operation):
-                with write_transaction(self._connection()) as connection:
-                    result = function(connection, *args, **kwargs)
-                    spaces.prune_log(connection)
-                return result
+            with self._writing, translated(operation, self.path):
+                try:
+                    return write()
+                except DatabaseReplacedError:
+                    # It went into a file without a name. Once more, into the one at the path.
+                    return write()
+
+        def write() -> T:
+            connection = self._connection()
+            if not connection.writable:
+                # The disk was full or read-only when it was opened; it may no longer be.
+                self._discard(connection)
+                connection = self._connection()
+            with write_transaction(connection):
+                result = function(connection, *args, **kwargs)
+                spaces.prune_log(connection)
+            return result
 
         return await self._run(work)
 
@@ -165,27 +187,49 @@ class SqliteFile:
 
     def _read_version(self) -> int:
         # SQLite tells a connection of others' commits. This one never writes: all are others'.
-        with self._watching, translated("watching"):
-            if self._watcher is None:
-                self._watcher = connect(self.path)
-            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+        with self._watching, translated("watching", self.path):
+            if self._watcher is None or not self._watcher.is_current():
+                if self._watcher is not None:
+                    self._discard(self._watcher)
+                    self._watcher = None
+                self._watcher = self._connect()
+                self._watched += 1
+            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            # Another file begins to count anew.
+            return self._watched << 40 | version
 
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
+    def _connection(self) -> Connection:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and not connection.is_current():
+            self._discard(connection)
+        if connection is None or connection not in self._connections:
             connection = self._local.connection = self._connect()
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
+        if file_identity(str(self.path)) != self._prepared:
+            self._prepare()
         connection = connect(self.path)
+        if connection.identity != self._prepared:
+            connection.close()
+            raise replaced("open")
         self._connections.append(connection)
         return connection
+
+    def _prepare(self) -> None:
+        prepare_file(self.path)
+        self._prepared = file_identity(str(self.path))
+
+    def _discard(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            connection.close()
 
 
 class _Snapshot:
     """One read transaction that several reads share, one after the other."""
 
-    def __init__(self, connection: sqlite3.Connection, idle: list[sqlite3.Connection]) -> None:
+    def __init__(self, connection: Connection, idle: list[Connection]) -> None:
         self._connection = connection
         self._idle = idle
         self._lock = threading.Lock()
@@ -199,6 +243,7 @@ class _Snapshot:
                 if self._left:
                     raise DatabaseError("The snapshot has ended.", "DB_001")
                 yield self._connection
+                check_frozen(self._connection)
         finally:
             if self._left:
                 self.end()

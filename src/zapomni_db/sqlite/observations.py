@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import (
@@ -23,8 +22,10 @@ from zapomni_db.observation_models import (
     SessionSummary,
     Timeline,
 )
+from zapomni_db.sqlite import connection as connection_module
 from zapomni_db.sqlite import observation_reads as reads
 from zapomni_db.sqlite.connection import (
+    Connection,
     connect,
     prepare_file,
     read_transaction,
@@ -52,17 +53,12 @@ _PRAGMAS = (
 )
 
 
-def connect_read_only(path: Path) -> sqlite3.Connection | None:
+def connect_read_only(path: Path) -> Connection | None:
     """Open a connection that cannot write; None if nothing was captured yet."""
     if not path.is_file():
         return None
-    connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None,
-        check_same_thread=False,
-    )  # fmt: skip
+    connection = connection_module.connect_read_only(path, _PRAGMAS)
     try:
-        for pragma in _PRAGMAS:
-            connection.execute(pragma)
         if connection.execute("PRAGMA user_version").fetchone()[0] >= SCHEMA:
             return connection
     except BaseException:
@@ -93,16 +89,17 @@ class SqliteObservations:
     """The ObservationStore on the file `zapomni record` writes to.
 
     Calls run on worker threads with a read-only connection each. Until the file exists every
-    answer is empty, and the next call looks again.
+    answer is empty, and the next call looks again; a file that was replaced is opened again.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: list[Connection] = []
         self._pool: ThreadPoolExecutor | None = None
         self._watching = threading.Lock()
-        self._watcher: sqlite3.Connection | None = None
+        self._watcher: Connection | None = None
+        self._watched = 0
 
     async def close(self) -> None:
         """Close every connection. Safe to call again."""
@@ -134,12 +131,18 @@ class SqliteObservations:
 
     async def get_version(self) -> int:
         """Return a number that changes with every write by any process."""
-        with self._watching, translated("watching"):
+        with self._watching, translated("watching", self.path):
+            if self._watcher is not None and not self._watcher.is_current():
+                self._watcher.close()
+                self._watcher = None
             if self._watcher is None:
                 self._watcher = connect_read_only(self.path)
+                self._watched += 1
             if self._watcher is None:
                 return 0
-            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            # Another file begins to count anew.
+            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            return self._watched << 40 | version
 
     async def get_observations(self, ids: Sequence[int]) -> list[Observation]:
         """Return those of the observations that exist, in the order of `ids`."""
@@ -191,7 +194,7 @@ class SqliteObservations:
 
     async def _read(self, operation: str, work: Callable[[sqlite3.Connection], T], empty: T) -> T:
         def run() -> T:
-            with translated(operation):
+            with translated(operation, self.path):
                 connection = self._connection()
                 if connection is None:
                     return empty
@@ -202,8 +205,12 @@ class SqliteObservations:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="zapomni-observations")
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)
 
-    def _connection(self) -> sqlite3.Connection | None:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+    def _connection(self) -> Connection | None:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and not connection.is_current():
+            self._connections.remove(connection)
+            connection.close()
+            connection = self._local.connection = None
         if connection is None:
             connection = connect_read_only(self.path)
             if connection is not None:

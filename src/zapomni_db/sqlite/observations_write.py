@@ -6,6 +6,7 @@ write soon leaves its event in the spool instead of keeping an agent waiting.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 
@@ -88,6 +89,26 @@ class NewerSchemaError(Exception):
     """The database was made by a newer version of Zapomni; a hook must not write into it."""
 
 
+class CaptureConnection(sqlite3.Connection):
+    """A connection that knows which file it has open, by device and inode."""
+
+    file = ""
+    identity: tuple[int, int] | None = None
+
+    def is_current(self) -> bool:
+        """Return whether the open file is still the one at the path."""
+        return _identity(self.file) == self.identity
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    # Only stat: to open and close the file would drop this process's locks on it.
+    try:
+        found = os.stat(path)  # noqa: PTH116 - the hook path does without pathlib
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def connect_for_capture(path: str) -> sqlite3.Connection:
     """Open a database that is ready for captures, making it so if it is not.
 
@@ -98,13 +119,13 @@ def connect_for_capture(path: str) -> sqlite3.Connection:
     """
     # Opened as an URI, because a plain open would create an empty file of the wrong mode.
     address = "file:" + _quoted(path) + "?mode=rw"
+    identity = _identity(path)
     try:
-        connection = sqlite3.connect(
-            address, timeout=BUSY_MS / 1000, isolation_level=None, uri=True
-        )
+        connection = _open(address)
     except sqlite3.OperationalError:
         connection = None
     if connection is not None:
+        connection.file, connection.identity = path, identity
         try:
             ready = _ready(connection)
         except BaseException:
@@ -118,9 +139,28 @@ def connect_for_capture(path: str) -> sqlite3.Connection:
     from zapomni_db.sqlite.connection import prepare_file
 
     prepare_file(Path(path))
-    connection = sqlite3.connect(address, timeout=BUSY_MS / 1000, isolation_level=None, uri=True)
-    connection.execute("PRAGMA synchronous = FULL")
+    identity = _identity(path)
+    connection = _open(address)
+    connection.file, connection.identity = path, identity
+    _set_durability(connection)
     return connection
+
+
+def _open(address: str) -> CaptureConnection:
+    return sqlite3.connect(
+        address,
+        timeout=BUSY_MS / 1000,
+        isolation_level=None,
+        uri=True,
+        factory=CaptureConnection,
+    )
+
+
+def _set_durability(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous = FULL")
+    # On macOS an fsync leaves the data in the drive's own memory.
+    connection.execute("PRAGMA fullfsync = ON")
+    connection.execute("PRAGMA checkpoint_fullfsync = ON")
 
 
 def _quoted(path: str) -> str:
@@ -128,7 +168,7 @@ def _quoted(path: str) -> str:
 
 
 def _ready(connection: sqlite3.Connection) -> bool:
-    connection.execute("PRAGMA synchronous = FULL")
+    _set_durability(connection)
     ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if ours and version > LATEST_VERSION:
@@ -165,6 +205,9 @@ def store_captured(
 
     Returns:
         How many rows were processed, from the first, and the positions of those no database takes.
+
+    Raises:
+        sqlite3.Error: Nothing was stored, or not in the file at the path.
     """
     processed, refused = 0, []
     until = time.monotonic() + seconds
@@ -186,6 +229,9 @@ def store_captured(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    if isinstance(connection, CaptureConnection) and not connection.is_current():
+        # It went into a file that was removed or replaced: the caller's spool keeps the rows.
+        raise sqlite3.OperationalError("the database was replaced")
     return processed, refused
 
 

@@ -17,6 +17,8 @@ from typing import Any, Final, Literal, LiteralString, TypeVar
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import TaskStatus
 from zapomni_db.sqlite.connection import (
+    Connection,
+    DatabaseReplacedError,
     connect,
     prepare_file,
     read_transaction,
@@ -134,7 +136,7 @@ class SqliteTasks:
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self.path = path
         self._clock = clock
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
 
     async def close(self) -> None:
@@ -336,12 +338,23 @@ class SqliteTasks:
         work: Callable[[sqlite3.Connection], T],
     ) -> T:
         def run() -> T:
-            with translated(operation):
-                if self._connection is None:
-                    prepare_file(self.path)
-                    self._connection = connect(self.path)
-                with transaction(self._connection) as connection:
-                    return work(connection)
+            with translated(operation, self.path):
+                try:
+                    return attempt()
+                except DatabaseReplacedError:
+                    return attempt()
+
+        def attempt() -> T:
+            opened = self._connection
+            fits = opened is not None and (transaction is read_transaction or opened.writable)
+            if opened is None or not fits or not opened.is_current():
+                if opened is not None:
+                    opened.close()
+                    self._connection = None
+                prepare_file(self.path)
+                opened = self._connection = connect(self.path)
+            with transaction(opened) as connection:
+                return work(connection)
 
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="zapomni-tasks")

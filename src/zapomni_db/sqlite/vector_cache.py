@@ -37,6 +37,7 @@ class VectorCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._file: object = None
         self._space_key = 0
         self._seq = -1
         self._size = 0
@@ -153,6 +154,10 @@ class VectorCache:
 
     def _refresh(self, connection: sqlite3.Connection, space_key: int) -> None:
         newest = connection.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]
+        file = getattr(connection, "identity", None)
+        if file != self._file:
+            # The database was replaced by another one: its numbers mean something else.
+            self._file, self._space_key = file, 0
         if space_key == self._space_key and newest == self._seq:
             return
         oldest = connection.execute("SELECT coalesce(min(seq), 0) FROM vector_log").fetchone()[0]
