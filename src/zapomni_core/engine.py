@@ -207,6 +207,7 @@ class ZapomniEngine:
     @operation()
     async def add_memories(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
         """Keep many texts, in order."""
+        started = time.perf_counter()
         given = [await self._citations.read_given(r.cites, r.folder) for r in requests]
         responses = await self._writer.add(requests)
         for request, response, cited in zip(requests, responses, given, strict=True):
@@ -217,7 +218,11 @@ class ZapomniEngine:
             "memories_added",
             memory_ids=[r.memory_id for r in responses[:10]],
             count=len(responses),
+            created=sum(r.status == "created" for r in responses),
+            text_chars=sum(len(r.text) for r in requests),
             chunks=sum(r.chunks_created for r in responses),
+            pending_vectors=sum(r.pending_vectors for r in responses),
+            duration_ms=_milliseconds_since(started),
         )
         if self._keeps_filling:
             self.keep_filling_vectors()
@@ -230,11 +235,25 @@ class ZapomniEngine:
         # Read before the search: a write that comes between makes the answer old, not new.
         version = await self._version()
         question = repr(request)  # JSON could not carry half of a surrogate pair
-        response = self._answers.get(question, version)
-        if response is None:
-            response = await self._searcher.search(request)
+        known = self._answers.get(question, version)
+        response = await self._searcher.search(request) if known is None else known
+        if known is None:
             self._answers.put(question, version, response)
         self._latencies.append((time.perf_counter() - started) * 1000)
+        logger.info(
+            "memories_searched",
+            query_chars=len(request.query),
+            within=request.within,
+            filters=sorted(request.filters or ()),
+            limit=request.limit,
+            offset=request.offset,
+            memory_ids=[hit.memory_id for hit in response.results[:10] if hit.memory_id],
+            count=response.count,
+            total=response.total,
+            is_repeated=known is not None,
+            is_complete=response.notice is None,
+            duration_ms=_milliseconds_since(started),
+        )
         # Not part of the kept answer: files change without anybody writing to the store.
         return await self._citations.annotate(response)
 
@@ -249,6 +268,7 @@ class ZapomniEngine:
     @operation()
     async def update_memory(self, request: UpdateMemoryRequest) -> MemoryRecord:
         """Change a memory and return it as it is now."""
+        started = time.perf_counter()
         _checked_id(request.memory_id)
         given = None
         if request.cites is not None:
@@ -259,14 +279,27 @@ class ZapomniEngine:
             await self._citations.keep(
                 record.memory_id, record.text, record.project, request.folder, kept
             )
+        logger.info(
+            "memory_updated",
+            memory_id=record.memory_id,
+            fields=sorted(request.model_dump(exclude_none=True, exclude={"memory_id", "folder"})),
+            text_chars=None if request.text is None else len(request.text),
+            duration_ms=_milliseconds_since(started),
+        )
         return record
 
     @operation()
     async def delete_memory(self, memory_id: str) -> None:
         """Delete a memory for good."""
+        started = time.perf_counter()
         if not await self.storage.delete_memory(_checked_id(memory_id)):
             raise NotFoundError("No memory has this id.")
         await self._citations.forget(memory_id.strip())
+        logger.info(
+            "memory_deleted",
+            memory_id=memory_id.strip(),
+            duration_ms=_milliseconds_since(started),
+        )
 
     @operation()
     async def get_citations(self, memory_id: str) -> list[CheckedCitation]:
@@ -451,6 +484,10 @@ def _checked_id(given: str, name: str = "memory_id") -> str:
     if not given.strip():
         raise ValidationError(f"{name} cannot be empty", "VAL_001")
     return given.strip()
+
+
+def _milliseconds_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 1)
 
 
 def _mean(values: Sequence[float] | deque[float]) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, redirect_stdout, suppress
 from importlib.metadata import version
@@ -185,14 +186,22 @@ class ZapomniServer(MCPServer[EngineGetter]):
             ToolError: It failed; the text is made for the model.
         """
         with operation() as correlation_id:
+            started = time.perf_counter()
             try:
                 self._refuse_unknown(name, arguments)
-                return await super().call_tool(name, arguments, context)
+                answer = await super().call_tool(name, arguments, context)
             except (ToolError, ZapomniError) as error:
                 cause = find_cause(error) if isinstance(error, ToolError) else error
                 tool = name if name in self._arguments else "unknown"
                 _log_failure("tool_failed", cause, tool=tool)
                 raise ToolError(describe_failure(cause, correlation_id)) from cause
+            log.debug(
+                "tool_called",
+                tool=name,
+                arguments=sorted(arguments),
+                duration_ms=round((time.perf_counter() - started) * 1000, 1),
+            )
+            return answer
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[EngineGetter] | None = None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +17,8 @@ from typing import Any
 import anyio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from zapomni_db.falkordb.server import LocalServer, find_server
 
 PATIENCE = 90
 """Seconds a test waits for what must happen: a busy machine is slow."""
@@ -51,6 +55,13 @@ class Serving:
             while not (found := self.lines(event)):  # noqa: ASYNC110 - another process writes it
                 await anyio.sleep(0.02)
         return found[-1]
+
+
+def kill(server: LocalServer) -> None:
+    """Kill a FalkorDB server and wait until it is gone."""
+    os.kill(server.pid, signal.SIGKILL)
+    while find_server(server.folder) is not None:
+        time.sleep(0.01)
 
 
 @asynccontextmanager

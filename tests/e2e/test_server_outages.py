@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 from command import refused
-from serving import serving
+from serving import kill, serving
 
 from zapomni_db.exceptions import DatabaseConnectionError
 from zapomni_db.falkordb import FalkorDBClient
-from zapomni_db.falkordb.server import find_server, start_server, stop_server
+from zapomni_db.falkordb.server import start_server, stop_server
 
 pytestmark = pytest.mark.anyio
 
@@ -37,12 +34,6 @@ def settings_for(server) -> dict[str, str]:
         "ZAPOMNI_EMBEDDER": "none",
         "ZAPOMNI_HEALTH_CHECK_SECONDS": "0.5",
     }
-
-
-def kill(server) -> None:
-    os.kill(server.pid, signal.SIGKILL)
-    while find_server(server.folder) is not None:
-        time.sleep(0.01)
 
 
 # --- dead, and back ---------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import copy
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
@@ -14,6 +16,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from zapomni_db.exceptions import DatabaseError
+from zapomni_db.logs import get_logger
 from zapomni_db.sqlite import spaces
 from zapomni_db.sqlite.connection import (
     Connection,
@@ -32,6 +35,8 @@ __all__ = ["SqliteFile"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+logger = get_logger(__name__)
 
 # Reads may overlap a slow write; more threads than that would only wait for each other.
 THREADS = 4
@@ -57,6 +62,7 @@ class SqliteFile:
         self._watcher: Connection | None = None
         self._watched = 0
         self._pool: ThreadPoolExecutor | None = None
+        self._retries = 0
         # Connections for snapshots that no snapshot uses now.
         self._idle: list[Connection] = []
         self._snapshot: _Snapshot | None = None
@@ -123,7 +129,8 @@ class SqliteFile:
             with translated(operation, self.path), self._reading() as connection:
                 return function(connection, *args, **kwargs)
 
-        return await self._run(work)
+        with _logged(operation, function):
+            return await self._run(work)
 
     def _read_here(
         self,
@@ -139,7 +146,11 @@ class SqliteFile:
         """
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
-        with translated(operation, self.path), self._reading() as connection:
+        with (
+            _logged(operation, function),
+            translated(operation, self.path),
+            self._reading() as connection,
+        ):
             return function(connection, *args, **kwargs)
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -159,8 +170,17 @@ class SqliteFile:
             with self._writing, translated(operation, self.path):
                 try:
                     return write()
-                except DatabaseReplacedError:
+                except DatabaseReplacedError as error:
                     # It went into a file without a name. Once more, into the one at the path.
+                    self._retries += 1
+                    logger.warning(
+                        "database_retry",
+                        engine="sqlite",
+                        operation=operation,
+                        attempt=1,
+                        max_attempts=2,
+                        error_type=type(error).__name__,
+                    )
                     return write()
 
         def write() -> T:
@@ -174,13 +194,17 @@ class SqliteFile:
                 spaces.prune_log(connection)
             return result
 
-        return await self._run(work)
+        with _logged(operation, function):
+            return await self._run(work)
 
     async def _run(self, work: Callable[[], T]) -> T:
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
         try:
-            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+            # With the caller's context: errors made in the thread carry its correlation id.
+            running = asyncio.get_running_loop().run_in_executor(
+                self._pool, contextvars.copy_context().run, work
+            )
         except RuntimeError as error:  # closed while a snapshot was in use
             raise DatabaseError(NOT_CONNECTED, "CONN_001") from error
         return await running
@@ -224,6 +248,35 @@ class SqliteFile:
         if connection in self._connections:
             self._connections.remove(connection)
             connection.close()
+
+
+@contextmanager
+def _logged(operation: str, function: Callable[..., object]) -> Iterator[None]:
+    """Log what an operation took, and how it failed; waiting for other writers is part of it."""
+    started = time.perf_counter()
+    try:
+        yield
+    except DatabaseError as error:
+        logger.warning(
+            "database_operation_failed",
+            engine="sqlite",
+            operation=operation,
+            step=function.__name__,
+            attempt=1,
+            error_type=type(error).__name__,
+            error_code=error.error_code,
+            duration_ms=round((time.perf_counter() - started) * 1000, 1),
+        )
+        raise
+    if logger.has_debug:
+        logger.debug(
+            "database_operation",
+            engine="sqlite",
+            operation=operation,
+            step=function.__name__,
+            attempt=1,
+            duration_ms=round((time.perf_counter() - started) * 1000, 1),
+        )
 
 
 class _Snapshot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from zapomni_db.copy_models import MemoryCopy, MemoryExport
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.logs import get_logger
 from zapomni_db.models import (
     BM25SearchResult,
     Embedding,
@@ -37,6 +39,8 @@ __all__ = ["SqliteStorage"]
 
 DROP_BATCH = 2000
 
+logger = get_logger(__name__)
+
 
 class SqliteStorage(SqliteGraph):
     """Memories, vectors and graph in one SQLite file."""
@@ -54,7 +58,20 @@ class SqliteStorage(SqliteGraph):
 
     async def store_memories(self, batch: Sequence[MemoryData]) -> list[StoredMemory]:
         """Store all of these or none."""
-        return await self._write("storing", memories.store, batch)
+        started, retries = time.perf_counter(), self._retries
+        stored = await self._write("storing", memories.store, batch)
+        logger.info(
+            "memories_stored",
+            engine="sqlite",
+            operation="store_memories",
+            memory_ids=[one.memory_id for one in stored[:10]],
+            count=len(stored),
+            chunks=sum(len(memory.chunks) for memory in batch),
+            metadata_keys=sorted({str(key)[:50] for one in batch for key in one.metadata})[:20],
+            retries=self._retries - retries,
+            duration_ms=round((time.perf_counter() - started) * 1000, 1),
+        )
+        return stored
 
     async def find_existing(
         self,
