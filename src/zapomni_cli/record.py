@@ -23,6 +23,7 @@ from zapomni_core.shared.projects import project_of
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
+    claim_context,
     connect_for_capture,
     count_lost,
     is_damaged,
@@ -49,6 +50,9 @@ STORED, REFUSED, DAMAGED = 0, 1, 2
 
 # How a host wants to be told at the start of a session; the others take plain text.
 _JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini"])
+# Starts after which a session no longer has what it was given, and hosts that drop it on resuming.
+_LOSSES = frozenset(["clear", "compact"])
+_FORGETFUL = frozenset(["gemini"])
 _NO_CONTEXT = frozenset(["copilot", "windsurf"])
 
 
@@ -248,7 +252,7 @@ def _store(
     if connection is not None:
         try:
             if event and project and event.action == "session_start" and not problem:
-                problem = _print_context(connection, event, project)
+                problem = _print_context(connection, event, project, row)
             elif event and event.action == "session_end":
                 _tidy_up(connection, home)
         finally:
@@ -292,8 +296,17 @@ def _problem(error: Exception) -> str:
     return DAMAGE if is_damaged(error) or (cause is not None and is_damaged(cause)) else ""
 
 
-def _print_context(connection: sqlite3.Connection, event: Event, project: Project) -> str:
-    """Give the new session its context; return what is wrong if the database is."""
+def _print_context(
+    connection: sqlite3.Connection, event: Event, project: Project, row: dict[str, Any] | None
+) -> str:
+    """Give a session its context, once; return what is wrong if the database is.
+
+    A resumed session still has what it was given, in most hosts; one that was compacted or cleared
+    has not.
+    """
+    if event.host in _NO_CONTEXT:
+        return ""
+    source = str(event.data.get("source") or "startup")
     try:
         from zapomni_core.shared.projects import changed_files
         from zapomni_core.workflows.session_context import session_context
@@ -303,8 +316,11 @@ def _print_context(connection: sqlite3.Connection, event: Event, project: Projec
             resolve_project(connection, project.key),
             project.branch,
             changed_files(event.cwd),
-            str(event.data.get("source") or "startup"),
+            source,
         )
+        lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
+        if text and row and not claim_context(connection, row, lost=lost):
+            return ""
     except Exception as error:  # noqa: BLE001 - a session must start with or without its memories
         return _problem(error)
     _print_text(event, text)

@@ -183,6 +183,80 @@ def test_a_session_has_a_start_an_end_and_goes_on_when_resumed(private_home):
     assert rows(private_home, query) == [("/nowhere/app", "claude-code", 0)]
 
 
+def shown(*args: str):
+    done = subprocess.run(
+        [sys.executable, "-m", "zapomni_cli", *args, "--json"],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def start(source: str, session: str = "s", **fields) -> dict:
+    base = {"session_id": session, "cwd": "/nowhere/app", "hook_event_name": "SessionStart"}
+    return {**base, "source": source, **fields}
+
+
+def test_a_session_in_which_nothing_was_done_leaves_nothing(private_home):
+    stored(event(session_id="work"))
+    before = [rows(private_home), rows(private_home, "SELECT * FROM sessions")]
+    # What Claude Code sends for `claude mcp list`: the end of a session that never began.
+    lone = SAMPLES / "claude-code-2.1.325" / "claude-code_SessionEnd-of-mcp-list.json"
+    stored(lone.read_bytes())
+    assert "/home/dev/project" not in str(rows(private_home, "SELECT * FROM projects"))
+    # One that was opened and closed again, and one that is still open.
+    end = {"cwd": "/nowhere/app", "hook_event_name": "SessionEnd", "reason": "other"}
+    for session in ("closed", "open"):
+        assert run(start("startup", session)).returncode == 0
+    stored({**end, "session_id": "closed"})
+    assert rows(private_home) == [*before[0], ("Session started: startup",)]
+
+    listed = shown("sessions", "--all")
+    assert [entry["session_id"] for entry in listed] == ["work"]
+    assert shown("status")["observations"]["sessions"] == 1
+    assert [entry["sessions"] for entry in shown("projects")] == [1]
+
+    stored({**end, "session_id": "open"})
+    assert [rows(private_home), rows(private_home, "SELECT * FROM sessions")] == before
+
+
+def gives(payload: dict) -> bool:
+    done = run(payload)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return b"Recent Context" in done.stdout
+
+
+def test_a_session_is_given_its_context_once_until_it_loses_it(private_home):
+    stored(event(session_id="earlier", prompt="rewrite the parser of the importer"))
+    assert gives(start("startup"))
+    assert not gives(start("startup"))
+    stored(event(prompt="and the lexer"))
+    assert not gives(start("resume"))
+    assert not gives(start("resume", seconds_since_last_response=3))
+
+    compacted = start("compact", prompt_id="c1", model="m")
+    assert gives(compacted)
+    assert not gives(compacted)  # A second hook for the same event.
+    assert not gives(start("resume", seconds_since_last_response=4))
+    assert gives(start("compact", prompt_id="c2", model="m"))
+
+
+def test_gemini_drops_the_context_on_resuming_so_it_is_given_again(private_home):
+    stored(event(session_id="earlier", prompt="rewrite the parser of the importer"))
+    stamp = "2026-11-16T09:06:0{}.127Z"
+    assert gives(start("startup", timestamp=stamp.format(0)))
+    resumed = start("resume", timestamp=stamp.format(1))
+    assert gives(resumed)
+    assert not gives(resumed)
+
+
+def test_a_resumed_session_that_was_never_given_a_context_gets_it_once(private_home):
+    stored(event(session_id="earlier", prompt="rewrite the parser of the importer"))
+    assert gives(start("resume", "old"))
+    assert not gives(start("resume", "old", seconds_since_last_response=3))
+
+
 def test_an_alias_leads_to_its_project(private_home):
     stored(event())
     with closing(sqlite3.connect(private_home / "zapomni.db")) as connection, connection:

@@ -112,7 +112,7 @@ def test_the_context_comes_as_the_host_wants_it_and_only_at_a_start(send, capfdb
     assert capfdbinary.readouterr().out == b""
     start = {"session_id": "n", "cwd": "/nowhere/app", "hook_event_name": "SessionStart"}
     for host in ("claude-code", "codex", "gemini"):
-        assert send(start, "--host", host) == 0
+        assert send({**start, "session_id": host}, "--host", host) == 0
         told = json.loads(capfdbinary.readouterr().out)["hookSpecificOutput"]
         assert "importer" in told["additionalContext"]
     assert send({**start, "hook_event_name": "sessionStart", "conversation_id": "c"}) == 0

@@ -28,7 +28,8 @@ def read_as(host: str, payload: dict[str, Any]) -> Event | None:
     data["subagent"] = text(payload, "agent_type") if "agent_id" in payload else ""
     data["duration_ms"] = integer(payload, "duration_ms")
     event_id = text(payload, "tool_use_id")
-    if action == "prompt":
+    if action in {"prompt", "session_start"}:
+        # A start has it only after a compaction, which belongs to a prompt.
         event_id = text(payload, "prompt_id")
     elif action == "task_result":
         # An agent that is sent another message stops again: one more result, same id.

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Any, LiteralString, NamedTuple
 
+from zapomni_db.sqlite.observations_write import COURSE
+
 __all__ = [
+    "ACTIVE_SESSION",
     "COLUMNS",
     "Fix",
     "Recurring",
@@ -31,6 +34,12 @@ Row = tuple[Any, ...]
 COLUMNS: LiteralString = (
     "id, timestamp, session_id, project, obs_type, source_event, tool_name, content, file_path,"
     " metadata, host, prompt_id, pinned"
+)
+# Of a session `s`: whether anything was done in it; a start or an end alone is nothing.
+ACTIVE_SESSION: LiteralString = (
+    "EXISTS (SELECT 1 FROM observations w WHERE w.session_id = s.id AND +w.obs_type NOT IN "
+    + COURSE
+    + ")"
 )
 PATH = 8  # Where the path is among the columns.
 PROJECT = 3

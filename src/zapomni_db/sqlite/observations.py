@@ -308,12 +308,16 @@ def _sessions(
 ) -> list[SessionSummary]:
     if projects is None:
         rows = connection.execute(
-            _SESSION + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?", (limit, offset)
+            _SESSION + " WHERE " + reads.ACTIVE_SESSION + " ORDER BY s.last_at DESC, s.id"
+            " LIMIT ? OFFSET ?",
+            (limit, offset),
         )
     else:
         rows = connection.execute(
-            _SESSION + " WHERE s.project IN (SELECT value FROM json_each(?))"
-            " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?",
+            _SESSION
+            + " WHERE s.project IN (SELECT value FROM json_each(?)) AND "
+            + reads.ACTIVE_SESSION
+            + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?",
             (to_json(list(projects)), limit, offset),
         )
     return [_summary(connection, row) for row in rows.fetchall()]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing import Any, LiteralString
 
 __all__ = [
+    "COURSE",
     "NewerSchemaError",
+    "claim_context",
     "connect_for_capture",
     "count_lost",
     "is_busy",
@@ -65,6 +67,28 @@ ON CONFLICT (id) DO UPDATE SET
         WHEN excluded.ended_at IS NOT NULL THEN excluded.ended_at
         WHEN ended_at <= excluded.last_at THEN NULL
         ELSE ended_at END"""
+
+# Types that mark a session's course; a session of nothing else is none.
+COURSE: LiteralString = (
+    "('session_start', 'session_end', 'session_resume', 'session_clear', 'session_compact')"
+)
+
+HAS_WORK: LiteralString = (
+    "SELECT 1 FROM observations WHERE session_id = ? AND (pinned OR +obs_type NOT IN "
+    + COURSE
+    + ") LIMIT 1"
+)
+
+CONTEXT_GIVEN: LiteralString = (
+    "SELECT 1 FROM observations WHERE session_id = ? AND +obs_type IN "
+    + COURSE
+    + " AND json_extract(metadata, '$.context') LIMIT 1"
+)
+
+# One statement, so that of two hooks for one event only one succeeds.
+GIVE_CONTEXT: LiteralString = """
+UPDATE observations SET metadata = json_set(coalesce(metadata, '{}'), '$.context', json('true'))
+WHERE event_hash = ? AND json_extract(metadata, '$.context') IS NULL"""
 
 LATEST_PROMPT: LiteralString = """
 SELECT id FROM observations WHERE session_id = ? AND +obs_type = 'user_prompt'
@@ -238,9 +262,14 @@ def store_captured(
 def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> None:
     project = resolve_project(connection, row["project"])
     session, when, host = row["session_id"], row["timestamp"], row["host"]
+    ended = when if row["obs_type"] == "session_end" else None
+    if ended and connection.execute(HAS_WORK, (session,)).fetchone() is None:
+        # Hosts report ends of sessions in which nothing was done; `claude mcp list` is one.
+        connection.execute("DELETE FROM observations WHERE session_id = ?", (session,))
+        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+        return
     if project == row["project"]:
         connection.execute(KEEP_PROJECT, (project, row["project_name"], when))
-    ended = when if row["obs_type"] == "session_end" else None
     connection.execute(KEEP_SESSION, (session, project, host, row["branch"], when, ended))
     event_hash = bytes.fromhex(row["event_hash"])
     if _repeats(connection, row):
@@ -274,6 +303,31 @@ def resolve_project(connection: sqlite3.Connection, key: str) -> str:
         "SELECT project_key FROM project_aliases WHERE alias = ?", (key,)
     ).fetchone()
     return str(found[0]) if found else key
+
+
+def claim_context(connection: sqlite3.Connection, row: Mapping[str, Any], *, lost: bool) -> bool:
+    """Return whether the session of this start may be given its context now, and note that it is.
+
+    Args:
+        connection: From `connect_for_capture`.
+        row: The session's start, stored or waiting in the spool.
+        lost: Whether what the session was given before is out of its sight.
+    """
+    if not lost and connection.execute(CONTEXT_GIVEN, (row["session_id"],)).fetchone():
+        return False
+    event_hash = bytes.fromhex(row["event_hash"])
+    try:
+        if connection.execute(GIVE_CONTEXT, (event_hash,)).rowcount:
+            return True
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    # A row that has the note is a second delivery; one that is not there waits in the spool.
+    given = connection.execute(
+        "SELECT json_extract(metadata, '$.context') FROM observations WHERE event_hash = ?",
+        (event_hash,),
+    ).fetchone()
+    return given is None or not given[0]
 
 
 def _repeats(connection: sqlite3.Connection, row: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from zapomni_db.exceptions import ValidationError
+from zapomni_db.sqlite.observation_reads import ACTIVE_SESSION
 
 __all__ = ["KnownProject", "join_projects", "list_projects"]
 
@@ -27,7 +28,7 @@ def list_projects(connection: sqlite3.Connection) -> list[KnownProject]:
     rows = connection.execute(
         "SELECT p.key, p.name, p.injection,"
         " (SELECT count(*) FROM observations o WHERE o.project = p.key),"
-        " (SELECT count(*) FROM sessions s WHERE s.project = p.key),"
+        " (SELECT count(*) FROM sessions s WHERE s.project = p.key AND " + ACTIVE_SESSION + "),"
         " (SELECT max(last_at) FROM sessions s WHERE s.project = p.key) AS last"
         " FROM projects p ORDER BY last DESC NULLS LAST, p.key"
     ).fetchall()

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any, Final, LiteralString
 
+from zapomni_db.sqlite.observation_reads import ACTIVE_SESSION
+
 __all__ = ["OBSERVATION_BYTES", "usage"]
 
 # 250 stands for a row's numbers, its hash and its lines in the indexes.
@@ -27,7 +29,9 @@ def usage(connection: sqlite3.Connection) -> dict[str, Any]:
         )
     }
     pinned = connection.execute("SELECT count(*) FROM observations WHERE pinned = 1").fetchone()[0]
-    sessions = connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
+    sessions = connection.execute(
+        "SELECT count(*) FROM sessions s WHERE " + ACTIVE_SESSION
+    ).fetchone()[0]
     hosts: dict[str, dict[str, Any]] = {}
     for host, count, last_at in connection.execute(
         "SELECT host, count(*), max(timestamp) FROM observations GROUP BY host ORDER BY host"
