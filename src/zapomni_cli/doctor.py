@@ -8,6 +8,7 @@ import platform
 import shutil
 import sqlite3
 import stat
+import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ import click
 
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, print_table
+from zapomni_cli.purge import drain_spool, opened
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_cli.spool import FOLDER, spool_state
@@ -32,6 +34,12 @@ from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
 from zapomni_core.settings import Settings
+from zapomni_core.workflows.repair import (
+    RepairReport,
+    RepairSource,
+    find_database_damage,
+    repair,
+)
 from zapomni_db.models import EmbeddingSpace
 
 __all__ = ["CheckResult", "check_everything", "doctor"]
@@ -39,6 +47,10 @@ __all__ = ["CheckResult", "check_everything", "doctor"]
 ENOUGH_SPACE = 200_000_000
 PROBE_PROJECT = "zapomni-doctor"
 PREVIEW_CHARS = 80
+REPAIR = (
+    "Run `zapomni doctor --repair`: it restores a backup or saves what can be read, and keeps the "
+    "damaged file."
+)
 PULL = "Run `zapomni models pull`. Until then search works by words only."
 
 
@@ -53,23 +65,46 @@ class CheckResult:
 
 
 @click.command(
-    epilog=examples("zapomni doctor", "zapomni doctor --json", "zapomni doctor --memories")
+    epilog=examples(
+        "zapomni doctor",
+        "zapomni doctor --json",
+        "zapomni doctor --repair",
+        "zapomni doctor --memories",
+    )
 )
 @click.option(
     "--memories", is_flag=True, help="List the memories whose code is not as it was, instead."
 )
+@click.option(
+    "--repair", "wants_repair", is_flag=True, help="Repair a damaged database, without asking."
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["auto", "backup", "salvage"]),
+    default="auto",
+    show_default=True,
+    help="What to repair from; auto takes what has more.",
+)
 @json_option
-def doctor(*, memories: bool, as_json: bool) -> None:
+def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json: bool) -> None:
     """Prove that Zapomni works, or say what to fix.
 
     Keeps a probe memory, finds it, reads it and deletes it again; checks the database, the
     model, the files and the versions. Exits with 1 if anything failed.
+
+    A damaged database is repaired with --repair, or after a question on a terminal: from the newest
+    backup that is whole, or table by table from what can still be read, whichever has more. The
+    damaged file is kept, and events that waited in the spool are stored.
 
     With --memories it lists the memories that cite code which has changed, moved or gone, instead;
     in a pipe each line is: id, what is cited and what became of it, beginning of the text.
     """
     if memories:
         _print_stale(with_engine(lambda engine: engine.list_stale()), as_json=as_json)
+        return
+    if wants_repair:
+        _repair(source, as_json=as_json)
         return
     results = asyncio.run(_collect())
     failed = [result for result in results if result.status == "failed"]
@@ -80,8 +115,61 @@ def doctor(*, memories: bool, as_json: bool) -> None:
             _print_result(result)
         click.echo()
         click.echo(f"{len(failed)} of {len(results)} checks failed." if failed else "All is well.")
+    asked = not as_json and sys.stdin.isatty() and is_terminal()
+    damaged = any(result.fix == REPAIR for result in failed)
+    if asked and damaged and click.confirm("Repair the database now?", err=True):
+        _repair(source, as_json=False)
+        return
     if failed:
         click.get_current_context().exit(1)
+
+
+def _repair(source: RepairSource, *, as_json: bool) -> None:
+    settings = read_settings()
+    report = asyncio.run(repair(settings, source))
+    drained = 0
+    if report.action != "nothing":
+        with opened(observations_path(settings)) as connection:
+            drained = drain_spool(connection, settings)
+    if as_json:
+        paths = {
+            name: value and str(value)
+            for name, value in (("backup", report.backup), ("kept", report.kept))
+        }
+        print_json({**asdict(report), **paths, "drained": drained})
+    else:
+        _print_repair(report, drained)
+    if report.problems:
+        click.get_current_context().exit(1)
+
+
+def _print_repair(report: RepairReport, drained: int) -> None:
+    if report.action == "nothing":
+        click.echo("The database is not damaged; nothing was changed.")
+        return
+    for problem in report.damage:
+        click.echo(f"Damage: {problem}.")
+    if report.backup is not None:
+        click.echo(f"Restored the backup {report.backup.name}.")
+    elif report.action == "salvaged":
+        click.echo("Saved what could be read, table by table.")
+    else:
+        click.echo("Made the indexes again; no row was lost.")
+    for table, count in report.tables.items():
+        lost = report.lost.get(table, 0)
+        gone = "unknown how many lost" if lost is None else f"{lost} lost"
+        if count or lost != 0:
+            click.echo(f"  {table}: {count} rows" + (f", {gone}" if lost != 0 else ""))
+    if report.altered:
+        texts = count_of(report.altered, "memory has", "memories have")
+        click.echo(f"{texts} a text that is not the one stored: bytes were overwritten.")
+    if drained:
+        click.echo(f"Stored {count_of(drained, 'event')} that waited in the spool.")
+    if report.kept is not None:
+        click.echo(f"The damaged file is kept: {report.kept}", err=True)
+    click.echo("Start agents that are running again.", err=True)
+    for name, problem in report.problems.items():
+        click.echo(f"{name}: {problem}", err=True)
 
 
 def _print_stale(stale: list[StaleMemory], *, as_json: bool) -> None:
@@ -127,17 +215,21 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
     try:
         engine = await create_engine(settings)
     except ZapomniError as error:
-        yield _closed_database(settings, error)
+        yield await _closed_database(settings, error)
         return
     async with engine:
         where = "" if settings.server is None else f"{settings.server} "
         yield CheckResult("database", "ok", f"{where}opens, and its version fits")
         yield _check_modes(settings)
-        yield await _check_integrity(engine)
+        integrity = await _check_integrity(engine, settings)
+        yield integrity
         yield _check_model(settings)
         yield await _check_embedder(settings)
         yield await _check_cache(settings)
-        yield await _check_loop(engine)
+        if integrity.status == "ok":
+            yield await _check_loop(engine)
+        else:
+            yield CheckResult("probe memory", "skipped", "nothing is written to a damaged database")
         yield await _check_pending(engine, settings)
 
 
@@ -147,8 +239,10 @@ def _failure(name: str, error: ZapomniError) -> CheckResult:
     return CheckResult(name, "failed", detail, told["suggested_action"])
 
 
-def _closed_database(settings: Settings, error: ZapomniError) -> CheckResult:
+async def _closed_database(settings: Settings, error: ZapomniError) -> CheckResult:
     result = _failure("database", error)
+    if error.error_code == "SCHEMA_004" and (damage := await find_database_damage(settings)):
+        return CheckResult("database", "failed", "; ".join(damage.problems), REPAIR)
     if error.error_code not in ("CONN_001", "CONN_002") or settings.server is None:
         return result
     fix = "Check that the server runs and that ZAPOMNI_STORAGE names it."
@@ -224,13 +318,18 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def _check_integrity(engine: ZapomniEngine) -> CheckResult:
+async def _check_integrity(engine: ZapomniEngine, settings: Settings) -> CheckResult:
     try:
         problems = await engine.check_integrity()
     except ZapomniError as error:
-        return _failure("integrity", error)
+        result = _failure("integrity", error)
+        if error.error_code == "SCHEMA_004" and (damage := await find_database_damage(settings)):
+            return replace(result, detail="; ".join(damage.problems), fix=REPAIR)
+        return result
     if problems:
         detail = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+        if settings.server is None and (damage := await find_database_damage(settings)):
+            return CheckResult("integrity", "failed", "; ".join(damage.problems), REPAIR)
         fix = "Restore a backup of the database, or report this with the line above."
         return CheckResult("integrity", "failed", detail, fix)
     return CheckResult("integrity", "ok", "the database is sound")

@@ -26,7 +26,7 @@ from zapomni_db.sqlite import purging
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
 from zapomni_db.sqlite.purging import Selection
 
-__all__ = ["opened", "purge"]
+__all__ = ["drain_spool", "opened", "purge"]
 
 SHOWN = 10
 MAX_ROUNDS = 1000
@@ -85,7 +85,7 @@ def purge(
     database = settings.database_path if where == "memories" else observations_path(settings)
     with opened(database) as connection:
         if yes and where == "observations":
-            _drain_spool(connection, settings)
+            drain_spool(connection, settings)
         if expired:
             answer |= _sweep(connection, settings, yes=yes)
         else:
@@ -203,14 +203,18 @@ def _purge_backup(path: Path, selection: Selection, where: str, *, pinned: bool)
     return deleted
 
 
-def _drain_spool(connection: sqlite3.Connection, settings: Settings) -> None:
-    """Store what waits in the spool, so that it can be found and purged too."""
+def drain_spool(connection: sqlite3.Connection, settings: Settings) -> int:
+    """Store what waits in the spool, so that it can be found and purged too; return how many."""
     home = str(settings.home)
     redactor = Redactor(os.environ, capture_key(home))
+    drained = 0
     # Bounded: a file that cannot be removed would be stored again and again.
     for _ in range(MAX_ROUNDS):
-        if not drain(connection, home, redactor):
+        taken = drain(connection, home, redactor)
+        drained += taken
+        if not taken:
             break
+    return drained
 
 
 def _purge_set_aside(settings: Settings, selection: Selection) -> int:

@@ -34,6 +34,7 @@ __all__ = [
     "RestoreReport",
     "back_up",
     "back_up_if_due",
+    "check_database",
     "find_backup",
     "keep_current",
     "list_backups",
@@ -247,12 +248,13 @@ async def restore(settings: Settings, file: Path) -> RestoreReport:
         staged, tables = await asyncio.to_thread(backups.stage, file, folder)
         before = await keep_current(settings, "before-restore")
         await asyncio.to_thread(backups.install, staged, database)
-    problems = await asyncio.to_thread(_check, database)
+    problems = await asyncio.to_thread(check_database, database)
     log.info("backup_restored", rows=sum(tables.values()), problems=len(problems))
     return RestoreReport(tables, before, problems)
 
 
-def _check(database: Path) -> Mapping[str, str]:
+def check_database(database: Path) -> Mapping[str, str]:
+    """Run the checks of `zapomni doctor` on a file; return what is wrong by the check's name."""
     prepare_file(database)
     with translated("checking"), closing(connect(database)) as connection:
         return check_integrity(connection)

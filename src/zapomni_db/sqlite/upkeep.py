@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from zapomni_db.models import MemoryStats
+from zapomni_db.sqlite.migrations import migrate
 from zapomni_db.sqlite.spaces import active_space, count_pending
 
-__all__ = ["check_integrity", "stats"]
+__all__ = ["check_integrity", "missing_tables", "stats"]
 
 
 def stats(connection: sqlite3.Connection, path: Path) -> MemoryStats:
@@ -77,12 +79,23 @@ _WORD_INDEXES = (
 )
 
 
+def missing_tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of tables that a new file has and this one has not."""
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh)
+        wanted = {name for (name,) in fresh.execute(sql)}
+    return sorted(wanted.difference(name for (name,) in connection.execute(sql)))
+
+
 def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
     """Run SQLite's own checks, the word index's, and ours."""
     problems: dict[str, str] = {}
     verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if verdict != "ok":
         problems["file structure"] = "damaged"
+    if missing := missing_tables(connection):
+        return {**problems, "missing tables": ", ".join(missing)}
     if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
         problems["references"] = "broken"
     for name, what, sql in _WORD_INDEXES:
