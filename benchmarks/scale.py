@@ -140,7 +140,7 @@ async def fill(path: Path, chunks: int) -> dict[str, Any]:
 class QueryEmbedder:
     """Knows the questions' synthetic vectors; pays for the real model if it has one."""
 
-    name = "synthetic"
+    name = model_id = "synthetic"
 
     def __init__(self, *, model: bool) -> None:
         self.known: dict[str, QueryEmbedding] = {}

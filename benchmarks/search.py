@@ -31,7 +31,7 @@ SPACE = EmbeddingSpace(model="random", dimension=384)
 class RandomEmbedder:
     """Answers at once, so that only the search itself is measured."""
 
-    name = "random"
+    name = model_id = "random"
 
     async def space(self) -> EmbeddingSpace:
         return SPACE

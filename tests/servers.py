@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,8 +37,8 @@ class Server:
 
 
 @contextmanager
-def serve(answer: Callable[[Request], Answer]) -> Iterator[Server]:
-    """Run a server on a free port; every request is recorded, then answered by `answer`."""
+def serve(answer: Callable[[Request], Answer], port: int = 0) -> Iterator[Server]:
+    """Run a server on a free or a given port; each request is recorded and answered by `answer`."""
     requests: list[Request] = []
     closing = threading.Event()
 
@@ -67,7 +68,7 @@ def serve(answer: Callable[[Request], Answer]) -> Iterator[Server]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Keep the test's output clean."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     http.daemon_threads = False
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -78,6 +79,13 @@ def serve(answer: Callable[[Request], Answer]) -> Iterator[Server]:
         http.shutdown()
         thread.join()
         http.server_close()
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
 
 
 def vector_of(text: str, dimension: int = 8) -> list[float]:

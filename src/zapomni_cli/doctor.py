@@ -401,12 +401,15 @@ async def _check_loop(engine: ZapomniEngine) -> CheckResult:
 
 async def _check_pending(engine: ZapomniEngine, settings: Settings) -> CheckResult:
     try:
-        pending = (await engine.get_stats())["pending_vectors"]
+        stats = await engine.get_stats()
     except ZapomniError as error:
         return _failure("vectors", error)
     if settings.embedder == "none":
         return CheckResult("vectors", "skipped", "the embedder is none")
-    if pending:
+    if stats["notice"]:
+        fix = "Run `zapomni models reembed`, or set ZAPOMNI_EMBEDDER back."
+        return CheckResult("vectors", "failed", f"{stats['notice']} (EMB_005)", fix)
+    if pending := stats["pending_vectors"]:
         detail = f"{pending} passages are found by words only"
         return CheckResult("vectors", "failed", detail, "Run `zapomni models reembed`.")
     return CheckResult("vectors", "ok", "every passage has one")

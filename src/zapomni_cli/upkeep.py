@@ -75,15 +75,19 @@ def status(*, as_json: bool) -> None:
         "model": _model_state(settings),
         "stored_vectors": found["embedding_model"],
         "pending_vectors": found["pending_vectors"],
+        "notice": found["notice"],
     }
     captured = _captured(settings)
     if as_json:
         print_json({**shown, "observations": captured})
         return
+    notice = shown.pop("notice")
     pairs = [(name.replace("_", " "), value) for name, value in shown.items()]
     print_pairs([*pairs, *_capture_lines(captured)])
     if shown["pending_vectors"]:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
+    if notice:
+        click.echo(notice, err=True)
 
 
 def _captured(settings: Settings) -> dict[str, Any]:

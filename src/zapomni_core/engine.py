@@ -13,7 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache, build_embedders
+from zapomni_core.adapters.embedding_chain import (
+    EmbeddingChain,
+    build_cache,
+    build_embedders,
+)
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.exceptions import (
@@ -254,7 +258,10 @@ class ZapomniEngine:
             is_complete=response.notice is None,
             duration_ms=_milliseconds_since(started),
         )
-        # Not part of the kept answer: files change without anybody writing to the store.
+        # Neither is part of the kept answer: embedders and files change without any write.
+        if self._embeddings.unused and request.within != "observations":
+            notice = f"{response.notice or ''} {self._embeddings.unused}".strip()
+            response = response.model_copy(update={"notice": notice})
         return await self._citations.annotate(response)
 
     @operation()
@@ -346,6 +353,8 @@ class ZapomniEngine:
             search_cache_hit_rate=self._answers.hit_rate,
             avg_query_latency_ms=_mean(self._latencies),
         )
+        mismatch = self._embeddings.find_mismatch(stats.embedding_model)
+        stats = stats.model_copy(update={"notice": mismatch})
         return stats.model_dump()
 
     @operation()

@@ -291,6 +291,11 @@ class Embedder(Protocol):
     name: str
     """The adapter's name, as in the setting `embedder`."""
 
+    @property
+    def model_id(self) -> str:
+        """What spaces call the model; known without asking a server."""
+        ...
+
     async def space(self) -> EmbeddingSpace:
         """Say which space the vectors belong to.
 

@@ -369,6 +369,8 @@ class MemoryStats(_Frozen):
     search_cache_hit_rate: float | None = None
     """Share of searches answered from memory because nothing was written since."""
     avg_query_latency_ms: float | None = None
+    notice: str | None = None
+    """What should be mended, and by which command."""
 
 
 class TaskStatus(_Frozen):

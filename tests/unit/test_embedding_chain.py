@@ -28,7 +28,7 @@ class Recorder:
         mute: Exception | None = None,
         fails: Exception | None = None,
     ) -> None:
-        self.name = space.model
+        self.name = self.model_id = space.model
         self.asked: list[list[str]] = []
         self.closed = False
         self._space = space
@@ -112,6 +112,26 @@ async def test_if_the_fitting_one_fails_its_error_is_raised_and_the_other_not_us
     small = Recorder(SMALL)
     assert await failure(EmbeddingChain([Recorder(BIG, fails=DOWN), small]), BIG) is DOWN
     assert small.asked == []
+
+
+async def test_if_the_configured_one_makes_other_vectors_and_the_fitting_one_fails_it_is_said():
+    chain = EmbeddingChain([Recorder(BIG), Recorder(SMALL, mute=NOT_PULLED)])
+    error = await failure(chain, SMALL)
+    assert error.error_code == "EMB_005"
+    assert "zapomni models reembed` to switch to big" in error.message
+
+
+async def test_it_is_known_why_the_configured_one_did_not_make_the_vectors():
+    big = Recorder(BIG, mute=DOWN)
+    chain = EmbeddingChain([big, Recorder(SMALL)])
+    await chain.embed(["a"])
+    assert "made by small instead" in chain.unused
+    assert "zapomni models reembed" in chain.unused
+    big.mute = None
+    await chain.embed_query("a", SMALL)
+    assert "from small; the configured big is not used" in chain.unused
+    await chain.embed(["b"], BIG)
+    assert chain.unused is None
 
 
 async def test_if_all_fail_the_configured_ones_error_is_raised():

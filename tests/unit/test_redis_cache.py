@@ -31,7 +31,7 @@ SECRET = "the text nobody may read"
 class Embedder:
     """Makes the same vector of every text, and remembers which it was asked for."""
 
-    name = "model"
+    name = model_id = "model"
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -359,7 +359,7 @@ async def test_an_embedder_that_dies_in_mid_search_leaves_the_words(engine):
     assert (await search(engine, "kettle")).notice is None
 
     class Dead:
-        name = "local"
+        name = model_id = "local"
 
         async def space(self):
             raise EmbeddingError("The model is gone.", "EMB_003")

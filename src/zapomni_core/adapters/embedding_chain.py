@@ -19,7 +19,12 @@ from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
 if TYPE_CHECKING:
     from zapomni_db.cache.redis_cache import RedisCache
 
-__all__ = ["Embedded", "EmbeddingChain", "build_cache", "build_embedders"]
+__all__ = [
+    "Embedded",
+    "EmbeddingChain",
+    "build_cache",
+    "build_embedders",
+]
 
 log = get_logger(__name__)
 
@@ -118,6 +123,8 @@ class EmbeddingChain:
         self.embedders = list(embedders)
         self.filling = asyncio.Lock()
         """Held by who makes the vectors that stored passages lack."""
+        self.unused: str | None = None
+        """Why the configured embedder did not make the last vectors; None if it did."""
         self._stored = stored
         self._shared = shared
         self._cache = _VectorCache(cache_size)
@@ -134,8 +141,8 @@ class EmbeddingChain:
         """Embed texts to be stored; `active` is the space the store's vectors belong to.
 
         Raises:
-            EmbeddingError: EMB_005 if no embedder makes vectors of that space, else what the
-                first one tried failed with.
+            EmbeddingError: EMB_005 if the configured embedder works, but makes vectors of another
+                space, and no other one helps out; else what the first one tried failed with.
         """
 
         async def make(embedder: Embedder, space: EmbeddingSpace) -> Embedded:
@@ -159,6 +166,19 @@ class EmbeddingChain:
             return made
 
         return await self._first_that_works(active, make)
+
+    def find_mismatch(self, stored_model: str | None) -> str | None:
+        """Return what to say if stored vectors are from another model than the configured one.
+
+        No server is asked: the models' names decide.
+        """
+        if not self.embedders or stored_model in (None, self.embedders[0].model_id):
+            return None
+        return (
+            f"The stored vectors are from {stored_model}; the configured "
+            f"{self.embedders[0].model_id} is not used. "
+            "Run `zapomni models reembed` to switch to it."
+        )
 
     async def close(self) -> None:
         """Release every connection."""
@@ -184,6 +204,7 @@ class EmbeddingChain:
             except EmbeddingError as error:
                 failures.append((embedder, error))
                 continue
+            self.unused = self._explain_unused(embedder, active, failures)
             for failed, reason in failures:
                 log.warning(
                     "embedding_fallback",
@@ -192,9 +213,25 @@ class EmbeddingChain:
                     used=embedder.name,
                 )
             return made
-        if failures:
+        if failures and (not others or failures[0][0] is self.embedders[0]):
             raise failures[0][1]
         raise _nobody(active, others)
+
+    def _explain_unused(
+        self,
+        used: Embedder,
+        active: EmbeddingSpace | None,
+        failures: Sequence[tuple[Embedder, EmbeddingError]],
+    ) -> str | None:
+        if used is self.embedders[0]:
+            return None
+        if failures and failures[0][0] is self.embedders[0]:
+            return (
+                f"{failures[0][1].message} The vectors are made by {used.model_id} instead. "
+                f"When {failures[0][0].name} works, run `zapomni models reembed` to switch to it."
+            )
+        # It works, and makes vectors of another space than the stored ones.
+        return self.find_mismatch(active.model if active else None)
 
     async def _embeddings(
         self, embedder: Embedder, space: EmbeddingSpace, texts: Sequence[str]

@@ -60,10 +60,15 @@ class LocalEmbedder:
         self._loading = threading.Lock()
         self._model: _Model | None = None
 
+    @property
+    def model_id(self) -> str:
+        """What spaces call the model."""
+        return MODEL
+
     async def space(self) -> EmbeddingSpace:
         """Say which space the vectors belong to, without loading the model."""
         find_model(self._models_path)
-        return EmbeddingSpace(model=MODEL, dimension=DIMENSION, sha256=WEIGHTS.sha256[0])
+        return EmbeddingSpace(model=self.model_id, dimension=DIMENSION, sha256=WEIGHTS.sha256[0])
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one unit-length vector per text."""

@@ -70,13 +70,17 @@ class RemoteEmbedder(RemoteService):
         self.model = model
         self._dimension: int | None = None
 
+    @property
+    def model_id(self) -> str:
+        """What spaces call the model."""
+        return f"{self.name}/{self.model.removesuffix(':latest')}"
+
     async def space(self) -> EmbeddingSpace:
         """Say which space the vectors belong to; the server is asked once."""
         if self._dimension is None:
             await self.embed(["dimension"])
         assert self._dimension is not None
-        model = f"{self.name}/{self.model.removesuffix(':latest')}"
-        return EmbeddingSpace(model=model, dimension=self._dimension)
+        return EmbeddingSpace(model=self.model_id, dimension=self._dimension)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one unit-length vector per text, in order."""

@@ -24,11 +24,16 @@ class SentenceTransformersEmbedder:
         self._dimension: int | None = None
         self._one_at_a_time = threading.Lock()
 
+    @property
+    def model_id(self) -> str:
+        """What spaces call the model."""
+        return f"{self.name}/{self._model_name}"
+
     async def space(self) -> EmbeddingSpace:
         """Say which space the vectors belong to; only the loaded model knows."""
         if self._dimension is None:
             self._dimension = len(await self.embed_query("dimension"))
-        return EmbeddingSpace(model=f"{self.name}/{self._model_name}", dimension=self._dimension)
+        return EmbeddingSpace(model=self.model_id, dimension=self._dimension)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one unit-length vector per text, in order."""

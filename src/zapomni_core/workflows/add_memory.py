@@ -148,7 +148,7 @@ class Writer:
         except EmbeddingError as error:
             logger.warning("stored_without_vectors", error_code=error.error_code)
             return nothing, None, f"Kept, but found by its words only for now: {error.message}"
-        return made.texts, made.space, None
+        return made.texts, made.space, self.embeddings.unused
 
 
 def _batches(
