@@ -18,7 +18,7 @@ def main() -> None:
     if sys.argv[1:2] == ["record"] and not {"-h", "--help"} & set(sys.argv):
         from zapomni_cli.record import main as record
 
-        sys.exit(record(sys.argv[2:]))
+        sys.exit(record(sys.argv[2:], in_time=True))
     # Modules are made of objects that stay: looking for garbage among them would take an eighth of
     # the time a short command takes.
     gc.set_threshold(100_000, 20, 20)

@@ -5,21 +5,24 @@ on: nothing on standard output but the context of a new session, nothing on stan
 reason of exit code 1 or 2, never a traceback.
 """
 # pathlib would cost a hook milliseconds:
-# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH111, PTH118, PTH120, PTH123
+# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH111, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found] # `signal` itself would load enum
+import _thread  # and `threading` more than a hook needs
 import json
 import os
+import re
 import sqlite3
 import sys
 import time
 
 from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
 from zapomni_cli.spool import SpoolFullError, drain, is_waiting, set_aside_row, spool
-from zapomni_core.modules.observations import clean_row, extract
+from zapomni_core.modules.observations import Observation, clean_row, extract
 from zapomni_core.shared.hashing import keyed_hash
-from zapomni_core.shared.projects import project_of
+from zapomni_core.shared.projects import Project, project_of
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
@@ -36,12 +39,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from zapomni_core.modules.observations import Event, Observation
-    from zapomni_core.shared.projects import Project
+    from zapomni_core.modules.observations import Event
 
 __all__ = ["capture_key", "hook_command", "main"]
 
 MAX_INPUT = 32 * 1024 * 1024
+# A megabyte of `[],` becomes twenty in memory.
+MAX_VALUES = 1_000_000
+# Seconds a hook may take, and at a session's end, where hosts kill after 1.5 s; the last part of
+# it is for leaving the event in the spool.
+LIMIT, LAST_LIMIT, GRACE = 2.0, 1.0, 0.3
+# After the first, an input that is whole is read though it was not closed; the second ends it all.
+READ_LIMITS = (0.4, 1.5)
 # No system has longer paths; walking up a longer one would take for ever.
 MAX_PATH = 4096
 KEY_FILE = "capture.key"
@@ -63,15 +72,38 @@ def hook_command(host: str | None = None) -> list[str]:
     return [*command, "--host", host] if host else command
 
 
-def main(argv: Sequence[str]) -> int:
+class _LateError(Exception):
+    """The time for reading is over."""
+
+
+class _Job:
+    """What is known of the event at any moment, for the watcher who may have to leave with it."""
+
+    __slots__ = ("event", "home", "observation", "project", "redactor", "row", "started")
+
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self.home = ""
+        self.event: Event | None = None  # as long as nothing of it is stored
+        self.observation: Observation | None = None
+        self.project: Project | None = None
+        self.redactor: Redactor | None = None
+        self.row: dict[str, Any] | None = None
+
+
+def main(argv: Sequence[str], *, in_time: bool = False) -> int:
     """Record one event.
+
+    Args:
+        argv: What follows `zapomni record`.
+        in_time: End the process when the time limit is reached, the event left in the spool.
 
     Returns:
         0 stored, waiting or ignored; 1 refused (malformed, incomplete, nowhere to store it); 2 the
         database is damaged, and no host called: for hosts 2 means to stop the agent.
     """
     try:
-        return _record(argv)
+        return _record(argv, in_time=in_time)
     except (PayloadError, UnicodeDecodeError) as error:
         what = error if isinstance(error, PayloadError) else "the input is not UTF-8"
         return _complain(f"event refused: {what}", REFUSED)
@@ -89,30 +121,75 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _record(argv: Sequence[str]) -> int:
+def _record(argv: Sequence[str], *, in_time: bool) -> int:
+    job = _Job(time.monotonic())
     given = _host_option(argv)
-    payload = _read_payload()
+    data = _read_input(in_time=in_time)
+    payload = _parse(data)
     host = given or detect_host(payload)
     by_host = given is not None or host != "generic"
-    event = read_event(payload, host)
-    home = _home(os.environ)
+    event = job.event = read_event(payload, host)
+    home = job.home = _home(os.environ)
+    if in_time:
+        limit = LAST_LIMIT if event and event.action == "session_end" else LIMIT
+        _thread.start_new_thread(_leave_in_time, (job, limit - GRACE))
     if event is None and not is_waiting(home):
         return STORED
     key = capture_key(home)
-    redactor = Redactor(os.environ, key)
-    row = project = None
+    redactor = job.redactor = Redactor(os.environ, key)
+    project = None
     if event is not None:
         event.cwd = event.cwd[:MAX_PATH]
-        observation = extract(event, redactor, key)
-        project = project_of(event.cwd, os.path.join(home, "roots.json"))
+        observation = job.observation = extract(event, redactor, key)
+        if observation is None:
+            job.event = None
+        project = job.project = project_of(event.cwd, os.path.join(home, "roots.json"))
         if observation is not None:
-            row = _row(event, observation, project, redactor, _event_hash(event, payload, key))
-    problem = _store(home, redactor, row, event, project)
+            event_hash = _event_hash(event, data, key)
+            job.row = _row(event, observation, project, redactor, event_hash)
+    problem = _store(job, redactor, event, project)
     if problem and event and event.action == "session_start":
         _print_text(event, problem)
     if problem == DAMAGE and not by_host:
         return _complain("the database is damaged; run: zapomni doctor", DAMAGED)
     return STORED
+
+
+def _leave_in_time(job: _Job, seconds: float) -> None:
+    """Wait for the limit, then leave the event in the spool and end the process.
+
+    A thread rather than a signal: Python runs a signal's handler only between its own
+    instructions, and a slow disk or a lock keeps it inside of SQLite.
+    """
+    time.sleep(max(0.0, job.started + seconds - time.monotonic()))
+    done, code = _thread.allocate_lock(), [REFUSED]
+    done.acquire()
+
+    def leave() -> None:
+        try:
+            if job.event is not None:
+                spool(job.home, job.row or _unfinished_row(job, job.event), durable=False)
+            code[0] = STORED
+        finally:
+            done.release()
+
+    # The disk that made us late may be the spool's too.
+    _thread.start_new_thread(leave, ())
+    if not done.acquire(timeout=GRACE) or code[0]:
+        _complain("event not stored: no time left", REFUSED)
+    os._exit(code[0])
+
+
+def _unfinished_row(job: _Job, event: Event) -> dict[str, Any]:
+    """Return a row of what is known so far: that something happened, if not what."""
+    key = os.urandom(32)
+    redactor = job.redactor or Redactor(os.environ, key)
+    name = event.tool_name or event.action
+    observation = job.observation or Observation("tool_other", f"{name[:100]}: not read in time")
+    observation.content = redactor.redact(observation.content)[0]
+    cwd = event.cwd[:MAX_PATH]
+    project = job.project or Project(cwd, os.path.basename(cwd))
+    return _row(event, observation, project, redactor, key[:16].hex())
 
 
 def _host_option(argv: Sequence[str]) -> str | None:
@@ -126,12 +203,61 @@ def _host_option(argv: Sequence[str]) -> str | None:
     return name
 
 
-def _read_payload() -> dict[str, Any]:
+def _read_input(*, in_time: bool) -> bytes:
+    """Return standard input, or what there is of it when a host forgets to close it."""
     if sys.stdin is None or sys.stdin.isatty():
         raise PayloadError("a JSON object is expected on standard input")
-    data = sys.stdin.buffer.read(MAX_INPUT + 1)
-    if len(data) > MAX_INPUT:
-        raise PayloadError("the event is too large")
+    chunks: list[bytes] = []
+    waited = 0.0
+    # Without timers (Windows) reading waits for the end.
+    for limit in READ_LIMITS if in_time and hasattr(_signal, "setitimer") else (0.0,):
+        if _read_until(limit - waited, chunks):
+            return b"".join(chunks)
+        waited = limit
+        data = b"".join(chunks)
+        try:
+            _parse(data)
+        except (PayloadError, UnicodeDecodeError):
+            continue
+        return data
+    raise PayloadError("standard input was not closed in time")
+
+
+def _read_until(seconds: float, chunks: list[bytes]) -> bool:
+    """Add what is read to the chunks; return whether that is all. Zero seconds mean any time."""
+    stream: Any = sys.stdin.buffer
+    size = sum(map(len, chunks))
+    try:
+        try:
+            if seconds:
+                _signal.signal(_signal.SIGALRM, _late)
+                _signal.setitimer(_signal.ITIMER_REAL, seconds)
+            while chunk := stream.read1(1 << 18):
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MAX_INPUT:
+                    raise PayloadError("the event is too large")
+        finally:
+            if seconds:
+                _signal.setitimer(_signal.ITIMER_REAL, 0)
+    except _LateError:
+        return False
+    return True
+
+
+def _late(*_: object) -> None:
+    raise _LateError
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+        # Inside of strings they cost nothing: count those outside.
+        scan = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.)*+")*+[,\[{]', re.DOTALL).match
+        position = values = 0
+        while found := scan(data, position):
+            position, values = found.end(), values + 1
+            if values > MAX_VALUES:
+                raise PayloadError("the event has too many values")
     try:
         payload = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -195,13 +321,13 @@ def capture_key(home: str) -> bytes:
         return stream.read(64)
 
 
-def _event_hash(event: Event, payload: Mapping[str, Any], key: bytes) -> str:
+def _event_hash(event: Event, data: bytes, key: bytes) -> str:
     """Return the identity of an event: the host's id, else all it said and the second it came."""
     parts = [event.host, event.session_id, event.source_event, event.action]
     if event.event_id:
         parts += [event.event_id, str(event.data.get("text", ""))]
     else:
-        parts += [json.dumps(payload, sort_keys=True), str(event.timestamp or int(time.time()))]
+        parts += [keyed_hash(data, key, 16), str(event.timestamp or int(time.time()))]
     return keyed_hash("\0".join(parts), key, 16)
 
 
@@ -230,15 +356,9 @@ def _row(
     return clean_row(row, redactor)
 
 
-def _store(
-    home: str,
-    redactor: Redactor,
-    row: dict[str, Any] | None,
-    event: Event | None,
-    project: Project | None,
-) -> str:
+def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project | None) -> str:
     """Store what waits, then the new row; return what is wrong with the database, if anything."""
-    connection, problem = None, ""
+    connection, problem, home, row = None, "", job.home, job.row
     try:
         connection = connect_for_capture(_database_path(home, os.environ))
         drain(connection, home, redactor)
@@ -249,6 +369,7 @@ def _store(
         if row is not None:
             spool(home, row)
         problem = _problem(error)
+    job.event = None
     if connection is not None:
         try:
             if event and project and event.action == "session_start" and not problem:

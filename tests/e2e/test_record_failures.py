@@ -5,12 +5,15 @@ As hosts run it: a process, its input, its exit code. Capture goes on after each
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -274,3 +277,175 @@ def test_hooks_do_not_write_into_a_newer_schema_and_a_new_session_says_so(privat
         connection.execute(f"PRAGMA user_version = {LATEST_VERSION}")
     stored(prompt("after"))
     assert len(contents(private_home)) == 5
+
+
+# --- Whatever keeps a hook waiting, it leaves in time -------------------------------------
+#
+# No clock is asserted: without the limit these processes would wait for ever, or until killed.
+
+
+def start(*options: str, **env: str) -> subprocess.Popen[bytes]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*hook_command(), *options], env={**os.environ, **env}, **pipes)
+
+
+def finish(process: subprocess.Popen[bytes], given: bytes | None = None) -> tuple[int, bytes]:
+    """Wait without closing standard input; `given` is written to it first."""
+    try:
+        if given is not None:
+            process.stdin.write(given)
+            process.stdin.flush()
+        code = process.wait(60)
+    finally:
+        process.kill()
+    with process:
+        return code, process.stderr.read()
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "SessionEnd"])
+def test_an_input_that_is_never_closed_is_read_when_it_is_whole(name, private_home):
+    given = json.dumps(prompt("whole", hook_event_name=name)).encode()
+    assert finish(start(), given) == (0, b"")
+    stored(prompt("after"))
+    assert contents(private_home)[-1] == "after"
+    assert len(contents(private_home)) == 2
+
+
+@pytest.mark.parametrize("given", [b"", b'{"session_id": "s", "cwd": "/p", "hook_event'])
+def test_an_input_that_never_comes_whole_is_refused(given, private_home):
+    code, told = finish(start(), given)
+    assert code == 1
+    assert told == b"zapomni record: event refused: standard input was not closed in time\n"
+    stored(prompt("after"))
+    assert contents(private_home) == ["after"]
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "SessionStart", "SessionEnd"])
+def test_a_lock_that_is_never_released_sends_the_event_to_the_spool(name, private_home):
+    """The first call of all makes the database, and waits for whoever else is making it."""
+    private_home.mkdir()
+    folder = os.open(private_home, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        given = json.dumps(prompt(hook_event_name=name)).encode()
+        assert finish(start(), given) == (0, b"")
+        assert spool_state(str(private_home))["waiting"] == 1
+    finally:
+        os.close(folder)
+    stored(prompt("after"))
+    assert len(contents(private_home)) == 2
+
+
+def test_a_repository_that_cannot_be_read_in_time_costs_no_event(private_home, tmp_path):
+    git = tmp_path / "work" / ".git"
+    git.mkdir(parents=True)
+    for name in ("HEAD", "config", "commondir"):
+        os.mkfifo(git / name)  # Whoever opens it for reading waits for a writer.
+    given = prompt("in a strange place", cwd=str(tmp_path / "work"))
+    assert finish(start(), json.dumps(given).encode()) == (0, b"")
+    stored(prompt("after"))
+    assert contents(private_home) == ["in a strange place", "after"]
+
+
+SLOW_DISK = """
+#define _GNU_SOURCE
+#include <unistd.h>
+int fsync(int fd) { sleep(300); return 0; }
+int fdatasync(int fd) { sleep(300); return 0; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_disk_that_does_not_answer_costs_no_event(private_home, tmp_path):
+    stored(prompt("before"))
+    (tmp_path / "slow.c").write_text(SLOW_DISK, encoding="ascii")
+    library = str(tmp_path / "slow.so")
+    build = ["cc", "-shared", "-fPIC", "-o", library, str(tmp_path / "slow.c")]
+    subprocess.run(build, check=True, timeout=60)
+    given = json.dumps(prompt("meanwhile")).encode()
+    assert finish(start(LD_PRELOAD=library), given) == (0, b"")
+    stored(prompt("after"))
+    assert contents(private_home) == ["before", "meanwhile", "after"]
+
+
+# --- Events of a size no host should send -------------------------------------------------
+
+SIZE = 30 * 1024 * 1024
+
+
+def tool(name: str, given: object, **fields) -> dict:
+    event = prompt(hook_event_name="PostToolUse", tool_use_id=f"t{next(NUMBER)}", **fields)
+    return {**event, "tool_name": name, "tool_input": given}
+
+
+def huge_events() -> Iterator[tuple[str, bytes]]:
+    words = ("lorem ipsum password=x token secret key aws " * (SIZE // 44))[:SIZE]
+    failed = {
+        "hook_event_name": "PostToolUseFailure",
+        "error": "-----BEGIN PRIVATE" + words[: SIZE // 2],
+    }
+    edits = [{"old_string": words[:1_000_000], "new_string": words[1:1_000_000]}] * 15
+    events = {
+        "prompt": prompt(words),
+        "no blanks": prompt("a" * SIZE),
+        "wide": prompt("a" * (SIZE - 4) + "\U0001f600"),
+        "output": {**tool("Bash", {"command": "make"}), "tool_response": {"stdout": words}},
+        "failure": {**tool("Bash", {"command": words[: SIZE // 4]}), **failed},
+        "edits": tool("MultiEdit", {"file_path": "/p/a.py", "edits": edits}),
+        "cwd": prompt(cwd="/a" * 3_000_000),
+        "session": prompt(session_id="s" * 6_000_000),
+    }
+    for name, event in events.items():
+        yield name, json.dumps(event, ensure_ascii=False).encode()
+    head = json.dumps(tool("mcp__a__b", None)).encode().removesuffix(b"null}")
+    yield "lists", head + b"[" + b"[]," * (SIZE // 3) + b"[]]}"
+    yield "objects", head + b"[" + b'{"":0},' * (SIZE // 7) + b"[]]}"
+    yield "quotes", head + b'"' + b'\\",' * (SIZE // 3)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux has them")
+def test_thirty_megabytes_cost_bounded_time_and_memory(private_home, tmp_path):
+    stored(prompt("before"))
+    limited = ["sh", "-c", 'ulimit -v 700000 && ulimit -t 10 && exec "$0" "$@"', *hook_command()]
+    refused = []
+    for name, data in huge_events():
+        file = tmp_path / "event.json"
+        file.write_bytes(data)
+        with file.open("rb") as stream:
+            done = subprocess.run(
+                limited, stdin=stream, capture_output=True, timeout=120, check=False
+            )
+        assert done.returncode in {0, 1}, (name, done)
+        assert b"not stored" not in done.stderr, (name, done)
+        if done.returncode:
+            refused.append(name)
+        stored(prompt(f"after {name}"))
+    assert refused == ["lists", "objects", "quotes"]
+    assert spool_state(str(private_home)) == {"waiting": 0, "bad": 0, "dropped": 0}
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
+        longest = connection.execute(
+            "SELECT max(length(project)), max(length(session_id)), max(length(content)),"
+            " max(length(coalesce(file_path, '')))  FROM observations"
+        ).fetchone()
+    assert max(longest) <= 2000
+    assert len(contents(private_home)) == 20
+
+
+# --- What is counted ----------------------------------------------------------------------
+
+
+def test_a_long_file_is_recorded_with_its_true_number_of_lines(private_home):
+    text = "".join(f"line = {number}\n" for number in range(20_000))
+    hunk = {"lines": [f"+{line}" for line in text.splitlines()] + ["-gone"] * 3}
+    write = tool("Write", {"file_path": "/nowhere/app/a.py", "content": text})
+    update = tool("Write", {"file_path": "/nowhere/app/b.py", "content": text})
+    edit = {"file_path": "/nowhere/app/c.py", "old_string": "x", "new_string": text}
+    patch = "*** Begin Patch\n*** Add File: d.py\n" + "".join(
+        f"+{line}\n" for line in text.splitlines()
+    )
+    stored(write)
+    stored({**update, "tool_response": {"type": "update", "structuredPatch": [hunk]}})
+    stored(tool("Edit", edit))
+    stored(tool("apply_patch", {"input": patch + "*** End Patch\n"}))
+    counts = [content.split("\n")[0] for content in contents(private_home)]
+    assert counts == ["a.py +20000 -0", "b.py +20000 -3", "c.py +20000 -1", "d.py +20000 -0"]

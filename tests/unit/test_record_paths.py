@@ -153,3 +153,28 @@ def test_the_click_command_hands_over(private_home):
     done = CliRunner().invoke(command, ["--host", "generic"], input=given)
     assert (done.exit_code, done.output) == (0, "")
     assert contents(private_home) == ["by hand"]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("SessionEnd", 1.0), ("SessionStart", 2.0), ("Stop", 2.0)]
+)
+def test_a_hook_has_two_seconds_and_one_where_hosts_kill_early(name, limit, send, monkeypatch):
+    watched = []
+    fake = SimpleNamespace(start_new_thread=lambda _, given: watched.append(given[1]))
+    monkeypatch.setattr(record, "_thread", fake)
+    given = {"session_id": "s", "cwd": "/nowhere/app", "hook_event_name": name}
+    stream = SimpleNamespace(buffer=io.BytesIO(json.dumps(given).encode()), isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert record.main([], in_time=True) == 0
+    assert [seconds + record.GRACE for seconds in watched] == [limit]
+
+
+def test_an_event_that_could_not_be_read_in_time_is_recorded_as_such(monkeypatch):
+    secret = "gh" + "p_" + "a1B2c3D4e5F6" * 3
+    job = record._Job(0.0)
+    given = {"session_id": "s", "cwd": "/nowhere/app", "hook_event_name": "PostToolUse"}
+    job.event = record.read_event({**given, "tool_name": f"deploy {secret}", "tool_input": {}})
+    row = record._unfinished_row(job, job.event)
+    assert (row["project"], row["project_name"]) == ("/nowhere/app", "app")
+    assert row["content"].endswith(": not read in time")
+    assert secret not in json.dumps(row)

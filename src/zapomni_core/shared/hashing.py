@@ -11,6 +11,7 @@ except ImportError:  # pragma: no cover - a Python built without it
 __all__ = ["keyed_hash"]
 
 
-def keyed_hash(text: str, key: bytes, size: int) -> str:
-    """Return `size` bytes as hexadecimal digits; without the key nobody can try values out."""
-    return blake2b(text.encode("utf-8", "replace"), digest_size=size, key=key).hexdigest()
+def keyed_hash(content: str | bytes, key: bytes, size: int) -> str:
+    """Return `size` bytes as hexadecimal digits; without the key no value can be tried out."""
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    return blake2b(data, digest_size=size, key=key).hexdigest()

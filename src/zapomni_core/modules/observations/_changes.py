@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["Change", "from_edits", "from_hunks", "from_patch", "from_text"]
+__all__ = [
+    "Change",
+    "count_edits",
+    "count_hunks",
+    "count_patch",
+    "from_edits",
+    "from_hunks",
+    "from_patch",
+    "from_text",
+]
 
 MAX_LINES = 2000
 MAX_NAMES = 6
@@ -27,15 +36,20 @@ _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.{1,1000})$")
 
 
 class Change:
-    """Lines taken out and put in; `around` are unchanged ones that name the place."""
+    """Lines taken out and put in; `around` are unchanged ones that name the place.
 
-    __slots__ = ("added", "around", "files", "removed")
+    The lines are those that were read; of a long text that is only its beginning. `total` says
+    how many were really added and removed.
+    """
+
+    __slots__ = ("added", "around", "files", "removed", "total")
 
     def __init__(self) -> None:
         self.added: list[str] = []
         self.removed: list[str] = []
         self.around: list[str] = []
         self.files: list[str] = []
+        self.total = (0, 0)
 
     def take(self, line: str) -> None:
         """Sort one line of a unified diff."""
@@ -48,7 +62,7 @@ class Change:
 
     def statement(self) -> str:
         """Say what changed."""
-        parts = [f"+{len(self.added)} -{len(self.removed)}"]
+        parts = [f"+{self.total[0]} -{self.total[1]}"]
         names = _names([*self.added, *self.removed]) or _names(self.around)[-1:]
         if names:
             parts.append(", ".join(names[:MAX_NAMES]))
@@ -65,6 +79,38 @@ def _names(lines: Iterable[str]) -> list[str]:
 def _telling(lines: list[str]) -> list[str]:
     meant = [line.strip()[:SHOWN_LENGTH] for line in lines if any(c.isalnum() for c in line)]
     return meant[:SHOWN_LINES]
+
+
+def count_hunks(hunks: Any) -> tuple[int, int]:
+    """Return how many lines {"lines": ["+…", "-…", " …"]} add and remove."""
+    added = removed = 0
+    for hunk in hunks if isinstance(hunks, list) else []:
+        lines = hunk.get("lines") if isinstance(hunk, dict) else None
+        for line in lines if isinstance(lines, list) else []:
+            if isinstance(line, str):
+                added += line[:1] == "+"
+                removed += line[:1] == "-"
+    return added, removed
+
+
+def count_edits(edits: Any) -> tuple[int, int]:
+    """Return how many lines pairs of old and new text add and remove."""
+    added = removed = 0
+    for old, new in edits if isinstance(edits, list) else []:
+        before, after = old.splitlines(), new.splitlines()
+        both = set(before).intersection(after)
+        removed += sum(line not in both for line in before)
+        added += sum(line not in both for line in after)
+    return added, removed
+
+
+def count_patch(patch: str) -> tuple[int, int]:
+    """Return how many lines a patch adds and removes."""
+    added = removed = 0
+    for line in patch.splitlines():
+        added += line[:1] == "+" and line[:4] != "+++ "
+        removed += line[:1] == "-" and line[:4] != "--- "
+    return added, removed
 
 
 def from_hunks(hunks: Any) -> Change | None:

@@ -179,12 +179,17 @@ def _write(event: Event, scrubber: Scrubber) -> Observation | None:
     data = event.data
     path = scrubber.path(data.get("path"))
     raw = as_text(data.get("content"))
-    patch = _redacted_hunks(data.get("hunks"), scrubber)
-    change = patch or changes.from_text(scrubber.whole(raw))
+    lines = raw.count("\n") + (not raw.endswith("\n")) if raw else 0
+    change = _redacted_hunks(data.get("hunks"), scrubber)
+    change = change or changes.from_text(scrubber.whole(raw))
+    # Counted before anything is cut; a new file comes without hunks.
+    change.total = changes.count_hunks(data.get("hunks"))
+    if not any(change.total):
+        change.total = (lines, 0)
     facts = {
         "hash": scrubber.digest(raw) if raw else None,
         "chars": len(raw),
-        "lines": raw.count("\n") + (not raw.endswith("\n")) if raw else 0,
+        "lines": lines,
         "created": data.get("created"),
     }
     content = f"{_relative(path, event.cwd)} {change.statement()}"
@@ -196,16 +201,17 @@ def _edit(event: Event, scrubber: Scrubber) -> Observation | None:
 
     data = event.data
     path = scrubber.path(data.get("path"))
+    edits = data.get("edits")
+    pairs = edits if isinstance(edits, list) else []
     change = _redacted_hunks(data.get("hunks"), scrubber)
     if change is None:
-        edits = data.get("edits")
         change = changes.from_edits(
-            [
-                (scrubber.whole(old), scrubber.whole(new))
-                for old, new in (edits if isinstance(edits, list) else [])[:20]
-            ]
+            [(scrubber.whole(old), scrubber.whole(new)) for old, new in pairs[:20]]
         )
-    facts = {"added": len(change.added), "removed": len(change.removed)}
+    change.total = changes.count_hunks(data.get("hunks"))
+    if not any(change.total):
+        change.total = changes.count_edits(pairs)
+    facts = {"added": change.total[0], "removed": change.total[1]}
     content = f"{_relative(path, event.cwd)} {change.statement()}"
     return Observation("file_edit", clip(content, CONTENT_LIMIT), path, facts)
 
@@ -229,11 +235,12 @@ def _patch(event: Event, scrubber: Scrubber) -> Observation | None:
 
     raw = as_text(event.data.get("patch"))
     change = changes.from_patch(scrubber.whole(raw))
+    change.total = changes.count_patch(raw)
     paths = [scrubber.path(_absolute(path, event.cwd)) for path in change.files[:1]]
     names = ", ".join(change.files[:3]) or "patch"
     facts = {
-        "added": len(change.added),
-        "removed": len(change.removed),
+        "added": change.total[0],
+        "removed": change.total[1],
         "files": change.files if len(change.files) > 1 else None,
         "hash": scrubber.digest(raw),
     }

@@ -19,6 +19,8 @@ __all__ = ["Scrubber", "as_text", "clean_row", "clip", "compact_json", "ends", "
 
 # Nothing longer than this is looked at: at most 2,000 characters of it would be kept.
 WINDOW = 16_384
+# Nor more than this of all texts of one event together: an agent is waiting.
+EVENT_WINDOW = 262_144
 METADATA_LIMIT = 4096
 VALUE_LIMIT = 300
 LIST_LIMIT = 20
@@ -86,6 +88,7 @@ class Scrubber:
         self._redactor = redactor
         self._key = key
         self.redactions = 0
+        self._room = EVENT_WINDOW
 
     def scrub(self, value: Any, limit: int) -> str:
         """Return at most `limit` characters without secrets."""
@@ -98,8 +101,15 @@ class Scrubber:
         return redacted[: limit - 1].rstrip() + "…"
 
     def whole(self, value: Any) -> str:
-        """Return redacted text for further reading; what is kept of it must be cut later."""
-        return self.scrub(value, WINDOW)
+        """Return redacted text for further reading; what is kept of it must be cut later.
+
+        Nothing if the event's other texts were too long already.
+        """
+        if self._room <= 0:
+            return ""
+        text = self.scrub(value, WINDOW)
+        self._room -= len(text)
+        return text
 
     def path(self, value: Any) -> str | None:
         return self.scrub(value, 1000) or None if isinstance(value, str) else None
