@@ -122,6 +122,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character must not make the command fail.
             stream.reconfigure(errors="backslashreplace")
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        from zapomni_cli.output import guard_terminal
+
+        sys.stdout, sys.stderr = guard_terminal(sys.stdout), guard_terminal(sys.stderr)
     sys.exit(run(sys.argv[1:]))
 
 

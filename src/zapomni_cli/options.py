@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from zapomni_core.shared.dates import in_calendar
+
 __all__ = [
     "chosen",
     "cites_option",
@@ -43,12 +45,16 @@ def parse_when(value: str, now: datetime | None = None) -> datetime:
         ValueError: It is none of these.
     """
     ago = _AGO.fullmatch(value.strip().lower())
-    if ago is None:
-        return datetime.fromisoformat(value.strip()).astimezone()
     try:
-        return (now or datetime.now(UTC)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        if ago is None:
+            moment = datetime.fromisoformat(value.strip()).astimezone()
+        else:
+            moment = (now or datetime.now(UTC)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
     except OverflowError:
         raise ValueError from None
+    if not in_calendar(moment):
+        raise ValueError
+    return moment
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:

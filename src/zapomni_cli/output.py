@@ -5,20 +5,27 @@ rich is imported only when somebody is looking.
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 __all__ = [
     "clean",
     "count_of",
     "day",
+    "escape_unseen",
+    "guard_terminal",
     "is_terminal",
     "one_line",
     "print_json",
@@ -32,6 +39,13 @@ Progress = Callable[..., None]
 
 # A stored text must not be able to move the cursor or rename the window.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Nor to show other words than it has, or to hide some: what turns the direction of the text, what
+# takes no room, and variation selectors where they do not choose how a symbol looks.
+_UNSEEN = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff]|(?<![#*0-9\u00a9\u00ae\u2010-\u3300\U0001f000-\U0001faff])[\ufe00-\ufe0f]"
+)
 
 
 def is_terminal() -> bool:
@@ -40,8 +54,60 @@ def is_terminal() -> bool:
 
 
 def clean(text: str) -> str:
-    """Take out characters that would steer the terminal."""
-    return _CONTROL.sub("", text)
+    """Take out characters that would steer the terminal; write those one cannot see as escapes."""
+    return escape_unseen(_CONTROL.sub("", text))
+
+
+def escape_unseen(text: str) -> str:
+    """Write characters that turn or hide text as JSON does; in JSON the value stays the same."""
+    if text.isascii():
+        return text
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+class TerminalGuard(io.BufferedIOBase):
+    """The bytes of a terminal, without characters that turn or hide text.
+
+    The last gate, for what a command or a library prints without `clean`: errors, usage, JSON.
+    """
+
+    def __init__(self, terminal: IO[bytes], encoding: str) -> None:
+        self._terminal = terminal
+        self._encoding = encoding
+        # A character may come in two parts.
+        self._decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write a text with such characters as escapes."""
+        text = escape_unseen(self._decoder.decode(bytes(data)))
+        self._terminal.write(text.encode(self._encoding, "surrogateescape"))
+        return len(bytes(data))
+
+    def flush(self) -> None:
+        """Let everything written so far appear."""
+        self._terminal.flush()
+
+    def writable(self) -> bool:
+        """Return that it can be written to."""
+        return True
+
+    def isatty(self) -> bool:
+        """Return whether a person reads it."""
+        return self._terminal.isatty()
+
+    def fileno(self) -> int:
+        """Return the terminal's own number."""
+        return self._terminal.fileno()
+
+
+def guard_terminal(stream: TextIO) -> TextIO:
+    """Return a stream to write to instead of this one; the same if it is no terminal."""
+    if not isinstance(stream, io.TextIOWrapper) or not stream.isatty():
+        return stream
+    guard = cast("IO[bytes]", TerminalGuard(stream.buffer, stream.encoding))
+    return io.TextIOWrapper(
+        guard, encoding=stream.encoding, errors=stream.errors, line_buffering=True
+    )
 
 
 def one_line(text: str, limit: int | None = None) -> str:
@@ -52,7 +118,9 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 def day(moment: datetime) -> str:
     """Write a moment as the local date and minute."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+    with suppress(OverflowError, ValueError):  # the first or last day of the calendar
+        moment = moment.astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M")
 
 
 def count_of(number: int, singular: str, plural: str = "") -> str:

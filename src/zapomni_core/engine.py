@@ -492,6 +492,8 @@ class _Answers:
 def _checked_id(given: str, name: str = "memory_id") -> str:
     if not given.strip():
         raise ValidationError(f"{name} cannot be empty", "VAL_001")
+    if "\0" in given:
+        raise ValidationError(f"{name} has a NUL character; take it out", "VAL_004")
     return given.strip()
 
 

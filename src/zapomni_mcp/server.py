@@ -36,6 +36,7 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger, setup_logging
 from zapomni_core.interfaces import MemoryEngine
 from zapomni_core.settings import Settings
+from zapomni_core.shared.text import has_nul
 from zapomni_mcp.error_messages import describe_failure, find_cause, refuse_message
 from zapomni_mcp.exceptions import ToolExecutionError, ValidationError
 from zapomni_mcp.tools.code import build_code_tools
@@ -188,7 +189,7 @@ class ZapomniServer(MCPServer[EngineGetter]):
         with operation() as correlation_id:
             started = time.perf_counter()
             try:
-                self._refuse_unknown(name, arguments)
+                self._check_arguments(name, arguments)
                 answer = await super().call_tool(name, arguments, context)
             except (ToolError, ZapomniError) as error:
                 cause = find_cause(error) if isinstance(error, ToolError) else error
@@ -226,13 +227,16 @@ class ZapomniServer(MCPServer[EngineGetter]):
             options = self._lowlevel_server.create_initialization_options()
             await self._lowlevel_server.run(_answer_unreadable(read, write), write, options)
 
-    def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
+    def _check_arguments(self, name: str, arguments: dict[str, Any]) -> None:
         if name not in self._arguments:
             raise ToolExecutionError("There is no tool with this name.", "TOOL_001")
         if unknown := arguments.keys() - self._arguments[name]:
             named = ", ".join(sorted(argument[:50] for argument in unknown)[:5])
             known = ", ".join(self._arguments[name])
             raise ValidationError(f"Unknown arguments: {named}. Known are: {known}.", "VAL_004")
+        for argument, value in arguments.items():
+            if has_nul(value):
+                raise ValidationError(f"{argument} has a NUL character; take it out", "VAL_004")
 
 
 class _LazyEngine:

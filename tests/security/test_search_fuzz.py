@@ -62,7 +62,7 @@ def test_every_question_is_answered_or_refused_with_a_reason():
                 try:
                     response = await engine.search_memory(SearchRequest(query=asked))
                 except ValidationError:
-                    assert not asked.strip()
+                    assert not asked.strip() or "\0" in asked
                     told["refused"] += 1
                 else:
                     told["answered"] += 1

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["date_window"]
+__all__ = ["EARLIEST", "LATEST", "date_window", "in_calendar"]
+
+# A day within the ends of the calendar: every time zone can show a moment between these.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 _MONTHS = (
     "january february march april may june july august september october november december"
@@ -28,6 +32,11 @@ _AGO = {
     "this month": (31, 32),
     "last year": (365, 365),
 }
+
+
+def in_calendar(moment: datetime) -> bool:
+    """Return whether a moment with a time zone is far enough from the ends of the calendar."""
+    return EARLIEST <= moment <= LATEST
 
 
 def date_window(query: str, now: datetime) -> tuple[datetime, datetime] | None:

@@ -7,11 +7,13 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, pairwise
+from typing import Any
 
 __all__ = [
     "as_spoken",
     "context_words",
     "encodable",
+    "has_nul",
     "identifier_words",
     "is_stop_token",
     "query_phrases",
@@ -149,3 +151,22 @@ def as_spoken(text: str) -> str:
     if turn is None or turn[1].lower() in _LABELS:
         return text
     return f'{turn[1]} said, "{text[turn.end() :]}"'
+
+
+def has_nul(value: Any) -> bool:
+    """Return whether a text, or a text anywhere in a JSON value, has a NUL character.
+
+    Without recursion: hostile input must not exhaust the stack.
+    """
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if "\0" in item:
+                return True
+        elif isinstance(item, dict):
+            stack.extend(item.keys())
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+    return False

@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
-from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError, ValidationError
+from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, SearchResult
-from zapomni_core.modules.memories import parse_filters, validate_page, without_code
+from zapomni_core.modules.memories import (
+    check_query,
+    parse_filters,
+    validate_page,
+    without_code,
+)
 from zapomni_core.shared.ranking import Candidate, explain, level_off, score_observed
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.workflows.rank_memories import MemoryRanker, Question, score_dates
@@ -51,8 +56,7 @@ class Searcher:
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return one page of memories, each by its best passage, and of observations."""
-        if not request.query.strip():
-            raise ValidationError("query cannot be empty", "VAL_001")
+        check_query(request.query)
         validate_page(request.limit, request.offset)
         filters = parse_filters(request.filters)
         if request.within == "memories":

@@ -38,7 +38,10 @@ def text_hash(text: str) -> bytes:
 
 def to_time(moment: datetime) -> int:
     """Microseconds since 1970; integers compare exactly and round-trip."""
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+    try:
+        return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+    except OverflowError as error:
+        raise ValidationError("A time is beyond the ends of the calendar", "VAL_003") from error
 
 
 def from_time(microseconds: int) -> datetime:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
-__all__ = ["ADDS", "CHANGES", "READS", "as_tools", "to_result"]
+from zapomni_core.shared.dates import EARLIEST, LATEST, in_calendar
+from zapomni_mcp.exceptions import ValidationError
+
+__all__ = ["ADDS", "CHANGES", "READS", "as_tools", "to_result", "with_zone"]
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(
@@ -40,3 +44,19 @@ def to_result(answer: BaseModel, text: str) -> CallToolResult:
         content=[TextContent(type="text", text=text)],
         structured_content=answer.model_dump(mode="json"),
     )
+
+
+def with_zone(moment: datetime | None) -> datetime | None:
+    """Return a moment with its time zone, UTC if it names none.
+
+    Raises:
+        ValidationError: Some time zone could not show it.
+    """
+    if moment is None:
+        return None
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if not in_calendar(zoned):
+        raise ValidationError(
+            f"a time must be between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}", "VAL_003"
+        )
+    return zoned

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,7 +25,7 @@ from zapomni_core.graph_interfaces import (
 )
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
 from zapomni_mcp.fencing import DATA_NOTICE, fence
-from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result
+from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memories import EngineGetter, MaxTokens, MemoryId
 from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
@@ -134,7 +134,7 @@ async def get_related(
     as_of for "what was true in March". If a name is ambiguous, ask again with a candidate's id.
     """
     request = RelatedRequest(
-        entity=entity, depth=depth, types=types or [], as_of=_with_zone(as_of), limit=limit
+        entity=entity, depth=depth, types=types or [], as_of=with_zone(as_of), limit=limit
     )
     engine = await ctx.request_context.lifespan_context()
     found = await engine.graph.get_related(request)
@@ -169,7 +169,7 @@ async def find_entities(
 ) -> Annotated[CallToolResult, Entities]:
     """Find entities of the knowledge graph by name; without a query the most mentioned ones."""
     engine = await ctx.request_context.lifespan_context()
-    wanted = EntityQuery(text=query, types=types or [], as_of=_with_zone(as_of), limit=limit)
+    wanted = EntityQuery(text=query, types=types or [], as_of=with_zone(as_of), limit=limit)
     found = await engine.graph.find_entities(wanted)
     note = None if found else "Nothing found. build_graph reads memories into the graph."
     return _answer(Entities(entities=found), map(_entity_line, found), note)
@@ -225,7 +225,7 @@ async def get_history(
 ) -> Annotated[CallToolResult, History]:
     """See what a memory was before it was updated or superseded, or what it was at a time."""
     engine = await ctx.request_context.lifespan_context()
-    found = await engine.get_history(memory_id, _with_zone(as_of))
+    found = await engine.get_history(memory_id, with_zone(as_of))
     kept = _newest(found, max_tokens)
     lines = [
         f"{version.valid_from.isoformat()} to "
@@ -255,10 +255,6 @@ def build_graph_tools(*, every_tool: bool) -> list[Tool]:
 
 
 # --- Formatting -------------------------------------------------------------------------
-
-
-def _with_zone(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def _within(hits: list[RelatedEntity], max_tokens: int) -> list[RelatedEntity]:

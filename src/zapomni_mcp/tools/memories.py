@@ -8,7 +8,7 @@ such an argument as JSON first, and a text that happens to be JSON could not be 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ from zapomni_core.interfaces import (
 )
 from zapomni_db.models import MemoryStats
 from zapomni_mcp.fencing import DATA_NOTICE, fence
-from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result
+from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memory_answers import (
     Added,
     Deleted,
@@ -123,7 +123,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         pinned=pinned,
         parent=parent,
         position=position,
-        occurred_at=_with_zone(occurred_at),
+        occurred_at=with_zone(occurred_at),
         supersedes=supersedes or None,
         idempotency_key=idempotency_key or None,
         cites=cites or [],
@@ -182,9 +182,9 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "tags": tags,
         "session": session,
         "path": path,
-        "since": _with_zone(since),
-        "until": _with_zone(until),
-        "as_of": _with_zone(as_of),
+        "since": with_zone(since),
+        "until": with_zone(until),
+        "as_of": with_zone(as_of),
     }
     request = SearchRequest(
         query=query,
@@ -298,7 +298,3 @@ _SHOWN = {"memory_id", "created_at", "updated_at", "source", "project", "kind", 
 
 async def _engine(ctx: Ctx) -> MemoryEngine:
     return await ctx.request_context.lifespan_context()
-
-
-def _with_zone(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment

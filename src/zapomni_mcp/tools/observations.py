@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from mcp.server.mcpserver.tools import Tool
@@ -29,7 +29,7 @@ from zapomni_db.observation_models import (
 from zapomni_db.observation_store import ObservationStore
 from zapomni_mcp.exceptions import ValidationError
 from zapomni_mcp.fencing import DATA_NOTICE, fence
-from zapomni_mcp.tools.building import READS, as_tools, to_result
+from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone
 
 __all__ = ["ObservationTools"]
 
@@ -227,9 +227,8 @@ class ObservationTools:
 
 
 def _seconds(moment: datetime | None) -> int | None:
-    if moment is None:
-        return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    zoned = with_zone(moment)
+    return None if zoned is None else int(zoned.timestamp())
 
 
 def _answer(answer: BaseModel, items: Iterable[BaseModel]) -> CallToolResult:

@@ -1,6 +1,8 @@
 """The rules of a memory: what may be stored, changed and asked for."""
 
 from zapomni_core.modules.memories._rules import (
+    check_moment,
+    check_query,
     parse_filters,
     validate_add,
     validate_page,
@@ -8,4 +10,12 @@ from zapomni_core.modules.memories._rules import (
     without_code,
 )
 
-__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update", "without_code"]
+__all__ = [
+    "check_moment",
+    "check_query",
+    "parse_filters",
+    "validate_add",
+    "validate_page",
+    "validate_update",
+    "without_code",
+]

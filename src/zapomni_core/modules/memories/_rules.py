@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,10 +12,20 @@ from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
+from zapomni_core.shared.dates import EARLIEST, LATEST, in_calendar
+from zapomni_core.shared.text import has_nul
 from zapomni_db.code_models import CODE_KIND
 from zapomni_db.models import MemoryFilter
 
-__all__ = ["parse_filters", "validate_add", "validate_page", "validate_update", "without_code"]
+__all__ = [
+    "check_moment",
+    "check_query",
+    "parse_filters",
+    "validate_add",
+    "validate_page",
+    "validate_update",
+    "without_code",
+]
 
 MAX_TEXT_CHARS = 10_000_000
 MAX_METADATA_BYTES = 100_000
@@ -23,6 +34,7 @@ MAX_NAME_CHARS = 200
 MAX_SOURCE_CHARS = 1000
 MAX_TAGS = 50
 MAX_LIMIT = 1000
+_CHANGEABLE = ("text", "metadata", "project", "source", "kind", "tags", "pinned", "cites")
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -41,8 +53,10 @@ def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
     _check_kind(lifted.kind)
     if not 0 <= request.position < 2**31:
         raise ValidationError("position must be a number from 0 up", "VAL_003")
-    if request.occurred_at is not None and request.occurred_at.tzinfo is None:
-        raise ValidationError("occurred_at needs a time zone, such as Z at its end", "VAL_004")
+    if request.occurred_at is not None:
+        if request.occurred_at.tzinfo is None:
+            raise ValidationError("occurred_at needs a time zone, such as Z at its end", "VAL_004")
+        check_moment("occurred_at", request.occurred_at)
     if request.idempotency_key is not None:
         if not request.idempotency_key.strip():
             raise ValidationError("idempotency_key cannot be empty; leave it out", "VAL_001")
@@ -52,6 +66,10 @@ def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
 
 def validate_update(request: UpdateMemoryRequest) -> UpdateMemoryRequest:
     """Check a request for changes."""
+    if all(getattr(request, name) is None for name in _CHANGEABLE):
+        raise ValidationError(
+            f"Nothing to change: give at least one of {', '.join(_CHANGEABLE)}", "VAL_001"
+        )
     if request.text is not None:
         _check_text(request.text)
     if request.metadata is not None:
@@ -100,6 +118,8 @@ def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
         raise ValidationError(
             f"Invalid filter: {problems}", "VAL_002", original_exception=error
         ) from error
+    for name in ("since", "until", "as_of"):
+        check_moment(name, getattr(parsed, name))
     if parsed.since and parsed.until and parsed.since >= parsed.until:
         raise ValidationError("Invalid filter: since must be before until", "VAL_003")
     named = ("project", "source", "kind", "not_kind", "parent", "path")
@@ -119,7 +139,28 @@ def _check_text(text: str) -> None:
     _check_utf8("text", text)
 
 
+def check_moment(field: str, moment: datetime | None) -> None:
+    """Refuse a moment that some time zone could not show."""
+    if moment is not None and not in_calendar(moment):
+        raise ValidationError(
+            f"{field} must be between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}", "VAL_003"
+        )
+
+
+def check_query(query: str) -> None:
+    """Refuse a question that has no words at all, or a character no text has."""
+    if not query.strip():
+        raise ValidationError("query cannot be empty", "VAL_001")
+    _check_nul("query", query)
+
+
+def _check_nul(field: str, value: Any) -> None:
+    if has_nul(value):
+        raise ValidationError(f"{field} has a NUL character; take it out", "VAL_004")
+
+
 def _check_utf8(field: str, value: str) -> None:
+    _check_nul(field, value)
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -143,6 +184,7 @@ def _check_metadata(metadata: dict[str, Any]) -> None:
             original_exception=error,
         ) from error
     _check_utf8("metadata", encoded)
+    _check_nul("metadata", metadata)
     if len(encoded.encode()) > MAX_METADATA_BYTES:
         raise ValidationError("metadata exceeds max size (100 KB)", "VAL_003")
 
