@@ -17,6 +17,7 @@ from zapomni_cli.output import count_of, print_json, print_pairs, progress_bar
 from zapomni_cli.runtime import read_settings
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import ConfigurationError, DatabaseConnectionError
+from zapomni_core.infra.places import note_export
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.copy_storage import Contents, compare_storages, copy_storage
 from zapomni_db.falkordb.server import LocalServer, find_server, start_server, stop_server
@@ -103,6 +104,8 @@ def copy(source: str, destination: str) -> None:
     if origin.server is None and not origin.database_path.exists():
         raise click.UsageError("The source is a file that does not exist.")
     there, original, copied = asyncio.run(_copy(origin, goal))
+    if goal.server is None:
+        note_export(settings, goal.database_path, "copy")
     if there:
         click.echo(f"{count_of(there, 'memory', 'memories')} were there already.", err=True)
     print_pairs(asdict(copied).items())

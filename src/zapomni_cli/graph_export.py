@@ -14,9 +14,10 @@ import click
 
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import print_json
-from zapomni_cli.runtime import with_engine
+from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra.places import note_export
 
 __all__ = ["export"]
 
@@ -49,9 +50,11 @@ def export(name: str, path: Path | None, *, force: bool, as_json: bool) -> None:
             async for piece in engine.graph.export(name):
                 file.write(piece.encode())
 
-    with_engine(write)
+    settings = read_settings()
+    with_engine(write, settings)
     if path is None:
         return
+    note_export(settings, path, "graph")
     size = path.stat().st_size
     if as_json:
         print_json({"file": str(path), "format": name, "bytes": size})

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from zapomni_cli import main
 from zapomni_cli.spool import spool
+from zapomni_core.infra.places import PLACES, find_files
+from zapomni_core.settings import load_settings
 
 # Looks like nothing that is redacted, and occurs nowhere else.
 WORD = "quagmirewombat"
@@ -124,6 +126,97 @@ def test_copies_made_by_zapomni_and_the_spool_are_purged_too(private_home):
     assert answer["backups"] == {"monday.db": 1}
     assert answer["spool_files"] == 1
     assert WORD.encode() not in raw_bytes(private_home)
+
+
+def test_text_planted_in_every_way_leaves_no_byte_and_what_is_out_of_reach_is_named(
+    private_home, tmp_path
+):
+    home = private_home
+    # Ways in: memories with every field, a change, a file, code, the graph, tasks.
+    first = run("add", f"We met the {WORD} in Paris.", "--tag", f"{WORD}-tag").strip()
+    run("add", "Two", "--source", f"{WORD}.txt", "--kind", f"{WORD}kind")
+    run("add", "Three", "--metadata", json.dumps({"who": WORD}))
+    changed = run("add", f"Before the change: {WORD}").strip()
+    run("update", changed, "--text", "After the change")
+    (tmp_path / "note.md").write_text(f"# {WORD}\n\nA file about the {WORD}.", encoding="utf-8")
+    run("add", "--file", str(tmp_path / "note.md"))
+    source = tmp_path / "repository"
+    source.mkdir()
+    text = f'def {WORD}():\n    """About the {WORD}."""\n    return other_{WORD}()\n'
+    (source / "code.py").write_text(text, encoding="utf-8")
+    run("index", str(source))
+    run("add", f"It is done by `{WORD}`.", "--cites", str(source / "code.py"))
+    run("graph", "build")
+    stays = run("add", "An ordinary note that stays.").strip()
+    # Ways in: hooks, the spool, and what the spool put aside.
+    capture(home, f"A prompt about {WORD}")
+    capture(home, "A prompt that stays", session="s2")
+    spool(str(home), row_for_the_spool(f"waiting {WORD}"))
+    (home / "spool" / "bad").mkdir(exist_ok=True)
+    (home / "spool" / "bad" / "1.json").write_text(f"torn {WORD}", encoding="utf-8")
+    # Copies of it all.
+    backup = as_json("backup")["path"]
+    run("backup", "--compact")
+    run("restore", backup, "--yes")
+    (home / "backups" / "zapomni-20260101T000000Z-manual.db.part").write_text(WORD)
+    (home / "roots.json").write_text(json.dumps({f"/{WORD}/.git": "1", "/kept/.git": "2"}))
+    # Out of reach.
+    exported = tmp_path / "graph.graphml"
+    run("graph", "export", "--to", str(exported))
+    elsewhere = as_json("backup", "--to", str(tmp_path / "usb"))["path"]
+    (home / "gazetteer.txt").write_text(f"{WORD}: person", encoding="utf-8")
+    assert WORD.encode() in raw_bytes(home)
+
+    done = zapomni("purge", "--in", "all", "--search", WORD, "--yes", "--json")
+
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    named = {entry["path"] for entry in answer["unreachable"]}
+    assert named == {str(exported), elsewhere, str(home / "gazetteer.txt")}
+    (home / "gazetteer.txt").unlink()
+    left = [path for path in home.rglob("*") if path.is_file() and holds(path, WORD)]
+    assert left == []
+    # The rest is there, in the copies as well.
+    assert [memory["memory_id"] for memory in as_json("list")["items"]] == [stays]
+    assert as_json("status")["observations"]["total"] == 1
+    assert json.loads((home / "roots.json").read_text()) == {"/kept/.git": "2"}
+    assert exit_code("get", first) == 3
+    assert as_json("restore", backup, "--yes")["tables"]["memories"] == 1
+
+
+def holds(path: Path, word: str) -> bool:
+    return word.encode() in path.read_bytes().lower()
+
+
+def test_a_purge_makes_no_backup_and_names_what_is_encrypted(private_home):
+    run("add", f"The {WORD} note")
+    (private_home / "backups").mkdir(mode=0o700)
+    sealed = private_home / "backups" / "zapomni-20260101T000000Z-manual.db.enc"
+    sealed.write_bytes(b"sealed")
+    shown = as_json("purge", "--in", "memories", "--search", WORD)
+    assert [entry["path"] for entry in shown["unreachable"]] == [str(sealed)]
+    done = zapomni("purge", "--in", "memories", "--search", WORD, "--yes")
+    assert str(sealed) in done.stderr.decode()
+    assert list((private_home / "backups").iterdir()) == [sealed]
+
+
+def test_what_another_selection_left_is_named_after_a_search(private_home):
+    run("add", f"The {WORD} note")
+    capture(private_home, f"The {WORD} prompt")
+    answer = as_json("purge", "--search", WORD, "--yes")
+    assert answer["deleted"] == 1
+    (left,) = [entry for entry in answer["unreachable"] if entry["path"].endswith("zapomni.db")]
+    assert "--in all" in left["why"]
+
+
+def test_every_file_in_the_home_folder_is_in_the_table_of_places(private_home):
+    run("add", "A note")
+    capture(private_home, "A prompt")
+    run("backup")
+    run("init", "--host", "cursor", "--yes")
+    settings = load_settings()
+    known = {path for place in PLACES for path in find_files(settings, place)}
+    assert {path for path in private_home.rglob("*") if path.is_file()} <= known
 
 
 def test_purge_selects_by_session_type_age_and_id(private_home):

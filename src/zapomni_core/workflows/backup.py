@@ -22,6 +22,7 @@ from typing import Literal, cast, get_args
 from zapomni_core.exceptions import DatabaseError, SchemaError, ValidationError
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.infra.places import note_export
 from zapomni_core.settings import Settings
 from zapomni_db.sqlite import backups
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
@@ -136,6 +137,7 @@ async def back_up(
             return BackupReport(path, path.stat().st_size, tables, removed)
 
     report = await asyncio.to_thread(work)
+    note_export(settings, report.path, "backup")
     log.info(
         "backup_made", reason=reason, size_bytes=report.size_bytes, removed=len(report.removed)
     )

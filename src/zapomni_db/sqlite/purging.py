@@ -22,6 +22,7 @@ __all__ = [
     "RETENTION_DAYS",
     "Selection",
     "delete_memories",
+    "delete_mentions",
     "delete_observations",
     "find_due",
     "find_memories",
@@ -110,7 +111,9 @@ def find_observations(connection: sqlite3.Connection, selection: Selection) -> d
     if selection.search:
         add(
             "instr(lower(content || ' ' || coalesce(file_path, '') || ' '"
-            " || coalesce(metadata, '') || ' ' || coalesce(signature, '')), lower(?)) > 0",
+            " || coalesce(metadata, '') || ' ' || coalesce(signature, '') || ' '"
+            " || coalesce(tool_name, '') || ' ' || session_id || ' ' || source_event),"
+            " lower(?)) > 0",
             selection.search,
         )
     if not clauses:
@@ -138,11 +141,16 @@ def find_memories(connection: sqlite3.Connection, selection: Selection) -> dict[
     if selection.search:
         # What a memory said before it was changed counts, too.
         clauses.append(
-            "(instr(lower(t.text || ' ' || m.metadata || ' ' || m.source), lower(?)) > 0"
+            "(instr(lower(t.text || ' ' || m.metadata || ' ' || m.source || ' ' || m.kind"
+            " || ' ' || m.parent || ' ' || coalesce(m.idempotency_key, '')), lower(?)) > 0"
+            " OR EXISTS (SELECT 1 FROM memory_tags g WHERE g.memory_key = m.key"
+            " AND instr(lower(g.tag), lower(?)) > 0)"
+            " OR EXISTS (SELECT 1 FROM chunks c WHERE c.memory_key = m.key"
+            " AND instr(lower(c.metadata || ' ' || c.context), lower(?)) > 0)"
             " OR EXISTS (SELECT 1 FROM memory_history h WHERE h.memory_key = m.key"
             " AND instr(lower(coalesce(h.text, '') || ' ' || h.fields), lower(?)) > 0))"
         )
-        values.extend([selection.search] * 2)
+        values.extend([selection.search] * 4)
     if not clauses:
         return {}
     rows = connection.execute(
@@ -219,10 +227,58 @@ def delete_memories(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
                 "DELETE FROM chunks WHERE memory_key IN (SELECT value FROM json_each(?))",
                 (chosen,),
             )
+            # By id, for these tables do not refer to memories by key.
+            for statement in (
+                (
+                    "DELETE FROM code_files WHERE memory_id IN (SELECT id FROM memories"
+                    " WHERE key IN (SELECT value FROM json_each(?)))"
+                ),
+                (
+                    "DELETE FROM code_citations WHERE memory_id IN (SELECT id FROM memories"
+                    " WHERE key IN (SELECT value FROM json_each(?)))"
+                ),
+            ):
+                connection.execute(statement, (chosen,))
             deleted += connection.execute(
                 "DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))", (chosen,)
             ).rowcount
     return deleted
+
+
+# What is stored about memories and about agents' work in other tables than their own.
+_MENTIONS_OF_MEMORIES: Final[Mapping[str, LiteralString]] = {
+    "entities": "DELETE FROM graph_entities"
+    " WHERE instr(lower(name || ' ' || description || ' ' || source), lower(?)) > 0",
+    "statements": "DELETE FROM graph_evidence"
+    " WHERE instr(lower(coalesce(text, '') || ' ' || source), lower(?)) > 0",
+    "names of entities": "DELETE FROM graph_mentions"
+    " WHERE instr(lower(coalesce(alias, '')), lower(?)) > 0",
+    "code files": "DELETE FROM code_files WHERE instr(lower(path), lower(?1)) > 0"
+    " OR key IN (SELECT file_key FROM code_symbols WHERE instr(lower(qualified_name || ' ' ||"
+    " signature || ' ' || docstring || ' ' || decorators), lower(?1)) > 0)"
+    " OR key IN (SELECT file_key FROM code_edges WHERE instr(lower(name), lower(?1)) > 0)"
+    " OR key IN (SELECT file_key FROM code_file_data"
+    " WHERE instr(lower(passages || ' ' || facts || ' ' || mentions), lower(?1)) > 0)",
+    "citations": "DELETE FROM code_citations"
+    " WHERE instr(lower(root || ' ' || path || ' ' || symbol), lower(?)) > 0",
+}
+_MENTIONS_OF_WORK: Final[Mapping[str, LiteralString]] = {
+    "tasks": "DELETE FROM tasks WHERE finished_at IS NOT NULL AND instr(lower(params || ' ' ||"
+    " message || ' ' || coalesce(result, '') || ' ' || coalesce(error, '')), lower(?)) > 0",
+    "branches": "UPDATE sessions SET branch = '' WHERE instr(lower(branch), lower(?)) > 0",
+}
+
+
+def delete_mentions(connection: sqlite3.Connection, text: str, *, memories: bool) -> dict[str, int]:
+    """Delete a text from the tables around memories or observations; return what it was in."""
+    connection.execute("PRAGMA secure_delete = ON")
+    found = {}
+    statements = _MENTIONS_OF_MEMORIES if memories else _MENTIONS_OF_WORK
+    with write_transaction(connection):
+        for name, statement in statements.items():
+            if count := connection.execute(statement, (text,)).rowcount:
+                found[name] = count
+    return found
 
 
 def scrub(connection: sqlite3.Connection) -> bool:
