@@ -1,0 +1,66 @@
+"""Claude Code itself, with the plugin: what it reports is stored, its context is given once."""
+
+from __future__ import annotations
+
+import pytest
+from clients import ROOT, Machine, copies
+from endpoints import Call, Provider, Say, serve_provider
+
+CLIENT = "claude"
+PLUGIN = ROOT / "plugins" / "claude-code" / "plugins" / "zapomni"
+
+
+@pytest.fixture
+def provider():
+    with serve_provider([]) as provider:
+        yield provider
+
+
+def claude(machine: Machine, provider: Provider, *args: str) -> None:
+    machine.run(
+        CLIENT,
+        f"--plugin-dir={PLUGIN}",
+        "--allowedTools=Bash",
+        *args,
+        ANTHROPIC_BASE_URL=provider.url,
+        ANTHROPIC_API_KEY="not-a-key",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        DISABLE_AUTOUPDATER="1",
+    )
+
+
+def test_what_happens_is_recorded_by_the_plugins_hooks(machine, provider):
+    provider.steps += [
+        Call("Bash", {"command": "echo broken; exit 3"}),
+        Call("Bash", {"command": "echo mended"}),
+        Say("Done."),
+    ]
+    claude(machine, provider, "-p", "Make the parser faster")
+    assert machine.observations() == [
+        ("session_start", "Session started: startup"),
+        ("user_prompt", "Make the parser faster"),
+        ("command_error", "echo broken; exit 3\nbroken"),
+        ("command", "echo mended"),
+        ("session_end", "Session ended: other"),
+    ]
+
+
+def test_the_model_has_the_context_once_however_often_a_session_is_resumed(machine, provider):
+    provider.steps += [Call("Bash", {"command": "echo one"}), Say("Done.")]
+    claude(machine, provider, "-p", "Write the importer")
+    claude(machine, provider, "-p", "Make the parser faster")
+    assert copies(provider.requests[-1][1]) == 1
+    for prompt in ("And the lexer", "/compact", "What is left?"):
+        claude(machine, provider, "-c", "-p", prompt)
+    assert "What is left?" in str(provider.requests[-1][1])
+    assert copies(provider.requests[-1][1]) == 1
+    prompts = [content for kind, content in machine.observations() if kind == "user_prompt"]
+    assert prompts[-2:] == ["And the lexer", "What is left?"]
+
+
+def test_a_list_of_servers_leaves_no_session(machine, provider):
+    claude(machine, provider, "-p", "Make the parser faster")
+    before = machine.observations()
+    claude(machine, provider, "mcp", "list")
+    assert machine.observations() == before
+    assert len(machine.zapomni("sessions", "--all")) == 1
