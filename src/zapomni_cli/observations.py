@@ -7,7 +7,6 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -16,8 +15,9 @@ from zapomni_cli.options import chosen, examples, json_option, page_options
 from zapomni_cli.output import day, is_terminal, one_line, print_json, print_pairs, print_table
 from zapomni_cli.runtime import read_settings
 from zapomni_core.exceptions import NotFoundError
+from zapomni_core.infra.git import changed_files
 from zapomni_core.infra.locations import observations_path
-from zapomni_core.shared.projects import Project, changed_files, project_of
+from zapomni_core.infra.projects import Project, project_of
 from zapomni_db.observation_models import (
     Failure,
     Observation,
@@ -260,7 +260,7 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
         click.echo(NOTHING, err=True)
         return
     with closing(connection):
-        given = (project.key, project.branch, changed_files(str(Path.cwd())), source)
+        given = (project.key, project.branch, changed_files(project.root), source)
         lines = explain_context(connection, *given)
         text = session_context(connection, *given)
     if as_json:

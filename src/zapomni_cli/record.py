@@ -22,7 +22,7 @@ from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
 from zapomni_cli.spool import SpoolFullError, drain, is_waiting, set_aside_row, spool
 from zapomni_core.modules.observations import Observation, clean_row, extract
 from zapomni_core.shared.hashing import keyed_hash
-from zapomni_core.shared.projects import Project, project_of
+from zapomni_core.infra.projects import Project, project_of
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
@@ -429,14 +429,14 @@ def _print_context(
         return ""
     source = str(event.data.get("source") or "startup")
     try:
-        from zapomni_core.shared.projects import changed_files
+        from zapomni_core.infra.git import changed_files
         from zapomni_core.workflows.session_context import session_context
 
         text = session_context(
             connection,
             resolve_project(connection, project.key),
             project.branch,
-            changed_files(event.cwd),
+            changed_files(project.root),
             source,
         )
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)

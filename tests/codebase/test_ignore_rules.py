@@ -181,8 +181,9 @@ def test_only_the_folder_asked_for_is_listed_in_a_repository(tmp_path):
 
 def test_git_that_takes_too_long_is_not_waited_for(tmp_path, monkeypatch):
     write(tmp_path, {"repo/a.py": "", "bin/git": "#!/bin/sh\nexec sleep 60\n"})
+    git(tmp_path / "repo", "init", "-q")
     (tmp_path / "bin/git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr("zapomni_core.modules.codebase._ignore.GIT_TIMEOUT", 0.05)
+    monkeypatch.setattr("zapomni_core.infra.git.LIST_SECONDS", 0.05)
 
     assert listed(tmp_path / "repo") == ["a.py"]

@@ -9,7 +9,7 @@ import pytest
 from command import add, answer, as_json, on_terminal, refused, zapomni
 
 from observation_rows import observe, open_database
-from zapomni_core.shared.projects import project_of
+from zapomni_core.infra.projects import project_of
 
 OTHER = "github.com/acme/other"
 

@@ -14,7 +14,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from observation_rows import observe, open_database
-from zapomni_core.shared.projects import project_of
+from zapomni_core.infra.projects import project_of
 
 pytestmark = pytest.mark.anyio
 

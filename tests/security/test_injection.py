@@ -15,7 +15,7 @@ import pytest
 from mcp.client import Client
 
 from observation_rows import observe, open_database
-from zapomni_core.shared.projects import project_of
+from zapomni_core.infra.projects import project_of
 from zapomni_core.workflows.session_context import session_context
 from zapomni_mcp.server import build_server
 

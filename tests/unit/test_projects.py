@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
-from zapomni_core.shared import projects
-from zapomni_core.shared.projects import changed_files, normalize_remote, project_of
+from zapomni_core.infra import git as git_calls
+from zapomni_core.infra.git import changed_files
+from zapomni_core.infra.projects import normalize_remote, project_of
 
 
 def git(folder, *arguments: str) -> str:
@@ -112,7 +113,7 @@ def test_without_a_remote_the_root_commit_decides_and_is_asked_of_git_once(tmp_p
     assert project_of(str(main), str(cache)).key == f"root:{root}"
 
     assert json.loads(cache.read_text(encoding="utf-8")) == {str(main / ".git"): root}
-    monkeypatch.setattr(projects, "_git", lambda _: pytest.fail("git was asked again"))
+    monkeypatch.setattr(git_calls, "list_root_commits", lambda _: pytest.fail("git was asked"))
     assert project_of(str(main), str(cache)).key == f"root:{root}"
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zapomni_core.exceptions import ValidationError, ZapomniError
+from zapomni_core.infra.projects import head_commit, project_of
 from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
 from zapomni_core.shared.citing import Named, find_named, parse_named
 from zapomni_core.shared.folders import lies_in, real_path
-from zapomni_core.shared.projects import head_commit, project_of
 from zapomni_core.workflows.read_code import Outlines, lines_digest, match_symbols
 from zapomni_db.code_models import Citation, CodeRepository, CodeSymbol, SymbolQuery
 from zapomni_db.code_store import CodeStore

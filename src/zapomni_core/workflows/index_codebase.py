@@ -21,6 +21,7 @@ from typing import Any
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, ValidationError
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.infra.projects import head_commit, project_of
 from zapomni_core.infra.threads import run_to_end
 from zapomni_core.interfaces import TextChunker
 from zapomni_core.modules.codebase import (
@@ -29,7 +30,6 @@ from zapomni_core.modules.codebase import (
     SourceFile,
     SourceTree,
 )
-from zapomni_core.shared.projects import head_commit, project_of
 from zapomni_core.workflows.code_records import Read, file_data, memory_data
 from zapomni_core.workflows.fill_vectors import fill_pending
 from zapomni_core.workflows.resolve_code import resolve_references

@@ -217,7 +217,7 @@ class ObservationTools:
         if project is None:
             return None
         if not project:
-            from zapomni_core.shared.projects import project_of
+            from zapomni_core.infra.projects import project_of
 
             project = project_of(os.getcwd()).key  # noqa: PTH109 - as hooks call it
         return await self._open().project_keys(project)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from zapomni_core.infra.git import list_files
+from zapomni_core.infra.projects import find_repository
 from zapomni_core.modules.codebase._beneath import Beneath, RefusedError
 from zapomni_core.modules.codebase._globs import Rules, parse_rules
 
 __all__ = ["IgnoreFiles", "git_paths"]
 
 MAX_IGNORE_FILE = 256 * 1024
-GIT_TIMEOUT = 60
-
-# Listing must not run what a repository's own configuration names.
-_QUIETLY = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-_LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
 
 
 def git_paths(root: Path) -> list[str] | None:
@@ -25,22 +20,11 @@ def git_paths(root: Path) -> list[str] | None:
 
     Names only, and not to be trusted: the index is a file of the repository like any other.
     """
-    # Inside a hook git's own variables point at another repository.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed words, no shell
-            [*_QUIETLY, "-C", str(root), *_LIST],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_TIMEOUT,
-            check=False,
-            env={**environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.SubprocessError):
+    folder = str(root)
+    found = find_repository(folder)
+    if found is None or found[0] == found[1]:
         return None
-    if done.returncode != 0:
-        return None
-    return list(dict.fromkeys(os.fsdecode(name) for name in done.stdout.split(b"\0") if name))
+    return list_files(found[0], folder[len(found[0]) :].strip("/"))
 
 
 _Nearest = tuple[tuple[int, Rules], ...]

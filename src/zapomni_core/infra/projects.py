@@ -3,32 +3,51 @@
 The key is the normalized remote, so that every clone and worktree of a repository is one project
 and two folders of the same name are two. Without a remote it is the root commit, without commits
 the folder itself. Nothing here raises: a project can always be named.
+
+A key is what a folder says of itself: it was written by those who packed it. Whether
+the folder may see what is stored under the key is decided where that is read.
 """
 # pathlib would cost a hook milliseconds:
-# ruff: noqa: PTH105, PTH110, PTH111, PTH112, PTH113, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH105, PTH110, PTH111, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 
-__all__ = ["Project", "changed_files", "head_commit", "normalize_remote", "project_of"]
+__all__ = ["Project", "find_repository", "head_commit", "normalize_remote", "project_of"]
 
 MAX_FILE = 256 * 1024
+MAX_REF_FOLDERS = 1000
 DEFAULT_PORTS = {"22", "80", "443", "9418"}
-GIT_TIMEOUT = 2
 
 
 class Project:
-    """A project: what identifies it, what people call it, and where its checkout stands."""
+    """A project: what identifies it, what people call it, and where its checkout is.
 
-    __slots__ = ("branch", "key", "name", "root")
+    Attributes:
+        identity: The file system's name of the checkout, which a move does not change.
+        main: The main work tree, if this is another one that the main repository itself lists.
+    """
 
-    def __init__(self, key: str, name: str, branch: str = "", root: str = "") -> None:
+    __slots__ = ("branch", "identity", "key", "main", "name", "root")
+
+    def __init__(
+        self,
+        key: str,
+        name: str,
+        branch: str = "",
+        root: str = "",
+        identity: str = "",
+        main: str = "",
+    ) -> None:
         self.key = key
         self.name = name
         self.branch = branch
         self.root = root
+        self.identity = identity
+        self.main = main
 
 
 def project_of(cwd: str, cache: str | None = None) -> Project:
@@ -46,20 +65,46 @@ def project_of(cwd: str, cache: str | None = None) -> Project:
 
 def _project_of(cwd: str, cache: str | None) -> Project:
     folder = os.path.realpath(cwd)
-    found = _find_git(folder)
+    found = find_repository(folder)
     if found is None:
         return Project(folder, _last_part(folder), root=folder)
     root, git_dir = found
     common = _common_dir(git_dir)
     branch = _branch(git_dir)
+    # A worktree's own folder is not its repository's.
+    home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
+    main = home if _is_listed(root, git_dir, common) else ""
+    identity = _identity(root, git_dir)
     remote = _remote_of(_read(os.path.join(common, "config")), branch)
     key = normalize_remote(remote, root) if remote else ""
     if key:
-        return Project(key, _last_part(key), branch, root)
-    # A worktree's own folder is not its repository's.
-    home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
-    commit = _root_commit(common, cache)
-    return Project(f"root:{commit}" if commit else home, _last_part(home), branch, root)
+        return Project(key, _last_part(key), branch, root, identity, main)
+    commit = _root_commit(root, common, cache)
+    key = f"root:{commit}" if commit else home
+    return Project(key, _last_part(home), branch, root, identity, main)
+
+
+def _identity(root: str, git_dir: str) -> str:
+    """Return numbers that stay when the folder moves; another folder has others.
+
+    One number alone is given again by the file system when its folder was deleted.
+    """
+    try:
+        top, inner = os.stat(root), os.stat(git_dir)
+    except OSError:
+        return ""  # A pointer to nowhere.
+    return f"{top.st_dev}:{top.st_ino}:{inner.st_ino}"
+
+
+def _is_listed(root: str, git_dir: str, common: str) -> bool:
+    """Return whether the repository a worktree names knows of it, in a file of its own."""
+    entry = os.path.realpath(git_dir)
+    if os.path.dirname(entry) != os.path.join(common, "worktrees"):
+        return False
+    named = _read(os.path.join(entry, "gitdir")).strip()
+    return bool(named) and os.path.realpath(os.path.join(entry, named)) == os.path.join(
+        root, ".git"
+    )
 
 
 def _last_part(path: str) -> str:
@@ -68,14 +113,21 @@ def _last_part(path: str) -> str:
 
 def _read(file: str) -> str:
     try:
-        with open(file, encoding="utf-8", errors="replace") as stream:
-            return stream.read(MAX_FILE)
+        # A pipe in its place would keep us waiting for its writer.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with open(descriptor, encoding="utf-8", errors="replace") as stream:
+            return stream.read(MAX_FILE) if stat.S_ISREG(os.fstat(descriptor).st_mode) else ""
     except OSError:
         return ""
 
 
-def _find_git(folder: str) -> tuple[str, str] | None:
-    """Walk up to the checkout; return it and its git folder."""
+def find_repository(folder: str) -> tuple[str, str] | None:
+    """Walk up to the checkout; return it and its git folder.
+
+    A folder that looks like a bare repository is one only where no work tree is around it: inside
+    of one it is a file of the work tree like any other, which came with a clone.
+    """
+    bare = None
     while True:
         entry = os.path.join(folder, ".git")
         if os.path.isdir(entry):
@@ -84,13 +136,15 @@ def _find_git(folder: str) -> tuple[str, str] | None:
             pointer = _read(entry).strip()
             if pointer.startswith("gitdir:"):
                 return folder, os.path.normpath(os.path.join(folder, pointer[7:].strip()))
-        if os.path.isfile(os.path.join(folder, "HEAD")) and os.path.isdir(
-            os.path.join(folder, "objects")
+        if (
+            bare is None
+            and os.path.isfile(os.path.join(folder, "HEAD"))
+            and os.path.isdir(os.path.join(folder, "objects"))
         ):
-            return folder, folder  # A bare repository.
+            bare = folder, folder
         parent = os.path.dirname(folder)
         if parent == folder:
-            return None
+            return bare
         folder = parent
 
 
@@ -108,7 +162,7 @@ def _branch(git_dir: str) -> str:
 
 def head_commit(folder: str) -> str:
     """Return the commit that is checked out in a folder; "" if there is none."""
-    found = _find_git(os.path.realpath(folder))
+    found = find_repository(os.path.realpath(folder))
     if found is None:
         return ""
     git_dir = found[1]
@@ -178,14 +232,15 @@ def _local(path: str, base: str) -> str:
     return path.removesuffix("/.git").removesuffix(".git")
 
 
-def _root_commit(common: str, cache: str | None) -> str:
+def _root_commit(root: str, common: str, cache: str | None) -> str:
     known = _cached(cache)
     if common in known:
         return known[common]
     if not _has_commits(common):
         return ""
-    output = _git(["--git-dir", common, "rev-list", "--max-parents=0", "--all"])
-    commits = sorted(line for line in output.split() if len(line) in (40, 64))
+    from zapomni_core.infra.git import list_root_commits
+
+    commits = list_root_commits(root)
     if not commits:
         return ""
     if cache:
@@ -195,9 +250,10 @@ def _root_commit(common: str, cache: str | None) -> str:
 
 def _has_commits(common: str) -> bool:
     heads = os.path.join(common, "refs", "heads")
-    return any(files for _, _, files in os.walk(heads)) or os.path.exists(
-        os.path.join(common, "packed-refs")
-    )
+    for number, (_, _, files) in enumerate(os.walk(heads)):
+        if files or number == MAX_REF_FOLDERS:
+            return True
+    return os.path.exists(os.path.join(common, "packed-refs"))
 
 
 def _cached(cache: str | None) -> dict[str, str]:
@@ -216,28 +272,3 @@ def _remember(cache: str, known: dict[str, str]) -> None:
         os.replace(part, cache)
     except OSError:
         return
-
-
-def changed_files(cwd: str) -> list[str]:
-    """Return the files with uncommitted changes, relative to the checkout; [] if git cannot say."""
-    options = ["-c", "core.fsmonitor=false", "-C", cwd, "status", "--porcelain", "-z"]
-    entries = _git([*options, "--no-renames", "--untracked-files=normal"]).split("\0")
-    return [entry[3:] for entry in entries if len(entry) > 3]
-
-
-def _git(arguments: list[str]) -> str:
-    import subprocess
-
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed words and a folder, no shell
-            ["git", *arguments],  # noqa: S607 - the user's own git
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_TIMEOUT,
-            check=False,
-            # Looking must not take the lock that the user's own git may want.
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
