@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["changed_files", "list_files", "list_root_commits"]
 
-HOOK_SECONDS = 1.5
+HOOK_SECONDS = 1.0
 LIST_SECONDS = 10.0
 MAX_OUTPUT = 16 << 20
 MAX_LISTING = 256 << 20
@@ -138,12 +138,13 @@ def changed_files(root: str) -> list[str]:
     changed: set[bytes] = set((others or b"").split(b"\0"))
     changed.update((staged or b"").split(b"\0")[1::2])
     top = os.fsencode(root.rstrip("/") + "/")
+    written = _time_of(os.path.join(root, ".git", "index"))
     hashed = 0
     for number, entry in enumerate(_index_entries(index)):
         if number == MAX_COMPARED or time.monotonic() > deadline:
             break
         # Without a commit everything in the index is new.
-        state = "changed" if staged is None else _compare(top, entry)
+        state = "changed" if staged is None else _compare(top, entry, written)
         if state == "unsure" and hashed < MAX_HASHED_FILES:
             hashed += 1
             state = "same" if _has_content(top, entry) else "changed"
@@ -173,7 +174,14 @@ def _index_entries(output: bytes) -> Iterator[_Entry]:
             yield path, int(mode, 8), name, int(seconds), int(nanoseconds), int(size)
 
 
-def _compare(top: bytes, entry: _Entry) -> str:
+def _time_of(file: str) -> int:
+    try:
+        return os.lstat(file).st_mtime_ns
+    except OSError:
+        return 1 << 63  # A worktree's index is elsewhere.
+
+
+def _compare(top: bytes, entry: _Entry, written: int) -> str:
     path, mode, _, seconds, nanoseconds, size = entry
     try:
         found = os.lstat(top + path)
@@ -185,9 +193,10 @@ def _compare(top: bytes, entry: _Entry) -> str:
     if stat.S_ISREG(kind) and bool(kind & 0o100) != (mode == 0o100755):
         return "changed"
     same_size = found.st_size & 0xFFFFFFFF == size
-    if same_size and found.st_mtime_ns == seconds * 10**9 + nanoseconds:
+    if same_size and found.st_mtime_ns == seconds * 10**9 + nanoseconds < written:
         return "same"
-    # git writes the size 0 for a file that changed in the instant the index was written.
+    # A file that changes in the instant its index is written has the time of before. git marks it
+    # by the size 0 when it writes the next index.
     return "unsure" if same_size or not size else "changed"
 
 
@@ -219,7 +228,7 @@ def _has_content(top: bytes, entry: _Entry) -> bool:
 def _run(
     root: str,
     *commands: list[str],
-    seconds: float = HOOK_SECONDS,
+    seconds: float | None = None,
     most: int = MAX_OUTPUT,
     bare: bool = False,
 ) -> list[bytes | None]:
@@ -229,6 +238,7 @@ def _run(
     program = _find_program(root)
     if not program:
         return [None] * len(commands)
+    seconds = HOOK_SECONDS if seconds is None else seconds
     script = _WATCHED.format(memory=MAX_MEMORY_KB, seconds=int(seconds) + 1)
     arguments = ["/bin/sh", "-c", script, "sh"]
     arguments += [program, "--no-pager", "--literal-pathspecs", "-C", root]

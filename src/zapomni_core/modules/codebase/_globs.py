@@ -15,6 +15,7 @@ __all__ = ["Rules", "parse_rules"]
 
 # More than any real file has; every pattern is tried on every path.
 MAX_PATTERNS = 2000
+MAX_PATTERN = 1000
 
 _STAR = "*"
 _CLASSES = {
@@ -76,7 +77,7 @@ def _rule(line: str) -> _Rule | None:
     pattern = pattern[: len(pattern) - folders_only]
     whole_path = "/" in pattern
     pattern = pattern.removeprefix("/")
-    if not pattern:
+    if not pattern or len(pattern) > MAX_PATTERN:
         return None
     try:
         regex = re.compile(_translate(pattern), re.DOTALL)

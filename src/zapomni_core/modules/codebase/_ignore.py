@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,9 +11,15 @@ from zapomni_core.infra.projects import find_repository
 from zapomni_core.modules.codebase._beneath import Beneath, RefusedError
 from zapomni_core.modules.codebase._globs import Rules, parse_rules
 
-__all__ = ["IgnoreFiles", "git_paths"]
+__all__ = ["IgnoreFiles", "SlowRulesError", "git_paths"]
 
 MAX_IGNORE_FILE = 256 * 1024
+# Thousands of patterns on every path of a deep tree add up, though each is quick.
+MATCHING_SECONDS = 20.0
+
+
+class SlowRulesError(Exception):
+    """The rules of a repository take longer than reading it would."""
 
 
 def git_paths(root: Path) -> list[str] | None:
@@ -38,9 +45,14 @@ class IgnoreFiles:
     name: str
     _rules: dict[str, _Nearest] = field(default_factory=dict)
     _folders: dict[str, bool] = field(default_factory=lambda: {"": False})
+    _spent: float = 0.0
 
     def ignores(self, path: str) -> bool:
-        """Say whether a file is left out, itself or with a folder it stands in."""
+        """Return whether a file is left out, itself or with a folder it is in.
+
+        Raises:
+            SlowRulesError: The rules have taken too long, for all paths together.
+        """
         return self.ignores_folder(path.rpartition("/")[0]) or self._decide(path, is_folder=False)
 
     def ignores_folder(self, folder: str) -> bool:
@@ -62,11 +74,17 @@ class IgnoreFiles:
 
     def _decide(self, path: str, *, is_folder: bool) -> bool:
         """Ask the nearest file of rules that says anything about it."""
-        for start, rules in self._nearest(path.rpartition("/")[0]):
-            verdict = rules.ignores(path[start:], is_folder=is_folder)
-            if verdict is not None:
-                return verdict
-        return False
+        started = time.perf_counter()
+        try:
+            for start, rules in self._nearest(path.rpartition("/")[0]):
+                verdict = rules.ignores(path[start:], is_folder=is_folder)
+                if verdict is not None:
+                    return verdict
+            return False
+        finally:
+            self._spent += time.perf_counter() - started
+            if self._spent > MATCHING_SECONDS:
+                raise SlowRulesError
 
     def _nearest(self, folder: str) -> _Nearest:
         """Return the rules that hold in a folder, nearest first, and where their paths start."""

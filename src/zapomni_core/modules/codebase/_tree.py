@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.modules.codebase._beneath import Beneath, RefusedError, stamp_of
-from zapomni_core.modules.codebase._ignore import IgnoreFiles, git_paths
+from zapomni_core.modules.codebase._ignore import IgnoreFiles, SlowRulesError, git_paths
 from zapomni_core.modules.codebase._models import FileEntry, Skipped, SourceFile
 from zapomni_core.modules.codebase._unwanted import (
     unwanted_content,
@@ -82,7 +82,7 @@ class SourceTree:
     def files(self) -> Iterator[FileEntry]:
         """Yield what is worth reading, by name and size alone; nothing is opened."""
         found = 0
-        for folder, paths in groupby(self._listed(), key=lambda path: path.rpartition("/")[0]):
+        for folder, paths in groupby(self._wanted(), key=lambda path: path.rpartition("/")[0]):
             names = [path.rpartition("/")[2] for path in paths]
             for name, status in zip(names, self._beneath.statuses(folder, names), strict=True):
                 path = f"{folder}/{name}" if folder else name
@@ -111,6 +111,12 @@ class SourceTree:
         settled = time.time_ns() - status.st_ctime_ns > SETTLED_NS
         stamp = stamp_of(status) if settled else ""
         return SourceFile(path, stamp, content_hash(data), _as_utf8(data))
+
+    def _wanted(self) -> Iterator[str]:
+        try:
+            yield from self._listed()
+        except SlowRulesError:
+            self._stop("ignore rules take too long")
 
     def _listed(self) -> Iterator[str]:
         """Yield the paths neither ignored nor in a folder nobody wants, each folder together."""
