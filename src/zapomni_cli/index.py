@@ -108,4 +108,4 @@ def _print_left_out(done: dict[str, Any]) -> None:
         counts = ", ".join(f"{count} {reason}" for reason, count in done["skipped"].items())
         click.echo(f"Left out: {counts}.", err=True)
     if not done["complete"]:
-        click.echo("There are too many files: those beyond the limit were left out.", err=True)
+        click.echo("A limit was reached: the files beyond it were left out.", err=True)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from trees import git, listed, write
 
+from zapomni_core.modules.codebase import SourceTree
 from zapomni_core.modules.codebase._globs import parse_rules
 
 FILES = [
@@ -187,3 +188,25 @@ def test_git_that_takes_too_long_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr("zapomni_core.infra.git.LIST_SECONDS", 0.05)
 
     assert listed(tmp_path / "repo") == ["a.py"]
+
+
+def test_a_bomb_of_patterns_costs_the_limit_of_git_and_no_more(tmp_path, monkeypatch):
+    deep = "x/" + "a" * 100 + "/" + "/".join("abcdefghijklmnopqrstuvwxyz")
+    bomb = "/x/" + "*a" * 30 + "/b\n" + "**/" * 30 + "zz\n" + "*a" * 100_000 + "\n"
+    write(tmp_path, {".gitignore": bomb, f"{deep}/a.py": "", "b.py": ""})
+    git(tmp_path, "init", "-q")
+    monkeypatch.setattr("zapomni_core.infra.git.LIST_SECONDS", 0.5)
+
+    with SourceTree(tmp_path) as tree:
+        assert [file.path for file in tree.files()] == [".gitignore", "b.py", f"{deep}/a.py"]
+        assert tree.is_complete
+
+
+def test_rules_that_take_too_long_in_all_end_the_listing_and_say_so(tmp_path, monkeypatch):
+    write(tmp_path, {".zapomniignore": "b.py\n", "a.py": "", "b.py": ""})
+    monkeypatch.setattr("zapomni_core.modules.codebase._ignore.MATCHING_SECONDS", 0.0)
+
+    with SourceTree(tmp_path) as tree:
+        assert list(tree.files()) == []
+        assert not tree.is_complete
+        assert tree.skipped_counts["ignore rules take too long"] == 1
