@@ -20,9 +20,9 @@ import time
 
 from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
 from zapomni_cli.spool import SpoolFullError, drain, is_waiting, set_aside_row, spool
+from zapomni_core.infra.projects import Project, project_of
 from zapomni_core.modules.observations import Observation, clean_row, extract
 from zapomni_core.shared.hashing import keyed_hash
-from zapomni_core.infra.projects import Project, project_of
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
