@@ -17,6 +17,7 @@ LOWER_HEX = "0123456789abcdef"
 ALNUM = string.ascii_letters + string.digits
 WORD = ALNUM + "_-"
 UPPER32 = string.ascii_uppercase + "234567"
+BASE36 = string.ascii_lowercase + string.digits
 
 
 class Dice(random.Random):
@@ -131,6 +132,26 @@ FORMATS: dict[str, Callable[[Dice], str]] = {
     "tailscale": lambda d: "ts" + "key-auth-" + d.text(ALNUM, 17) + "-" + d.text(ALNUM, 32),
     "hubspot": lambda d: "pa" + "t-na1-" + d.uuid(),
     "age": lambda d: "AGE-SECRET" + "-KEY-1" + d.text("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58),
+    "cloudflare": lambda d: "cfu" + "t_" + d.text(ALNUM, 48),
+    "cloudflare-account": lambda d: "cfa" + "t_" + d.text(ALNUM, 48),
+    "cloudflare-key": lambda d: "cf" + "k_" + d.text(ALNUM, 48),
+    "together": lambda d: "tgp" + "_v1_" + d.text(WORD, 43),
+    "llama": lambda d: "ll" + "x-" + d.text(ALNUM, 48),
+    "gitlab-runner-registration": lambda d: "gl" + "rtr-" + d.text(WORD, 20),
+    "gitlab-workspace": lambda d: "gl" + "wt-" + d.text(WORD, 33),
+    "bitbucket-http": lambda d: "BB" + "DC-" + d.text(ALNUM + "+/", 44),
+    "docker-swarm": lambda d: "SWM" + "TKN-1-" + d.text(BASE36, 50) + "-" + d.text(BASE36, 25),
+    "posthog-refresh": lambda d: "ph" + "r_" + d.text(ALNUM, 48),
+    "posthog-oauth": lambda d: "ph" + "a_" + d.text(ALNUM, 48),
+    "clojars": lambda d: "CLOJ" + "ARS_" + d.hex(60),
+    "nkey": lambda d: "S" + "U" + d.text(UPPER32, 56),
+    "xai": lambda d: "xa" + "i-" + d.text(ALNUM, 80),
+    "perplexity": lambda d: "pp" + "lx-" + d.text(ALNUM, 48),
+    "nvidia": lambda d: "nv" + "api-" + d.text(WORD, 64),
+    "supabase-secret": lambda d: "sb" + "_secret_" + d.text(WORD, 31),
+    "neon": lambda d: "na" + "pi_" + d.text(BASE36, 64),
+    "sonar": lambda d: "sq" + "u_" + d.hex(40),
+    "jfrog": lambda d: "AK" + "Cp" + d.text(ALNUM, 69),
     "jwt": Dice.jwt,
     "rsa-key": lambda d: d.pem("RSA "),
     "openssh-key": lambda d: d.pem("OPENSSH "),
@@ -223,6 +244,24 @@ IN_CONTEXT: dict[str, Callable[[Dice], tuple[str, str]]] = {
     ),
 }
 
+
+def _word(dice: Dice) -> str:
+    return "".join(dice.choice("bdfgklmnprstv") + dice.choice("aeiou") for _ in range(5))
+
+
+# Passwords that look like words, after a name that leaves no doubt.
+IN_CONTEXT |= {
+    "word-quoted": _inside('password = "@@"', _word),
+    "word-json": _inside('{"db_password": "@@", "port": 5432}', _word),
+    "word-flag": _inside("mytool --user bob --password @@ --verbose", _word),
+    "word-yaml": _inside("db:\n  password: @@\n  port: 5432", _word),
+    "word-env": _inside("export SMTP_PASS=@@", _word),
+    "word-sql": _inside("CREATE USER app IDENTIFIED BY @@;", _word),
+    "base64-value": _inside(
+        "client_secret=@@", lambda d: base64.b64encode(d.text(ALNUM, 16).encode()).decode()
+    ),
+}
+
 CONTEXTS: dict[str, Callable[[str], str]] = {
     "env dump": lambda s: f"HOME=/root\nSERVICE_TOKEN={s}\nLANG=C",
     "diff": lambda s: f"@@ -1,2 +1,2 @@\n-key = None\n+key = '{s}'\n context",
@@ -236,5 +275,6 @@ CONTEXTS: dict[str, Callable[[str], str]] = {
     "escaped lines": lambda s: json.dumps({"output": f"first\n{s}\nlast"}),
     "encoded url": lambda s: f"https://example.com/?next=%2Fx%3Fvalue%3D{s}",
     "colour": lambda s: f"value \x1b[32m{s}\x1b[0m ok",
+    "glued": lambda s: f"backup_{s} done",
     "backticks": lambda s: f"set it to `{s}`, then go on.",
 }

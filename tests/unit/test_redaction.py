@@ -68,6 +68,32 @@ def test_what_is_masked_is_not_masked_again():
         "task-management-system-with-a-long-name-2024",
         "/home/me/projects/some-very-long-folder-name/with/many/parts/file.py",
         "monkey: banana2banana",
+        "password = input()",
+        "password = read_password(prompt)",
+        "password = settings.password",
+        "password = new_password",
+        "password: str | None = None",
+        "password: SecretStr",
+        "connect(user=name, password=pw)",
+        'password = "<password>"',
+        'password = "{{ vault_password }}"',
+        'password = os.environ["DB_PASSWORD"]',
+        'password = f"{user}{salt}"',
+        "password: '%s'",
+        "--password PASSWORD",
+        "use --password to set it, or --token-file",
+        "--password <secret>",
+        "mysql --password",
+        "--- PASS: TestLogin2 (0.00s)",
+        "bypass: true2",
+        "compass = north2east",
+        'fields = ["user", "password", "email"]',
+        'PASSWORD_FIELD = "password_hash"',
+        "the process is identified by its number2",
+        "key: value2",
+        "cache_key = 'user:profile:v2'",
+        "| password | string | yes |",
+        "label.password=Password",
     ],
 )
 def test_text_without_a_secret_stays_as_it_is(text):
@@ -94,6 +120,28 @@ def test_text_without_a_secret_stays_as_it_is(text):
         (f"zero\u200bwidth {PAT[:10]}\u200b{PAT[10:]}", PAT[12:]),
         (f"colour {PAT[:10]}\x1b[1m{PAT[10:]}\x1b[0m", PAT[12:]),
         (base64.b64encode(f"export TOKEN={PAT}\n".encode()).decode(), "Z2hwX"),
+        ('password = "swordfish"', "swordfish"),
+        ("mytool --password swordfish --verbose", "swordfish"),
+        ("db:\n  password: swordfish\n  port: 5432", "swordfish"),
+        ("spring.datasource.password=swordfish", "swordfish"),
+        ('{"password": "swordfish"}', "swordfish"),
+        ('$password = "swordfish";', "swordfish"),
+        ('if password == "swordfish":', "swordfish"),
+        ("token=YWJjZGVmZ2hpamtsbW5vcA==", "YWJjZGVm"),
+        ("secret: Zm9vYmFyYmF6cXV4cXV1eA=", "Zm9vYmFy"),
+        ("pass = 'tiger12'", "tiger12"),
+        ("pw: tiger12!", "tiger12"),
+        ("Db_Pass=tiger12", "tiger12"),
+        ("SMTP_PASS=tigers", "tigers"),
+        ("smtpPass: 'tigers'", "tigers"),
+        ("PASSWD=tiger12", "tiger12"),
+        ("CREATE USER a IDENTIFIED BY tiger12;", "tiger12"),
+        ("alter user a identified by tigers", "tigers"),
+        (f"artifact_{PAT}", PAT[12:]),
+        (f"{PAT}_old", PAT[12:]),
+        *((f"{PAT[:12]}{mark}{PAT[12:]}", PAT[14:]) for mark in "\u200e\ufe0f\u034f\u2066\u180e"),
+        (f"id:bob pw:tiger12! again tiger12! and {PAT}", "tiger12!"),
+        (f'{{"next": "a\\u0026{PAT}"}}', PAT[12:]),
     ],
 )
 def test_a_secret_is_masked_where_it_stands(text, secret):
@@ -107,6 +155,31 @@ def test_an_unterminated_private_key_is_secret_to_the_end():
     redacted = redact(f"before\n{head}\n" + "MIIEowIBAAKCAQEA\n" * 20)
     assert redacted.startswith("before\n[REDACTED:private-key:")
     assert "MIIE" not in redacted
+
+
+def test_the_tail_of_a_private_key_is_secret_too():
+    end = "-----END RSA " + "PRIVATE KEY-----"
+    lines = ["aB3dEf7hKlMnOpQr" * 4] * 5
+    redacted = redact("total 3\n" + "\n".join(lines) + f"\n{end}\nafter")
+    assert redacted.startswith("total 3\n[REDACTED:private-key:")
+    assert redacted.endswith("]\nafter")
+    assert "aB3dEf7h" not in redact("\n".join(f"+{line}" for line in [*lines, end]))
+
+
+@pytest.mark.parametrize("width", [64, 76])
+def test_base64_broken_into_lines_is_decoded(width):
+    text = f"# settings\nexport GITHUB={PAT}\nexport HOME=/home/me\nexport LANG=C.UTF-8\n" * 2
+    encoded = base64.b64encode(text.encode()).decode()
+    block = "\n".join(encoded[at : at + width] for at in range(0, len(encoded), width))
+    redacted = redact(f"the file:\n{block}\nDone")
+    assert redacted.startswith("the file:\n[REDACTED:base64:")
+    assert encoded[:20] not in redacted
+    assert encoded[-20:] not in redacted
+
+
+def test_kinds_are_counted_without_the_values():
+    text = f"{PAT} and {OTHER}, password = 'swordfish'"
+    assert Redactor({}, KEY).count_kinds(text) == {"github-pat": 2, "password": 1}
 
 
 def test_values_of_secret_looking_variables_are_masked_whatever_their_form():
