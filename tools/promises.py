@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "tests/promises.toml"
 PAGE = ROOT / "docs/promises.md"
-# Written by `make soak`: one entry per measurement, by promise.
+# Written by the tests of `make soak`: what was measured, by promise.
 FIGURES = ROOT / "docs/soak.json"
 
 
@@ -74,8 +74,8 @@ def render_page() -> str:
         lines += ["", f"**{promise.id}** {' '.join(promise.sentence.split())}", ""]
         lines += [f"- said in {pages}"]
         lines += [f"- `{test}`" for test in promise.tests]
-        if promise.id in figures:
-            lines += [f"- last soak: {figures[promise.id]}"]
+        measured = figures.get(promise.id, {})
+        lines += [f"- last soak, {what}: {result}" for what, result in measured.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ import pytest
 from recorders import record_one
 
 from builders import SPACE, memory, vector
+from figures import note
 from zapomni_core.workflows.fill_vectors import reembed
 from zapomni_db.models import EmbeddingSpace, MemoryPatch
 from zapomni_db.sqlite import connection, migrations, purging, upkeep
@@ -61,7 +62,8 @@ def judge(
     """Cut the power at many places and return what was wrong after each restart."""
     wrong = []
     recording.running = False
-    for crash in power.crashes(recording, max(1, int(POINTS * share)), seed, start):
+    points = max(1, int(POINTS * share))
+    for crash in power.crashes(recording, points, seed, start):
         shutil.rmtree(path.parent)
         path.parent.mkdir(mode=0o700)
         for name, content in crash.files.items():
@@ -78,6 +80,10 @@ def judge(
         if problem:
             wrong.append(f"{crash.mode} at {crash.place}: {problem}")
     return wrong
+
+
+def note_points(promise: str, what: str, share: float) -> None:
+    note(promise, what, f"{int(POINTS * share):,} places, 0 lost, 0 half, 0 damaged")
 
 
 def write_much(path: Path, share: float) -> list[str]:
@@ -128,6 +134,7 @@ def write_much(path: Path, share: float) -> list[str]:
 
 def test_no_write_that_was_acknowledged_is_lost_and_none_is_half(tmp_path):
     assert write_much(tmp_path / "home" / "zapomni.db", 0.5) == []
+    note_points("durable-writes", "power lost while adding, updating and deleting", 0.5)
 
 
 @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
@@ -165,6 +172,7 @@ def test_no_event_that_a_hook_acknowledged_is_lost(private_home):
             recording.mark(number + 1)
         server.close()
         assert judge(recording, path, start, check, 0.1) == []
+    note_points("durable-capture", "power lost while hooks record", 0.1)
 
 
 def test_a_migration_that_is_cut_off_loses_nothing(tmp_path, monkeypatch):
@@ -204,6 +212,7 @@ def test_a_migration_that_is_cut_off_loses_nothing(tmp_path, monkeypatch):
     with power.record(path.parent) as recording:
         connection.prepare_file(path)
         assert judge(recording, path, start, check, 0.15) == []
+    note_points("durable-writes", "power lost during a migration", 0.15)
 
 
 def test_a_purge_that_is_cut_off_leaves_every_memory_whole_or_gone(tmp_path):
@@ -236,6 +245,7 @@ def test_a_purge_that_is_cut_off_leaves_every_memory_whole_or_gone(tmp_path):
         recording.mark("purged")
         db.close()
         assert judge(recording, path, start, check, 0.15) == []
+    note_points("durable-writes", "power lost during a purge", 0.15)
 
 
 class OtherModel:
@@ -292,3 +302,4 @@ def test_a_change_of_models_that_is_cut_off_mixes_and_loses_nothing(tmp_path):
     with power.record(path.parent) as recording:
         asyncio.run(change(recording))
         assert judge(recording, path, start, check, 0.1) == []
+    note_points("durable-writes", "power lost during a change of models", 0.1)

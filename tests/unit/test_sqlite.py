@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -256,6 +259,29 @@ async def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
         await SqliteStorage(tmp_path / "file" / "zapomni.db").connect()
 
     assert str(tmp_path) not in str(caught.value)
+
+
+async def test_a_write_waits_its_turn_as_long_as_others_commit(path, monkeypatch):
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 200)
+    async with SqliteStorage(path) as storage:
+        began = threading.Event()
+
+        def hog() -> None:
+            # Longer in all than a lock may stay; the pauses between are too short to slip into.
+            db = connection.connect(path)
+            for number in range(12):
+                db.execute("BEGIN IMMEDIATE")
+                began.set()
+                db.execute("CREATE TABLE IF NOT EXISTS hog (n)")
+                db.execute("INSERT INTO hog VALUES (?)", (number,))
+                time.sleep(0.1)
+                db.execute("COMMIT")
+            db.close()
+
+        hogging = asyncio.create_task(asyncio.to_thread(hog))
+        await asyncio.to_thread(began.wait, 60)
+        assert await storage.store_memory(memory("in its turn"))
+        await hogging
 
 
 async def test_a_lock_held_too_long_is_a_transient_error(path, monkeypatch):

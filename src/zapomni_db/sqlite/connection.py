@@ -15,6 +15,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,7 +44,10 @@ __all__ = [
     "write_transaction",
 ]
 
+# How long a lock may stay where it is before we give up.
 BUSY_TIMEOUT_MS = 5000
+# And how long we wait our turn while the writes of others go through.
+QUEUE_SECONDS = 60.0
 # How often a file that is being replaced is opened again.
 OPEN_ATTEMPTS = 5
 
@@ -270,7 +274,7 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connec
     Raises:
         DatabaseReplacedError: It was committed to a file that is no longer the one at the path.
     """
-    connection.execute("BEGIN IMMEDIATE")
+    _begin_writing(connection)
     try:
         yield connection
         connection.execute("COMMIT")
@@ -281,6 +285,39 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connec
         raise
     if isinstance(connection, Connection) and not connection.is_current():
         raise replaced("a write")
+
+
+def _begin_writing(connection: sqlite3.Connection) -> None:
+    """Take the write lock; among many writers, each gets its turn.
+
+    SQLite's own waiting sleeps longer and longer between tries, up to 100 ms: next to a dozen
+    writers that come back at once, one that waits may starve. Trying every few milliseconds gives
+    all the same chance. While others commit, the queue moves and we stay in it; a lock that does
+    not move is given up after the connection's busy timeout.
+    """
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0] / 1000
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        version = None
+        asked = moved = time.monotonic()
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                now = time.monotonic()
+                with suppress(sqlite3.OperationalError):
+                    seen = connection.execute("PRAGMA data_version").fetchone()[0]
+                    if seen != version:
+                        version, moved = seen, now
+                if now - moved >= patience or now - asked >= QUEUE_SECONDS:
+                    raise
+            else:
+                return
+            time.sleep((1 + os.urandom(1)[0] / 32) / 1000)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(patience * 1000)}")
 
 
 @contextmanager
