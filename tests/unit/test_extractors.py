@@ -476,6 +476,16 @@ def test_a_command_of_unknown_outcome_neither_failed_nor_passed(tmp_path, conten
     assert observation.signature is None
 
 
+def test_a_tool_that_answers_with_an_error_has_failed():
+    answer = {"content": [{"type": "text", "text": "no such table"}], "isError": True}
+    payload = claude(tool_name="mcp__db__query", tool_input={"q": "x"}, tool_response=answer)
+    failed = observe(payload)
+    assert (failed.obs_type, failed.content.split("\n")[-1]) == ("command_error", "no such table")
+    assert (
+        observe({**payload, "tool_response": {**answer, "isError": False}}).obs_type == "mcp_call"
+    )
+
+
 def test_a_sessions_file_that_is_a_pipe_does_not_hold_the_hook(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     payload = json.loads(CODEX_FAILED.read_text(encoding="utf-8"))

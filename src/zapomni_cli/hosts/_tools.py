@@ -22,10 +22,12 @@ def tool_action(
         return None
     answer = response if isinstance(response, dict) else {}
     if name.startswith("mcp__"):
+        said = words(response) or words(answer.get("content"))
         return "mcp", {
             "tool": name[5:].replace("__", ".", 1),
             "input": given,
-            "output": words(response) or response,
+            "output": said or response,
+            "error": (said or "failed") if flag(answer, "isError") else "",
         }
     reader = _READERS.get(name)
     if reader:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zapomni_core.shared.quoting import FENCE_NAME
-
 __all__ = ["strip_injected"]
 
 # Tags between which a host puts words of its own, or of its hooks.
@@ -32,7 +30,7 @@ def strip_injected(text: str) -> str:
         for name in _BLOCKS:
             if f"<{name}>" in text:
                 text = _cut_blocks(text, f"<{name}>", f"</{name}>")
-    return _cut_contexts(text) if f"{FENCE_NAME}-" in text else text
+    return _cut_contexts(text) if "zapomni-" in text else text
 
 
 def _cut_blocks(text: str, opening: str, closing: str) -> str:
@@ -50,6 +48,9 @@ def _cut_blocks(text: str, opening: str, closing: str) -> str:
 
 def _cut_contexts(text: str) -> str:
     """Cut our own contexts; Gemini CLI writes their tags as entities."""
+    # Few texts have one: a hook should not pay for the import.
+    from zapomni_core.shared.quoting import FENCE_NAME
+
     parts, start = [], 0
     while (at := text.find(f"{FENCE_NAME}-", start)) >= 0:
         length = len(FENCE_NAME) + 1
