@@ -21,8 +21,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from zapomni_core.engine import create_extractor
+from zapomni_core.modules.graph import GraphExtractor
 from zapomni_core.settings import Settings, load_settings
-from zapomni_core.workflows.extract_graph import GraphExtractor, create_extractor
 
 OWN = Path(__file__).parent / "data" / "entities.txt"
 LABEL = re.compile(r"\[\[(.+?)\|([A-Z]+)\]\]")

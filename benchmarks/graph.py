@@ -31,8 +31,8 @@ from typing import Any
 import redis
 
 from zapomni_core.engine import ZapomniEngine, create_engine
-from zapomni_core.graph_interfaces import BuildGraphRequest, RelatedRequest
 from zapomni_core.infra.logging import setup_logging
+from zapomni_core.modules.graph import BuildGraphRequest, RelatedRequest
 from zapomni_core.settings import load_settings
 from zapomni_db.falkordb.server import start_server, stop_server
 from zapomni_db.graph_models import ExtractedChunk, GraphScope

@@ -21,8 +21,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from zapomni_core.engine import create_extractor
+from zapomni_core.modules.graph import GraphExtractor
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows.extract_graph import GraphExtractor, create_extractor
 from zapomni_db.models import EntityData, RelationshipData
 
 JUDGED = Path(__file__).parent / "data" / "relations.txt"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.systems import zapomni
-from zapomni_core.graph_interfaces import BuildGraphRequest
+from zapomni_core.modules.graph import BuildGraphRequest
 
 
 class Index(zapomni.Index):

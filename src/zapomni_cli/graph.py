@@ -22,7 +22,7 @@ from zapomni_cli.output import (
 from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
 from zapomni_core.engine import ZapomniEngine
-from zapomni_core.graph_interfaces import (
+from zapomni_core.modules.graph import (
     BuildGraphRequest,
     PathStep,
     RelatedEntity,

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,9 +39,10 @@ from zapomni_core.interfaces import (
     TextChunker,
     UpdateMemoryRequest,
 )
-from zapomni_core.modules.memories import parse_filters, validate_page, without_code
+from zapomni_core.modules.memories import parse_filters, without_code
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
+from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.citations import Citations
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
@@ -56,12 +57,12 @@ from zapomni_db.sqlite.tasks import SqliteTasks
 
 if TYPE_CHECKING:
     from zapomni_core.code_interfaces import StaleMemory
+    from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
     from zapomni_core.workflows.code_memory import CodeMemory
-    from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
     from zapomni_db.code_models import CheckedCitation
     from zapomni_db.graph_models import MemoryVersion
 
-__all__ = ["ZapomniEngine", "create_engine", "open_storage"]
+__all__ = ["ZapomniEngine", "create_engine", "create_extractor", "open_storage"]
 
 LATENCIES_KEPT = 100
 ANSWERS_KEPT = 128
@@ -94,6 +95,19 @@ async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngi
         observations=SqliteObservations(local),
         reranker=_build_reranker(settings),
     )
+
+
+def create_extractor(settings: Settings) -> GraphExtractor:
+    """Build the extractor that the settings name. Close it when done.
+
+    Raises:
+        ConfigurationError: The setting `extractor` needs another one, or gazetteer.txt is wrong.
+    """
+    from zapomni_core.adapters.extractors import build_extraction_model
+    from zapomni_core.modules.graph import GraphExtractor, RuleExtractor, load_gazetteer
+
+    rules = RuleExtractor(load_gazetteer(settings.home / "gazetteer.txt"))
+    return GraphExtractor(rules, build_extraction_model(settings))
 
 
 def _build_reranker(settings: Settings) -> Reranker | None:
@@ -142,7 +156,9 @@ class ZapomniEngine:
         self._chunker = chunker
         self._settings = settings
         # Not the methods themselves: that would import both.
-        tasks.register("build_graph", lambda *given: self.graph.read_unread(*given))  # noqa: PLW0108
+        tasks.register(
+            "build_graph", lambda params, task: self.graph.run_build(params, task.report)
+        )
         tasks.register("index_codebase", lambda *given: self.code.run_index(*given))  # noqa: PLW0108
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._answers = _Answers()
@@ -153,11 +169,12 @@ class ZapomniEngine:
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
-        """What memories speak of and how it hangs together."""
+        """The knowledge graph of memories."""
         # Imported for those who ask for it: most commands do not, and each starts anew.
-        from zapomni_core.workflows.knowledge_graph import KnowledgeGraph
+        from zapomni_core.modules.graph import KnowledgeGraph
 
-        return KnowledgeGraph(self.storage, self._settings, self.tasks.submit_task)
+        create = partial(create_extractor, self._settings)
+        return KnowledgeGraph(self.storage, create, self.tasks.submit_task)
 
     @cached_property
     def code(self) -> CodeMemory:

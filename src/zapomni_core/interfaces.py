@@ -23,7 +23,6 @@ from zapomni_db.models import (
 
 if TYPE_CHECKING:
     from zapomni_core.code_interfaces import CodeEngine
-    from zapomni_core.graph_interfaces import GraphEngine
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = [
@@ -182,7 +181,7 @@ class MemoryEngine(Protocol):
     """What the doors call. Implemented by `zapomni_core.engine.ZapomniEngine`."""
 
     @property
-    def graph(self) -> GraphEngine:
+    def graph(self) -> Any:
         """The knowledge graph."""
         ...
 

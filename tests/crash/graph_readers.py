@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from zapomni_core.engine import create_extractor
+from zapomni_core.modules.graph import build_graph
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows.build_graph import build_graph
-from zapomni_core.workflows.extract_graph import create_extractor
 from zapomni_db.graph_models import GraphScope
 from zapomni_db.sqlite.storage import SqliteStorage
 

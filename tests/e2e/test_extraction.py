@@ -60,7 +60,7 @@ def test_a_model_that_talks_instead_leaves_the_rules_result_and_says_so():
         env = {"ZAPOMNI_EXTRACTOR": "ollama", "ZAPOMNI_OLLAMA_HOST": server.url}
         built = as_json("graph", "build", **env)
     said = json.dumps(built)
-    assert "What the rules found stands (EXTR_003)" in said
+    assert "What the rules found is used (EXTR_003)" in said
     assert names() >= {("Redis", "TECHNOLOGY"), ("Kafka", "TECHNOLOGY"), ("Anna", "PERSON")}
 
 

@@ -206,7 +206,7 @@ def test_an_export_that_fails_leaves_no_file(graph, tmp_path, monkeypatch):
         yield "half"
         raise OSError
 
-    monkeypatch.setattr("zapomni_core.workflows.knowledge_graph.KnowledgeGraph.export", fail)
+    monkeypatch.setattr("zapomni_core.modules.graph.service.KnowledgeGraph.export", fail)
     refused(1, "graph", "export", "--to", str(tmp_path / "out"))
     assert list(tmp_path.glob("*out*")) == []
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from zapomni_core.modules.graph import (
+from zapomni_core.modules.graph.names import (
+    _shipped_entries,
     canonical_name,
     entity_id,
     fuzzy_key,
@@ -12,7 +13,6 @@ from zapomni_core.modules.graph import (
     name_key,
     same_entity,
 )
-from zapomni_core.modules.graph._gazetteer import _shipped_entries
 from zapomni_db.models import EntityData
 
 TYPES = (

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from benchmarks import entities, relations
+from zapomni_core.engine import create_extractor
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows.extract_graph import create_extractor
 
 pytestmark = pytest.mark.anyio
 

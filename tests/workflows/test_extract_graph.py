@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from servers import Answer, ollama_chat, openai_chat, serve
+from zapomni_core.engine import create_extractor
 from zapomni_core.exceptions import ConfigurationError
+from zapomni_core.modules.graph import Extraction
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows.extract_graph import Extraction, create_extractor
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +117,7 @@ async def test_a_model_that_fails_leaves_exactly_what_the_rules_found(broken):
         )
     assert found[:2] == by_rules[:2]
     assert found.notice is not None
-    assert "What the rules found stands (EXTR_00" in found.notice
+    assert "What the rules found is used (EXTR_00" in found.notice
     assert server.url not in found.notice
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from zapomni_core.engine import create_engine
-from zapomni_core.graph_interfaces import BuildGraphRequest
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.modules.graph import BuildGraphRequest
 from zapomni_core.settings import load_settings
 from zapomni_core.workflows import graph_arm
 

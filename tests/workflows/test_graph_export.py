@@ -13,8 +13,8 @@ from graph_builders import day, entity, learn, stated
 from zapomni_cli.graph_export import FORMATS as OFFERED
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.modules.graph import export as exporting
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows import export_graph as exporting
 
 pytestmark = pytest.mark.anyio
 

@@ -7,13 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from graph_builders import day
-from zapomni_core.engine import create_engine
+from zapomni_core.engine import create_engine, create_extractor
 from zapomni_core.exceptions import EntityNotFoundError, NotFoundError, ValidationError
-from zapomni_core.graph_interfaces import BuildGraphRequest, RelatedRequest
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
+from zapomni_core.modules.graph import (
+    BuildGraphRequest,
+    GraphExtractor,
+    RelatedRequest,
+    build_graph,
+)
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows.build_graph import build_graph
-from zapomni_core.workflows.extract_graph import GraphExtractor, create_extractor
 from zapomni_db.graph_models import EntityQuery, GraphScope
 
 pytestmark = pytest.mark.anyio
@@ -219,7 +222,7 @@ async def test_what_a_missing_model_fell_short_of_is_kept_said_and_read_again(en
 
 
 async def test_a_slow_extractor_stores_what_it_has_now_and_then(engine, monkeypatch):
-    monkeypatch.setattr("zapomni_core.workflows.build_graph.STORE_AFTER_SECONDS", -1)
+    monkeypatch.setattr("zapomni_core.modules.graph.build.STORE_AFTER_SECONDS", -1)
     await keep(engine, "Celery depends on Redis.", "Django uses PostgreSQL.", "Flask uses Jinja.")
     reports = []
 

@@ -66,7 +66,7 @@ class ModelExtractor(RemoteService):
         text: str,
         reference_date: datetime | None = None,  # noqa: ARG002 - dates are left to the rules
     ) -> list[EntityData]:
-        """Return what the model names, once for each place where it stands in the text.
+        """Return what the model names, once for each place where it appears in the text.
 
         What the model made up, because it does not stand in the text, is left out.
 

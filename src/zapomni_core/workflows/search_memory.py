@@ -20,11 +20,11 @@ from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, Sea
 from zapomni_core.modules.memories import (
     check_query,
     parse_filters,
-    validate_page,
     without_code,
 )
 from zapomni_core.shared.ranking import Candidate, explain, level_off, score_observed
 from zapomni_core.shared.text import encodable, query_terms
+from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.rank_memories import MemoryRanker, Question, score_dates
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemorySummary, Passage, QueryEmbedding

@@ -17,7 +17,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from zapomni_core.graph_interfaces import (
+from zapomni_core.modules.graph import (
     BuildGraphRequest,
     MergeResponse,
     RelatedEntity,
@@ -178,7 +178,8 @@ async def find_entities(
 async def graph_status(ctx: Ctx) -> GraphStats:
     """Size of the knowledge graph: entities and relationships by type, passages still unread."""
     engine = await ctx.request_context.lifespan_context()
-    return await engine.graph.get_status()
+    status: GraphStats = await engine.graph.get_status()
+    return status
 
 
 async def export_graph(

@@ -1,26 +1,56 @@
-"""What a text speaks of, and how those things stand to each other; found without any model."""
+"""The knowledge graph: entities and relationships found in memories, without any model."""
 
-from zapomni_core.modules.graph._extract import RuleExtractor
-from zapomni_core.modules.graph._gazetteer import Gazetteer, load_gazetteer
-from zapomni_core.modules.graph._names import (
-    canonical_name,
-    entity_id,
-    fuzzy_key,
-    name_key,
-    same_entity,
-)
-from zapomni_core.modules.graph._phrases import SINGLE_VALUED
-from zapomni_core.modules.graph._relations import with_evidence
+from typing import TYPE_CHECKING
+
+from zapomni_core.shared.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from zapomni_core.modules.graph.build import build_graph
+    from zapomni_core.modules.graph.export import FORMATS
+    from zapomni_core.modules.graph.extraction import (
+        Extraction,
+        ExtractionModel,
+        GraphExtractor,
+        RuleExtractor,
+    )
+    from zapomni_core.modules.graph.names import load_gazetteer
+    from zapomni_core.modules.graph.schemas import (
+        BuildGraphRequest,
+        MergeResponse,
+        PathStep,
+        RelatedEntity,
+        RelatedRequest,
+        RelatedResponse,
+    )
+    from zapomni_core.modules.graph.service import KnowledgeGraph
 
 __all__ = [
-    "SINGLE_VALUED",
-    "Gazetteer",
+    "FORMATS",
+    "BuildGraphRequest",
+    "Extraction",
+    "ExtractionModel",
+    "GraphExtractor",
+    "KnowledgeGraph",
+    "MergeResponse",
+    "PathStep",
+    "RelatedEntity",
+    "RelatedRequest",
+    "RelatedResponse",
     "RuleExtractor",
-    "canonical_name",
-    "entity_id",
-    "fuzzy_key",
+    "build_graph",
     "load_gazetteer",
-    "name_key",
-    "same_entity",
-    "with_evidence",
 ]
+
+# The rules take longer to load than all the rest, and most commands need none of them.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "build": "build_graph",
+        "export": "FORMATS",
+        "extraction": "Extraction ExtractionModel GraphExtractor RuleExtractor",
+        "names": "load_gazetteer",
+        "schemas": "BuildGraphRequest MergeResponse PathStep RelatedEntity RelatedRequest "
+        "RelatedResponse",
+        "service": "KnowledgeGraph",
+    },
+)

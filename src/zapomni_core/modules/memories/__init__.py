@@ -5,7 +5,6 @@ from zapomni_core.modules.memories._rules import (
     check_query,
     parse_filters,
     validate_add,
-    validate_page,
     validate_update,
     without_code,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "check_query",
     "parse_filters",
     "validate_add",
-    "validate_page",
     "validate_update",
     "without_code",
 ]

@@ -22,7 +22,6 @@ __all__ = [
     "check_query",
     "parse_filters",
     "validate_add",
-    "validate_page",
     "validate_update",
     "without_code",
 ]
@@ -33,7 +32,6 @@ MAX_METADATA_DEPTH = 10
 MAX_NAME_CHARS = 200
 MAX_SOURCE_CHARS = 1000
 MAX_TAGS = 50
-MAX_LIMIT = 1000
 _CHANGEABLE = ("text", "metadata", "project", "source", "kind", "tags", "pinned", "cites")
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -87,14 +85,6 @@ def without_code(filters: MemoryFilter) -> MemoryFilter:
     if filters.kind is not None or filters.not_kind is not None:
         return filters
     return filters.model_copy(update={"not_kind": CODE_KIND})
-
-
-def validate_page(limit: int, offset: int) -> None:
-    """Check how much is asked for."""
-    if not 1 <= limit <= MAX_LIMIT:
-        raise ValidationError(f"limit must be from 1 to {MAX_LIMIT}, got {limit}", "VAL_003")
-    if offset < 0:
-        raise ValidationError(f"offset cannot be negative, got {offset}", "VAL_003")
 
 
 def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:

@@ -1,7 +1,7 @@
 """Reading memories into the graph, passage by passage, whatever interrupts it.
 
-Every passage is stored together with the fact that it was read: who is killed goes on where the
-last batch ended, and reading everything again changes nothing.
+Every passage is stored together with the fact that it was read: a killed run resumes after its last
+committed batch, and reading everything again changes nothing.
 """
 
 from __future__ import annotations
@@ -11,26 +11,22 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from zapomni_core.modules.graph import SINGLE_VALUED, fuzzy_key, same_entity
-from zapomni_core.workflows.extract_graph import Extraction, GraphExtractor
-from zapomni_db.graph_models import (
-    EntityName,
-    ExtractedChunk,
-    GraphGrowth,
-    GraphScope,
-    UnreadChunk,
-)
+from zapomni_core.modules.graph.extraction import Extraction, GraphExtractor
+from zapomni_core.modules.graph.names import fuzzy_key, same_entity
+from zapomni_core.modules.graph.phrases import SINGLE_VALUED
+from zapomni_db.graph_models import EntityName, ExtractedChunk, GraphGrowth, GraphScope, UnreadChunk
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EntityData
 
-__all__ = ["build_graph"]
+__all__ = ["Report", "build_graph"]
+
 
 Report = Callable[[int, int | None, str], Awaitable[None]]
-"""Called with how many passages are done, how many there are, and words without stored text."""
+"""Called with how many passages are done, how many there are, and a message without stored text."""
 
-# A transaction is kept short for whoever waits to write; with a model it is one passage's.
+# A transaction is kept short for other writers; with a model it is one passage's.
 STORE_AT_ONCE = 32
-# Asking for unread passages may take a look at all of them: not for every transaction.
+# The query for unread passages may scan all of them: not once per transaction.
 PAGE = 4 * STORE_AT_ONCE
 STORE_AFTER_SECONDS = 2.0
 

@@ -1,4 +1,4 @@
-"""Words that say what the name beside them is."""
+"""Words that say what the name next to them is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AFTER_PERSON = _words(
     "complained promised volunteered interviewed presented answered replied pointed discovered "
     "and is was has will can covers"
 )
-# Nobody but people does these.
+# Only people do these.
 STRONG_AFTER_PERSON = _words(
     "said says wrote asked asks thinks told suggested suggests mentioned agreed prefers likes "
     "hates lives reviewed approved noticed explained proposed recommends replied volunteered "

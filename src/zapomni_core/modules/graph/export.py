@@ -20,6 +20,7 @@ from zapomni_db.interfaces import StorageProvider
 
 __all__ = ["FORMATS", "export_graph"]
 
+
 PAGE = 500
 ALL_EDGES = 10_000_000
 
@@ -34,7 +35,7 @@ class _Link(NamedTuple):
 
 @dataclass(frozen=True)
 class _Format:
-    """How a graph is written: what stands around and between nodes and links, and what each is."""
+    """How a graph is written: the text around and between nodes and links, and of each of them."""
 
     opening: str
     node: Callable[[dict[str, Any]], str]

@@ -1,4 +1,4 @@
-"""Looking around in the graph: who is meant, what is near, how one gets there and who says so."""
+"""What is related to an entity: resolve its name, walk outwards, show paths with evidence."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from zapomni_core.exceptions import EntityNotFoundError, ValidationError
-from zapomni_core.graph_interfaces import PathStep, RelatedEntity, RelatedRequest, RelatedResponse
+from zapomni_core.modules.graph.schemas import (
+    PathStep,
+    RelatedEntity,
+    RelatedRequest,
+    RelatedResponse,
+)
 from zapomni_db.graph_models import Edge, EdgeKey, EdgeQuery, Entity, EntityQuery, Evidence
 from zapomni_db.interfaces import StorageProvider
 
 if TYPE_CHECKING:
-    from zapomni_core.workflows.extract_graph import GraphExtractor
+    from zapomni_core.modules.graph.extraction import GraphExtractor
 
 __all__ = ["get_related", "resolve"]
+
 
 MAX_DEPTH = 3
 MAX_LIMIT = 100
 MAX_NAME_CHARS = 500
 NEAR_NAMES = 5
 CANDIDATES = 20
-# From the first entity all that matters is looked at; from there on the most promising only.
+# Many relationships of the first entity are followed; after that only the most promising.
 FIRST_EDGES, LATER_EDGES, BEAM = 200, 40, 50
 SENTENCES = 2
 

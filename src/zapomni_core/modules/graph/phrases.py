@@ -41,7 +41,7 @@ _GROUP = re.compile(r"# (?P<name>[a-z]+) +(?P<types>[A-Z]+(?: [A-Z]+)*)")
 
 
 class Wording(NamedTuple):
-    """A statement: its type, what may stand first and second, and which of them is the subject."""
+    """A statement: its type, what may be first and second, and which of them is the subject."""
 
     type: str
     first: frozenset[str]
@@ -161,7 +161,7 @@ BLOCKERS = _words(
     "during until"
     " avoiding removing dropping"
 )
-# So short that nothing but an article may follow, and the name must stand for itself.
+# So short that nothing but an article may follow, and the name must be meant by itself.
 WEAK = _words("in from of at to 's")
 # What is held is the name itself, not something called after it.
 HOLDING = _words("contains includes bundles ships provides exposes offers") | {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Sentence", "Token", "sentences", "tokens"]
+__all__ = ["TextSentence", "Token", "sentences", "tokens"]
 
-# Chinese, Japanese and Korean stand between the Latin words they use without a blank. No rule here
+
+# Chinese, Japanese and Korean are written next to Latin words without a blank. No rule here
 # reads them, so they divide words as blanks do; so do backticks, dashes and dots beyond ASCII.
 _WORD = re.compile(
     r"[^\s`\u2013\u2014\u2026\u2022\u2190-\u21ff\u3000-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+"
@@ -38,7 +39,9 @@ class Token(NamedTuple):
     """Punctuation follows it."""
 
 
-class Sentence(NamedTuple):
+class TextSentence(NamedTuple):
+    """Where a sentence is in a text."""
+
     start: int
     end: int
     question: bool
@@ -65,7 +68,7 @@ def tokens(text: str) -> list[Token]:
             if found and start > begun:
                 found[-1] = found[-1]._replace(comma=True)
             if start == end:
-                # A mark that stands alone divides what is before it from what is after.
+                # A lone mark separates what is before it from what is after.
                 if found:
                     found[-1] = found[-1]._replace(comma=True)
                 first = first or word in _STARTERS
@@ -97,9 +100,9 @@ def _belongs(text: str, start: int) -> bool:
     return text[start] in "*~" and text.startswith((".", "/"), start + 1)
 
 
-def sentences(text: str) -> list[Sentence]:
+def sentences(text: str) -> list[TextSentence]:
     """Return the sentences of a text; a very long one is cut."""
-    found: list[Sentence] = []
+    found: list[TextSentence] = []
     begin = 0
     for match in _END.finditer(text):
         if match[0].startswith("\n"):
@@ -126,7 +129,7 @@ def _is_abbreviation(text: str, dot: int) -> bool:
     return word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and begin > 0)
 
 
-def _add(found: list[Sentence], text: str, begin: int, end: int) -> None:
+def _add(found: list[TextSentence], text: str, begin: int, end: int) -> None:
     while begin < end and text[begin].isspace():
         begin += 1
     while begin < end and text[end - 1].isspace():
@@ -136,5 +139,5 @@ def _add(found: list[Sentence], text: str, begin: int, end: int) -> None:
         cut = min(end, begin + LONGEST_SENTENCE)
         if cut < end:
             cut = max(text.rfind(" ", begin + 1, cut), begin + LONGEST_SENTENCE // 2)
-        found.append(Sentence(begin, cut, question))
+        found.append(TextSentence(begin, cut, question))
         begin = cut

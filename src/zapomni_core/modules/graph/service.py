@@ -1,28 +1,29 @@
-"""KnowledgeGraph: one short method per use case of the graph."""
+"""KnowledgeGraph: the service of this module, one method per use case."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
-from zapomni_core.graph_interfaces import (
+from zapomni_core.infra.correlation import operation
+from zapomni_core.modules.graph.related import get_related, resolve
+from zapomni_core.modules.graph.schemas import (
     BuildGraphRequest,
     MergeResponse,
     RelatedRequest,
     RelatedResponse,
 )
-from zapomni_core.infra.correlation import operation
-from zapomni_core.modules.memories import validate_page
-from zapomni_core.settings import Settings
-from zapomni_core.workflows.read_graph import get_related, resolve
+from zapomni_core.shared.validation import validate_page
 from zapomni_db.graph_models import Entity, EntityQuery, GraphScope, GraphStats, Merge
 from zapomni_db.interfaces import StorageProvider
 
 if TYPE_CHECKING:
-    from zapomni_core.workflows.extract_graph import GraphExtractor
+    from zapomni_core.modules.graph.build import Report
+    from zapomni_core.modules.graph.extraction import GraphExtractor
 
 __all__ = ["KnowledgeGraph"]
+
 
 MAX_IDS = 1000
 MAX_QUERY_CHARS = 500
@@ -31,20 +32,20 @@ Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 """Queues a task of a type with parameters and returns its id."""
 
 
-class Reporter(Protocol):
-    """What a task's progress is reported to."""
-
-    async def report(self, done: int, total: int | None = None, message: str = "") -> None:
-        """Say how far the work is."""
-        ...
-
-
 class KnowledgeGraph:
-    """What memories speak of and how it hangs together. Doors call it as `engine.graph`."""
+    """Builds and reads the knowledge graph; doors call it as `engine.graph`.
 
-    def __init__(self, storage: StorageProvider, settings: Settings, submit: Submit) -> None:
+    Args:
+        storage: Where memories and the graph are stored.
+        create: Makes the extractor when it is first needed.
+        submit: Queues a background task.
+    """
+
+    def __init__(
+        self, storage: StorageProvider, create: Callable[[], GraphExtractor], submit: Submit
+    ) -> None:
         self._storage = storage
-        self._settings = settings
+        self._create = create
         self._submit = submit
         self._opened: GraphExtractor | None = None
 
@@ -55,7 +56,13 @@ class KnowledgeGraph:
 
     @operation()
     async def build(self, request: BuildGraphRequest) -> str:
-        """Begin to read memories into the graph; return the task's id at once."""
+        """Start a task that reads memories into the graph, and return its id.
+
+        Only passages that this version of the extractor has not read are read.
+
+        Raises:
+            NotFoundError: One of the memories does not exist.
+        """
         wanted = request.memory_ids
         if wanted is not None:
             if not 1 <= len(wanted) <= MAX_IDS:
@@ -64,22 +71,27 @@ class KnowledgeGraph:
                 raise NotFoundError("One of the memories does not exist; nothing was begun.")
         return await self._submit("build_graph", request.model_dump(exclude_none=True))
 
-    async def read_unread(self, params: dict[str, Any], context: Reporter) -> dict[str, Any]:
+    async def run_build(self, params: dict[str, Any], report: Report) -> dict[str, Any]:
         """Do the work of a `build_graph` task."""
-        from zapomni_core.workflows.build_graph import build_graph
+        from zapomni_core.modules.graph.build import build_graph
 
         scope = GraphScope.model_validate(params)
-        return await build_graph(self._storage, self._extractor, scope, context.report)
+        return await build_graph(self._storage, self._extractor, scope, report)
 
     @operation()
     async def get_related(self, request: RelatedRequest) -> RelatedResponse:
-        """Return what is related to an entity, with the ways to it and who says so."""
+        """Return what is related to an entity, with the paths to it and their evidence.
+
+        Raises:
+            ValidationError: The depth or limit is out of range.
+            EntityNotFoundError: No entity has this name; `near` has names that are like it.
+        """
         asked = request.model_copy(update={"types": _types(request.types)})
         return await get_related(self._storage, self._extractor, asked)
 
     @operation()
     async def find_entities(self, query: EntityQuery) -> list[Entity]:
-        """Find entities by name, alias, part of a name or something like it."""
+        """Find entities by name, alias, part of a name or something like it; all if it is empty."""
         validate_page(query.limit, query.offset)
         if len(query.text) > MAX_QUERY_CHARS:
             raise ValidationError(f"query exceeds {MAX_QUERY_CHARS} characters", "VAL_003")
@@ -94,7 +106,12 @@ class KnowledgeGraph:
 
     @operation()
     async def merge(self, source: str, target: str) -> MergeResponse:
-        """Let one entity stand for another, both by name or id."""
+        """Merge one entity into another, both by name or id.
+
+        Raises:
+            EntityNotFoundError: One of them is unknown.
+            ValidationError: A name may mean several, or they are one already.
+        """
         ids = [await self._only(source), await self._only(target)]
         names = await self._storage.get_entities(ids)
         merged = await self._storage.merge_entities(*ids)
@@ -109,7 +126,12 @@ class KnowledgeGraph:
 
     @operation()
     async def undo(self, entity: str | None = None) -> MergeResponse:
-        """Undo the newest merge made by hand, or the newest of an entity into another."""
+        """Undo the newest merge made by hand, or the newest of an entity into another.
+
+        Raises:
+            NotFoundError: There is nothing to undo.
+            ValidationError: Several merges are meant.
+        """
         source = None if entity is None else await self._merged_as(entity)
         undone = await self._storage.undo_merge(source)
         if undone is None:
@@ -135,18 +157,19 @@ class KnowledgeGraph:
         return chosen.pop()
 
     def export(self, name: str) -> AsyncIterator[str]:
-        """Yield the graph as text in a format, piece by piece."""
-        from zapomni_core.workflows.export_graph import export_graph
+        """Yield the graph as text in a format, piece by piece.
+
+        Raises:
+            ValidationError: There is no such format.
+        """
+        from zapomni_core.modules.graph.export import export_graph
 
         return export_graph(self._storage, name)
 
     @property
     def _extractor(self) -> GraphExtractor:
         if self._opened is None:
-            # The rules take longer to load than all the rest.
-            from zapomni_core.workflows.extract_graph import create_extractor
-
-            self._opened = create_extractor(self._settings)
+            self._opened = self._create()
         return self._opened
 
 

@@ -1,0 +1,419 @@
+"""What a text states about the things it names, sentence by sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from zapomni_core.modules.graph import phrases
+from zapomni_core.modules.graph.dates import window_of
+from zapomni_core.modules.graph.tokens import TextSentence, sentences
+from zapomni_db.models import EntityData, RelationshipData
+
+__all__ = [
+    "Group",
+    "SentenceReading",
+    "StatedRelation",
+    "groups",
+    "relate",
+    "statements",
+    "together",
+    "validity",
+    "versions",
+    "with_evidence",
+    "words_of",
+]
+
+
+def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
+    """Return what each sentence states, and which names merely occur together in one."""
+    found: list[RelationshipData] = []
+    ordered = sorted(entities, key=lambda entity: (entity.start_char, -entity.end_char))
+    at = 0
+    for sentence in sentences(text):
+        inside: list[EntityData] = []
+        while at < len(ordered) and ordered[at].start_char < sentence.end:
+            if ordered[at].start_char >= sentence.start:
+                inside.append(ordered[at])
+            at += 1
+        if len(inside) > 1:
+            found += _of_sentence(text, sentence, inside)
+    return found
+
+
+def with_evidence(
+    text: str, entities: Sequence[EntityData], relationships: Sequence[RelationshipData]
+) -> list[RelationshipData]:
+    """Add to a model's relationships the sentence that names both, else the one of the first."""
+    named: list[tuple[TextSentence, set[str]]] = [
+        (s, {e.entity_id for e in entities if s.start <= e.start_char < s.end})
+        for s in sentences(text)
+    ]
+    found: list[RelationshipData] = []
+    for relationship in relationships:
+        source, target = relationship.source_entity_id, relationship.target_entity_id
+        both = (sentence for sentence, ids in named if source in ids and target in ids)
+        first = (sentence for sentence, ids in named if source in ids)
+        sentence = next(both, None) or next(first)
+        place = {"start_char": sentence.start, "end_char": sentence.end}
+        evidence = {"evidence": text[sentence.start : sentence.end], **place}
+        found.append(relationship.model_copy(update=evidence))
+    return found
+
+
+def _of_sentence(
+    text: str, sentence: TextSentence, entities: Sequence[EntityData]
+) -> Iterator[RelationshipData]:
+    reading = SentenceReading(text, sentence, groups(text, entities))
+    since, until = validity(text, entities)
+    stated: set[frozenset[str]] = set()
+    for statement in (*versions(entities), *statements(reading)):
+        pair = frozenset((statement.subject.entity_id, statement.object.entity_id))
+        if len(pair) == 2:
+            stated.add(pair)
+            yield _relationship(reading, statement, since, until)
+    for statement in together(entities, stated):
+        yield _relationship(reading, statement)
+
+
+def _relationship(
+    reading: SentenceReading,
+    statement: StatedRelation,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> RelationshipData:
+    start, end = reading.sentence.start, reading.sentence.end
+    return RelationshipData.model_construct(
+        source_entity_id=statement.subject.entity_id,
+        target_entity_id=statement.object.entity_id,
+        relationship_type=statement.type,
+        strength=statement.strength,
+        evidence=reading.text[start:end],
+        start_char=start,
+        end_char=end,
+        source=statement.source,
+        valid_from=since,
+        valid_to=until,
+    )
+
+
+# --- Groups of names in a sentence, and when a statement holds ---------------------------------
+
+
+# How many names may be between two that belong together.
+NEAREST = 3
+# No sentence states something about more things at once.
+MOST_LISTED = 12
+
+_WORD = re.compile(r"'s\b|[^\s,\"'`*_.]+(?:['._][^\s,\"'`*.]+)*")
+_NOT_LINKED = frozenset({"DATE", "SELF", "VERSION"})
+_VERSIONED = frozenset({"TECHNOLOGY", "PACKAGE"})
+_AND = frozenset({",", "and", "or", "&", ", and", ", or", "/", "+", "und", "et", "y", "\u0438"})
+_UNTIL = frozenset({"until", "till", "through"})
+
+
+class Group(NamedTuple):
+    """Names that are listed together, and the stretch they take."""
+
+    members: list[EntityData]
+    start: int
+    end: int
+
+
+class SentenceReading(NamedTuple):
+    """A sentence, ready to be read."""
+
+    text: str
+    sentence: TextSentence
+    groups: list[Group]
+
+
+class StatedRelation(NamedTuple):
+    """Who, what and to whom."""
+
+    subject: EntityData
+    object: EntityData
+    type: str
+    strength: float
+    source: str = "rules"
+
+
+def groups(text: str, entities: Sequence[EntityData]) -> list[Group]:
+    """Names in order; those of a list (`A, B and C`) as one, versions with what they belong to."""
+    found: list[Group] = []
+    for entity in entities:
+        if entity.type == "DATE":
+            continue
+        last = found[-1] if found else None
+        between = text[last.end : entity.start_char].strip() if last else ""
+        kind = last.members[-1].type if last else ""
+        if last and entity.type == "VERSION" and kind in _VERSIONED and not between:
+            found[-1] = last._replace(end=entity.end_char)
+        elif last and entity.type == kind and between in _AND and len(last.members) < MOST_LISTED:
+            found[-1] = Group([*last.members, entity], last.start, entity.end_char)
+        else:
+            found.append(Group([entity], entity.start_char, entity.end_char))
+    return found
+
+
+def versions(entities: Sequence[EntityData]) -> Iterator[StatedRelation]:
+    """A version carries the name of what it is one of."""
+    thing: EntityData | None = None
+    for entity in entities:
+        if entity.type in _VERSIONED:
+            thing = entity
+        elif entity.type == "VERSION" and thing and entity.name.startswith(f"{thing.name} "):
+            yield StatedRelation(thing, entity, "HAS_VERSION", 0.9)
+
+
+def together(
+    entities: Sequence[EntityData], stated: set[frozenset[str]]
+) -> Iterator[StatedRelation]:
+    """Yield pairs of names near each other; nothing more is stated about them."""
+    linked = [entity for entity in entities if entity.type not in _NOT_LINKED]
+    seen = set(stated)
+    for index, first in enumerate(linked):
+        for gap, second in enumerate(linked[index + 1 : index + 1 + NEAREST]):
+            pair = frozenset((first.entity_id, second.entity_id))
+            if len(pair) == 2 and pair not in seen:
+                seen.add(pair)
+                # The same two always in the same order: nothing says who does what.
+                low, high = sorted((first, second), key=lambda entity: entity.entity_id)
+                yield StatedRelation(low, high, "RELATED_TO", (0.4, 0.3, 0.2)[gap], "cooccurrence")
+
+
+def validity(text: str, entities: Sequence[EntityData]) -> tuple[datetime | None, datetime | None]:
+    """Since when and until when, if the sentence says so."""
+    dates = [(entity, window_of(entity.name)) for entity in entities if entity.type == "DATE"]
+    known = [(entity, window) for entity, window in dates if window is not None]
+    if not known or len(known) != len(dates):
+        return None, None
+    entity, (since, until) = known[0]
+    lead = words_of(text[max(0, entity.start_char - 20) : entity.start_char])[-1:]
+    if len(known) == 2 and lead and lead[0] in ("between", "from"):
+        return since, known[1][1][1]
+    if len(known) > 1:
+        return None, None
+    if lead and lead[0] in _UNTIL:
+        return None, until
+    return since, None
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a stretch, in lower case, without marks around them."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+# --- What the words of a sentence state about the names in it -------------------------
+
+
+LONGEST_PHRASE = 5
+MOST_FILLERS = 4
+
+_BREAK = re.compile(r"[;:()\[\]{}|?!\u2014]")
+_PREPOSITIONS = frozenset(
+    "of for in with from to by on via using like than as into about between without against per "
+    "through".split()
+)
+_REPLACEABLE = frozenset({"TECHNOLOGY", "PACKAGE", "CODE", "VERSION"})
+_THINGS = _REPLACEABLE | {"FILE"}
+# What follows a comma and is still about the name before it.
+_RELATIVE = re.compile(
+    r"\s*,? (?:which|who|that|(?:originally )?(?:written|developed|created|built|designed|founded"
+    r"|maintained|based|owned|powered|published|released|located|headquartered)) [^,]*$"
+)
+_FIXING = frozenset("fix fixes fixed close closes closed resolve resolves resolved".split())
+_POSSESSIVE = re.compile(r"`?['\u2019]s\b")
+_AHEAD = re.compile(r" ([a-z]{2,})")
+_CLAUSE = re.compile(r"[,;:(]")
+_DEFINITE = frozenset({"the", "our", "this", "my", "your"})
+
+
+def statements(reading: SentenceReading) -> Iterator[StatedRelation]:
+    """Return what is stated; nothing that is asked, denied, wished for or only possible."""
+    if _is_question(reading):
+        return
+    for index, (first, second) in enumerate(pairwise(reading.groups)):
+        between = reading.text[first.end : second.start]
+        if _BREAK.search(between):
+            continue
+        front = words_of(reading.text[reading.sentence.start : first.start])
+        if _is_uncertain(reading, first, front):
+            continue
+        words = [word for word in words_of(between) if word not in phrases.ADVERBS]
+        yield from _in_front(first, second, _lead(reading, index, front), words)
+        # In `the Rust HTTP server uses Python dicts` neither HTTP nor Python is meant.
+        is_named = not _touch(reading, index - 1) and not _touch(reading, index + 1)
+        if is_named and ("," not in between or _RELATIVE.match(between)):
+            yield from _between(reading, first, second, front, words)
+            yield from _made_for(reading, first, second, words)
+
+
+def _lead(reading: SentenceReading, index: int, front: list[str]) -> list[str]:
+    """The words before a name that may be meant with it: up to the name before that one."""
+    first = reading.groups[index]
+    if not index or first.members[0].type == "VERSION":  # updated X from 1 to 2
+        return front
+    return words_of(reading.text[reading.groups[index - 1].end : first.start])
+
+
+def _touch(reading: SentenceReading, index: int) -> bool:
+    """Return whether only a blank separates this group from the next."""
+    if not 0 <= index < len(reading.groups) - 1:
+        return False
+    end, start = reading.groups[index].end, reading.groups[index + 1].start
+    return start - end <= 2 and not reading.text[end:start].strip(" `")
+
+
+def _is_uncertain(reading: SentenceReading, first: Group, front: Sequence[str]) -> bool:
+    """Whether what comes before takes back what is said: not, if, should."""
+    if any(word in phrases.CONDITIONS for word in front):
+        return True
+    clause = words_of(_CLAUSE.split(reading.text[reading.sentence.start : first.start])[-1])[-8:]
+    # With a condition, a person still does it; a thing may never do it.
+    if any(word in ("when", "whenever") for word in clause) and first.members[0].type != "SELF":
+        return True
+    return any(word in phrases.UNCERTAIN for word in clause)
+
+
+def _between(
+    reading: SentenceReading,
+    first: Group,
+    second: Group,
+    front: Sequence[str],
+    words: Sequence[str],
+) -> Iterator[StatedRelation]:
+    """A uses B."""
+    if front and (front[-1] in _PREPOSITIONS or _is_object(first, front[-1])):
+        return
+    if _POSSESSIVE.match(reading.text, second.end):
+        return
+    head, rest = _after_head(words)
+    if head and front and front[-1] not in _DEFINITE:
+        return
+    known = phrases.table()
+    for size in range(min(LONGEST_PHRASE, len(rest)), 0, -1):
+        text = " ".join(rest[:size])
+        if text in known and _leads_to(reading, second, text, rest[size:]):
+            if text in phrases.BARE and not _may_be_plural(first, words[: -len(rest)]):
+                return
+            for phrase in known[text]:
+                found = list(_stated(first, second, phrase, 0.8 if head else 1.0))
+                if found:
+                    yield from found
+                    return
+            return
+
+
+def _is_object(group: Group, before: str) -> bool:
+    """Whether the name belongs to what came before: `fixes #1 fixes #2`."""
+    return group.members[0].type == "REFERENCE" and before in _FIXING
+
+
+def _leads_to(reading: SentenceReading, second: Group, phrase: str, words: Sequence[str]) -> bool:
+    """Whether the words behind a phrase only lead up to the name: `the`, `our new`."""
+    if phrase in phrases.WEAK and any(word not in phrases.DETERMINERS for word in words):
+        return False
+    if phrase in phrases.WEAK or phrase in phrases.HOLDING:
+        behind = _AHEAD.match(reading.text, second.end)
+        if behind and behind[1].lower() not in phrases.BLOCKERS and _is_modifier(second):
+            return False
+    if len(words) > MOST_FILLERS:
+        return False
+    return all(
+        word in phrases.DETERMINERS or (word.isalpha() and word not in phrases.BLOCKERS)
+        for word in words
+    )
+
+
+def _after_head(words: Sequence[str]) -> tuple[int, list[str]]:
+    """Skip what still belongs to the subject, and auxiliaries; say how much belonged to it."""
+    head = 0
+    while head < min(2, len(words)) and words[head] in phrases.PARTS:
+        head += 1
+    rest = list(words[head:])
+    if rest and rest[0] in ("which", "who", "that"):
+        rest = rest[1:]
+    while rest and rest[0] in phrases.AUXILIARIES and rest[1:2] != ["support"]:
+        rest = rest[1:]
+    return head, rest
+
+
+def _may_be_plural(first: Group, skipped: Sequence[str]) -> bool:
+    """Whether `use` can be said of the subject: of several things, of us; or it `is using`."""
+    if len(first.members) > 1 or first.members[0].type == "SELF":
+        return True
+    return any(word in ("is", "was", "are") for word in skipped)
+
+
+def _stated(
+    first: Group, second: Group, phrase: phrases.Wording, factor: float
+) -> Iterator[StatedRelation]:
+    strength = round(phrase.strength * factor, 2)
+    for one in first.members:
+        for other in second.members:
+            if one.type in phrase.first and other.type in phrase.second:
+                subject, target = (other, one) if phrase.reverse else (one, other)
+                yield StatedRelation(subject, target, phrase.type, strength)
+
+
+def _in_front(
+    first: Group, second: Group, front: Sequence[str], words: Sequence[str]
+) -> Iterator[StatedRelation]:
+    """Moved from A to B; replaced A with B; prefers A over B."""
+    link = [word for word in words if word not in phrases.DETERMINERS]
+    lead = [word for word in front if word not in phrases.DETERMINERS]
+    if len(link) != 1 or not lead:
+        return
+    for verbs, marks, links, kind in phrases.IN_FRONT:
+        if link[0] not in links or (marks and lead[-1] not in marks):
+            continue
+        if any(word in verbs for word in (lead[-6:] if marks else lead[-1:])):
+            yield from _pairs(first, second, kind)
+
+
+def _pairs(first: Group, second: Group, kind: str) -> Iterator[StatedRelation]:
+    for subject in first.members:
+        for target in second.members:
+            if _is_replaceable(subject) and _is_replaceable(target):
+                yield StatedRelation(subject, target, kind, 0.8)
+
+
+def _is_replaceable(entity: EntityData) -> bool:
+    # A version of an unknown thing may be any number.
+    return entity.type in _REPLACEABLE and (entity.type != "VERSION" or " " in entity.name)
+
+
+def _made_for(
+    reading: SentenceReading, first: Group, second: Group, words: Sequence[str]
+) -> Iterator[StatedRelation]:
+    """A is a plugin for B; A is a B plugin."""
+    if not 2 <= len(words) <= 8 or any(word in phrases.BLOCKERS for word in words[1:-1]):
+        return
+    if words[0] not in ("is", "are") or words[1] not in ("a", "an", "the"):
+        return
+    behind = words_of(reading.text[second.end : second.end + 30])[:1]
+    for_it = words[-1] == "for" and words[-2] in phrases.PRODUCTS
+    of_it = behind and behind[0] in phrases.PRODUCTS and words[-1] not in phrases.BLOCKERS
+    if for_it or of_it:
+        for subject in first.members:
+            for target in second.members:
+                if subject.type in _THINGS and target.type == "TECHNOLOGY":
+                    yield StatedRelation(subject, target, "IS_FOR", 0.8)
+
+
+def _is_question(reading: SentenceReading) -> bool:
+    begin, end = reading.sentence.start, reading.sentence.end
+    last = reading.text[max(begin, end - 5) : end].rstrip("*_`\"')")
+    if reading.sentence.question or last.endswith("?"):
+        return True
+    first = reading.text[begin : begin + 20].split(maxsplit=1)
+    return bool(first) and first[0].lower() in phrases.QUESTION_STARTS
+
+
+def _is_modifier(group: Group) -> bool:
+    """Whether a noun behind the name would be what is meant: `Rust port`, not `foo() function`."""
+    return group.members[-1].type in ("TECHNOLOGY", "PLACE")

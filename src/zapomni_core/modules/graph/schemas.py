@@ -1,0 +1,90 @@
+"""Requests and responses of the knowledge graph."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from zapomni_db.graph_models import Entity, Evidence
+
+__all__ = [
+    "BuildGraphRequest",
+    "MergeResponse",
+    "PathStep",
+    "RelatedEntity",
+    "RelatedRequest",
+    "RelatedResponse",
+]
+
+
+class _Frozen(BaseModel):
+    # hide_input: a validation message must not quote what the user asked for.
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class BuildGraphRequest(_Frozen):
+    """Which memories to read into the graph: all, or those that meet every condition given."""
+
+    project: str | None = None
+    memory_ids: list[str] | None = None
+
+
+class RelatedRequest(_Frozen):
+    """From which entity to look around, and how far."""
+
+    entity: str
+    """Its name, an alias or its id."""
+    depth: int = 2
+    types: list[str] = []
+    """Only relationships of these types."""
+    as_of: datetime | None = None
+    """What held at that time; None: now."""
+    limit: int = 20
+
+
+class PathStep(_Frozen):
+    """One relationship on the way, in its own direction."""
+
+    source_id: str
+    source: str
+    type: str
+    target_id: str
+    target: str
+    forward: bool
+    """Whether the way leads along the relationship, or against it."""
+    strength: float
+    support: int
+    evidence: list[Evidence]
+
+
+class RelatedEntity(_Frozen):
+    """An entity that was reached, and the best way to it."""
+
+    entity_id: str
+    name: str
+    type: str
+    distance: int
+    score: float
+    """The product of the weights on the way, 0 to 1."""
+    path: list[PathStep]
+
+
+class RelatedResponse(_Frozen):
+    """What is related to an entity, the strongest way first."""
+
+    entity: Entity | None
+    """None if the name may mean several: then `candidates` are the choices."""
+    candidates: list[Entity] = []
+    related: list[RelatedEntity] = []
+    notice: str | None = None
+
+
+class MergeResponse(_Frozen):
+    """Two entities that were merged, or parted again."""
+
+    source_id: str
+    source: str
+    target_id: str
+    target: str
+    """Their names; the id where the name is not in the graph any more."""
