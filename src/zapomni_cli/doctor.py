@@ -297,6 +297,8 @@ def _check_modes(settings: Settings) -> CheckResult:
     """Check that nobody else on this machine can read the memories."""
     if os.name != "posix":
         return CheckResult("file modes", "skipped", "not a POSIX system")
+    if settings.allow_open_home:
+        return CheckResult("file modes", "skipped", "ZAPOMNI_ALLOW_OPEN_HOME accepts them")
     open_to_others = [path for path in _private_paths(settings) if _mode(path) & 0o077]
     if open_to_others:
         fix = f"chmod -R go-rwx '{observations_path(settings).parent}'"

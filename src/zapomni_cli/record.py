@@ -5,7 +5,7 @@ on: nothing on standard output but the context of a new session, nothing on stan
 reason of exit code 1 or 2, never a traceback.
 """
 # pathlib would cost a hook milliseconds:
-# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH111, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH111, PTH116, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -130,6 +130,9 @@ def _record(argv: Sequence[str], *, in_time: bool) -> int:
     by_host = given is not None or host != "generic"
     event = job.event = read_event(payload, host)
     home = job.home = _home(os.environ)
+    found = _stat(home)
+    if found and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
+        _secure(home)
     if in_time:
         limit = LAST_LIMIT if event and event.action == "session_end" else LIMIT
         _thread.start_new_thread(_leave_in_time, (job, limit - GRACE))
@@ -272,6 +275,28 @@ def _parse(data: bytes) -> dict[str, Any]:
 def _home(environ: Mapping[str, str]) -> str:
     home = environ.get("ZAPOMNI_HOME") or "~/.zapomni"
     return os.path.abspath(os.path.expanduser(home))
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def _secure(home: str) -> None:
+    """Close the home folder to others, unless the user accepts that it is open."""
+    from zapomni_core.exceptions import ConfigurationError
+    from zapomni_core.infra.home import secure_home
+
+    # Not from config.toml: in a folder of another user that is theirs, too.
+    accepted = os.environ.get("ZAPOMNI_ALLOW_OPEN_HOME", "").lower()
+    allow_open = accepted in ("true", "1", "yes", "on", "t", "y")
+    try:
+        if warning := secure_home(home, allow_open=allow_open):
+            _complain(warning, STORED)
+    except ConfigurationError:
+        raise PayloadError("the home folder belongs to another user") from None
 
 
 def _database_path(home: str, environ: Mapping[str, str]) -> str:

@@ -7,8 +7,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import click
+
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.logging import setup_logging
 from zapomni_core.settings import Settings, load_settings
 
@@ -18,8 +21,10 @@ T = TypeVar("T")
 
 
 def read_settings() -> Settings:
-    """Read the settings and set up logging as they say."""
+    """Read the settings, set up logging as they say, and close the home folder to others."""
     settings = load_settings()
+    if warning := secure_home(str(settings.home), allow_open=settings.allow_open_home):
+        click.echo(warning, err=True)
     # What a user should know, the commands say themselves.
     setup_logging(settings.log_level or "ERROR")
     return settings

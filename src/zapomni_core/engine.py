@@ -27,6 +27,7 @@ from zapomni_core.exceptions import (
     ZapomniError,
 )
 from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import (
@@ -77,6 +78,8 @@ async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngi
 
     Without `wait` a storage server that is down is connected to later, when it is needed.
     """
+    if secure_home(str(settings.home), allow_open=settings.allow_open_home):
+        logger.warning("home_open_to_others")
     # Before numpy is imported: on products as small as ours, threads cost more than they give.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokenizer = LazyTokenizer(settings.models_path)

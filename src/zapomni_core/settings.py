@@ -44,6 +44,11 @@ class Settings(BaseModel):
     health_check_seconds: float = Field(
         default=30.0, gt=0, description="How often `serve` asks a FalkorDB server if it answers."
     )
+    allow_open_home: bool = Field(
+        default=False,
+        description="Use a home folder that other users own or can read, such as a mount of WSL "
+        "or of a container.",
+    )
     cache: SecretStr = Field(
         default=SecretStr(""),
         description="A Redis that keeps embeddings for many machines: redis://host:6379/0.",
@@ -237,6 +242,11 @@ def _read_file(path: Path) -> dict[str, Any]:
         ) from error
     if "home" in content:
         raise ConfigurationError("config.toml cannot set home: it lives there", "CONF_001")
+    if "allow_open_home" in content:
+        raise ConfigurationError(
+            "config.toml cannot accept its own folder: set ZAPOMNI_ALLOW_OPEN_HOME instead",
+            "CONF_001",
+        )
     return content
 
 
