@@ -7,7 +7,10 @@ from clients import ROOT, Machine, copies
 from endpoints import Call, Provider, Say, serve_provider
 
 CLIENT = "claude"
-PLUGIN = ROOT / "plugins" / "claude-code" / "plugins" / "zapomni"
+WITH_PLUGIN = (
+    f"--plugin-dir={ROOT / 'plugins' / 'claude-code' / 'plugins' / 'zapomni'}",
+    "--allowedTools=Bash",
+)
 
 
 @pytest.fixture
@@ -19,8 +22,6 @@ def provider():
 def claude(machine: Machine, provider: Provider, *args: str) -> None:
     machine.run(
         CLIENT,
-        f"--plugin-dir={PLUGIN}",
-        "--allowedTools=Bash",
         *args,
         ANTHROPIC_BASE_URL=provider.url,
         ANTHROPIC_API_KEY="not-a-key",
@@ -35,7 +36,7 @@ def test_what_happens_is_recorded_by_the_plugins_hooks(machine, provider):
         Call("Bash", {"command": "echo mended"}),
         Say("Done."),
     ]
-    claude(machine, provider, "-p", "Make the parser faster")
+    claude(machine, provider, *WITH_PLUGIN, "-p", "Make the parser faster")
     assert machine.observations() == [
         ("session_start", "Session started: startup"),
         ("user_prompt", "Make the parser faster"),
@@ -47,11 +48,11 @@ def test_what_happens_is_recorded_by_the_plugins_hooks(machine, provider):
 
 def test_the_model_has_the_context_once_however_often_a_session_is_resumed(machine, provider):
     provider.steps += [Call("Bash", {"command": "echo one"}), Say("Done.")]
-    claude(machine, provider, "-p", "Write the importer")
-    claude(machine, provider, "-p", "Make the parser faster")
+    claude(machine, provider, *WITH_PLUGIN, "-p", "Write the importer")
+    claude(machine, provider, *WITH_PLUGIN, "-p", "Make the parser faster")
     assert copies(provider.requests[-1][1]) == 1
     for prompt in ("And the lexer", "/compact", "What is left?"):
-        claude(machine, provider, "-c", "-p", prompt)
+        claude(machine, provider, *WITH_PLUGIN, "-c", "-p", prompt)
     assert "What is left?" in str(provider.requests[-1][1])
     assert copies(provider.requests[-1][1]) == 1
     prompts = [content for kind, content in machine.observations() if kind == "user_prompt"]
@@ -59,8 +60,11 @@ def test_the_model_has_the_context_once_however_often_a_session_is_resumed(machi
 
 
 def test_a_list_of_servers_leaves_no_session(machine, provider):
+    # Hooks of plugins are not run for it; those in the settings are.
+    machine.run("zapomni", "init", "--host", "claude-code", "--yes")
     claude(machine, provider, "-p", "Make the parser faster")
     before = machine.observations()
+    assert ("user_prompt", "Make the parser faster") in before
     claude(machine, provider, "mcp", "list")
     assert machine.observations() == before
     assert len(machine.zapomni("sessions", "--all")) == 1
