@@ -40,9 +40,11 @@ format: .venv/dev.stamp
 soak: .venv/dev.stamp
 	SOAK_FIGURES=$(CURDIR)/docs/soak.json \
 		KILL_CYCLES=2000 SERVER_KILL_CYCLES=50 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 \
+		MUTATED_EVENTS=10000 \
 		COPY_MEMORIES=5000 STATE_EXAMPLES=300 DAMAGED_FILES=200 POWER_POINTS=5000 \
 		CROWD_PROCESSES=16 CROWD_ADDS=100 \
 		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
+		tests/security/test_record_mutations.py \
 		tests/security/test_search_fuzz.py tests/e2e/test_db_copy.py tests/e2e/test_repair.py \
 		tests/falkordb/test_engines_agree.py -s
 	$(BIN)/python -m tools.promises

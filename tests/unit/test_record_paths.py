@@ -178,3 +178,11 @@ def test_an_event_that_could_not_be_read_in_time_is_recorded_as_such(monkeypatch
     assert (row["project"], row["project_name"]) == ("/nowhere/app", "app")
     assert row["content"].endswith(": not read in time")
     assert secret not in json.dumps(row)
+
+
+@pytest.mark.parametrize("moment", [10**400, -(10**400), 1e308, 2**63, -1, "9999-12-31T23:59:59Z"])
+def test_a_time_outside_of_the_calendar_is_replaced_by_the_present(moment, send, private_home):
+    assert send(marker("one", timestamp=moment)) == 0
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
+        (stored,) = connection.execute("SELECT timestamp FROM observations").fetchone()
+    assert 1_700_000_000 < stored < 10**10

@@ -104,7 +104,7 @@ def seconds(value: Any) -> int | None:
             value = datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value > 1e14:
         return None
     if value > 1e11:
         value /= 1000
