@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from mutator import mutate
 
+from figures import note
 from zapomni_cli import record
 from zapomni_cli.hosts import HOSTS
 from zapomni_cli.spool import spool_state
@@ -73,7 +74,11 @@ def test_capture_goes_on_after_every_mutated_event(home):
         found = check_rows(connection)
     assert spool_state(str(home)) == {"waiting": 0, "bad": 0, "dropped": 0}
     assert min(codes[0], codes[1]) > EVENTS / 20
-    print(f"{EVENTS} mutated events, {found} of them stored, exit codes {dict(codes)}")
+    note(
+        "capture-cleaned",
+        "mutated events",
+        f"{EVENTS}, {found} of them stored, {codes[1]} refused; capture went on after each",
+    )
 
 
 def check_rows(connection: sqlite3.Connection) -> int:
