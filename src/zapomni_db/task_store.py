@@ -23,6 +23,8 @@ class Claim(NamedTuple):
     """Goes up with every claim: who holds an older number can neither report nor finish."""
     failures: int
     """How many attempts ended in an error before this one."""
+    share: float = 0.0
+    """How much of it earlier attempts had done, 0 to 1."""
 
 
 class Progress(NamedTuple):

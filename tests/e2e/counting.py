@@ -34,8 +34,8 @@ async def count(params, context):
         raise ValueError("secret words")
     return {"counted": params["to"]}
 
-async def create_engine(settings):
-    engine = await create(settings)
+async def create_engine(settings, **how):
+    engine = await create(settings, **how)
     engine.tasks.register("count", count)
     return engine
 

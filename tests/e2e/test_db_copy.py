@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -275,3 +276,35 @@ def test_progress_is_shown_to_people_only(source, tmp_path):
     assert code == 0
     assert re.search(rf"(Copying|Comparing).*{COUNT}", shown)
     assert "hold the same" in shown
+
+
+def test_the_report_counts_what_the_store_counts(target, tmp_path, monkeypatch):
+    """Entities and relationships that were read in memories count too, merged ones as one."""
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    home = tmp_path / "graph-home"
+    (folder := tmp_path / "code").mkdir()
+    (folder / "pay.py").write_text("def pay():\n    return 1\n", encoding="utf-8")
+
+    def command(*args: str) -> str:
+        done = CliRunner().invoke(cli, list(args), env={"ZAPOMNI_HOME": str(home)})
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    for person in ("Ada Lovelace", "Grace Hopper", "Alan Turing"):
+        command("add", f"{person} works at Acme Corp in London and uses PostgreSQL and Redis.")
+    command("add", "Zürich GmbH is a customer of Acme Corp since 2024-05-01.")
+    command("index", str(folder))
+    command("graph", "build")
+    command("graph", "merge", "Redis", "PostgreSQL")
+    counted = json.loads(command("graph", "status", "--json"))
+    stats = json.loads(command("stats", "--json"))
+
+    report = copy(home / "zapomni.db", target)
+
+    assert int(report["entities"]) == counted["entities"] == stats["total_entities"] > 5
+    edges = counted["relationships"] + counted["closed_relationships"]
+    assert int(report["relationships"]) == edges > 2
+    assert int(report["mentions"]) == counted["mentions"] > 5
+    assert int(report["memories"]) == stats["total_memories"] + stats["code_files"] == 5
+    assert int(report["passages"]) == stats["total_chunks"]
+    assert int(report["merges"]) == counted["merges"] == 1

@@ -37,6 +37,7 @@ class TaskContext:
     def __init__(self, store: TaskStore, claim: Claim, lease_seconds: float) -> None:
         self.claim = claim
         self.progress: Progress | None = None
+        self._share = claim.share
         self.hold: Hold = "held"
         self._store = store
         self._lease = lease_seconds
@@ -46,10 +47,22 @@ class TaskContext:
     async def report(self, done: int, total: int | None = None, message: str = "") -> None:
         """Say how far the work is, in units of its own; the message carries no stored text.
 
+        What is stored never goes back: what earlier attempts did is added, and a phase that counts
+        anew waits until it is further than the one before.
+
         Raises:
             asyncio.CancelledError: The task was cancelled or taken over.
         """
-        self.progress = Progress(done, total, message)
+        earlier = self.claim.share
+        if total is not None:
+            before = round(total * earlier / (1 - earlier)) if earlier < 1 else 0
+            done, total = done + before, total + before
+        share = done / total if total else 0.0
+        if share >= self._share:
+            self._share = share
+            self.progress = Progress(done, total, message)
+        elif self.progress is not None:
+            self.progress = self.progress._replace(message=message)
         if time.monotonic() >= self._next_write:
             self._next_write = time.monotonic() + REPORT_SECONDS
             await self._renew()

@@ -31,8 +31,9 @@ Progress = Callable[[int, int], None]
 class Contents:
     """What a store holds: how much of each, and a hash of all of it in order.
 
-    `versions` are what memories were before; `entities` and `relationships` what callers told,
-    `mentions` and `sentences` what was read in memories.
+    `versions` are what memories were before; `entities` and `relationships` are all that the graph
+    knows, read in memories or given by callers, each once and merged ones as one; `mentions` and
+    `sentences` are where memories name and state them.
     """
 
     memories: int
@@ -55,7 +56,7 @@ async def copy_storage(source: StorageProvider, target: StorageProvider, progres
         ValidationError: The destination holds something that is not in the source.
         DatabaseError: Reading or writing failed; what was copied stays, run it again.
     """
-    total = (await source.get_stats())["total_memories"]
+    total = await _count_memories(source)
     space = await source.get_space()
     if space is not None and await target.get_space() is None:
         await target.activate_space(space)
@@ -74,6 +75,12 @@ async def copy_storage(source: StorageProvider, target: StorageProvider, progres
     await _copy_memories(memories, target, there, total, progress)
     await _copy_graph(source, target)
     return there
+
+
+async def _count_memories(storage: StorageProvider) -> int:
+    stats = await storage.get_stats()
+    # Files of repositories are counted apart, and copied like every memory.
+    return int(stats["total_memories"]) + int(stats.get("code_files", 0))
 
 
 async def _copy_memories(
@@ -112,7 +119,7 @@ async def compare_storages(
     source: StorageProvider, target: StorageProvider, progress: Progress
 ) -> tuple[Contents, Contents]:
     """Read both stores whole and return what each holds: equal, if the copy is one."""
-    total = 2 * (await source.get_stats())["total_memories"]
+    total = 2 * await _count_memories(source)
     original = await _contents(source, progress, 0, total)
     return original, await _contents(target, progress, original.memories, total)
 
@@ -139,23 +146,44 @@ async def _contents(
 async def _add_graph(
     storage: StorageProvider, counts: dict[str, int], digest: hashlib._Hash
 ) -> None:
+    ids: set[str] = set()
+    edges: set[tuple[str, str, str]] = set()
     async for entities in _entity_pages(storage):
-        counts["entities"] += len(entities)
         for entity in entities:
+            ids.add(entity.entity_id)
             _add(digest, entity.model_dump())
     async for relationships in _relationship_pages(storage):
-        counts["relationships"] += len(relationships)
         for relationship in relationships:
+            edges.add(_ends(relationship))
             _add(digest, relationship.model_dump(mode="json"))
     async for readings in _reading_pages(storage):
         for reading in readings:
             counts["mentions"] += sum(len(passage.entities) for passage in reading.passages)
             stated = sum(len(passage.relationships) for passage in reading.passages)
             counts["sentences"] += stated + len(reading.past)
+            ids.update(entity.entity_id for entity in reading.entities)
+            edges.update(_ends(r) for passage in reading.passages for r in passage.relationships)
+            edges.update(_ends(sentence.stated) for sentence in reading.past)
             _add(digest, reading.model_dump(mode="json"))
+    merged: dict[str, str] = {}
     for merge in await storage.export_merges():
         counts["merges"] += 1
+        if merge.undone_at is None:
+            merged[merge.source_id] = merge.target_id
         _add(digest, merge.model_dump(mode="json"))
+
+    def as_one(entity_id: str) -> str:
+        while entity_id in merged:
+            entity_id = merged[entity_id]
+        return entity_id
+
+    counts["entities"] = len({as_one(entity_id) for entity_id in ids})
+    joined = {(as_one(source), as_one(target), kind) for source, target, kind in edges}
+    counts["relationships"] = sum(source != target for source, target, _ in joined)
+
+
+def _ends(stated: RelationshipData) -> tuple[str, str, str]:
+    return stated.source_entity_id, stated.target_entity_id, stated.relationship_type
 
 
 async def _memories(storage: StorageProvider) -> AsyncIterator[MemoryCopy]:

@@ -54,6 +54,10 @@ IDS_AT_ONCE = 500
 # A file that is being written while it is read is read again.
 TRIES = 3
 
+# How far an index is, in these parts of all of it: how many vectors there are to make is known only
+# after the files were read.
+WHOLE = 1000
+
 Report = Callable[[int, int | None, str], Awaitable[None]]
 """Called with how much is done, how much there is, and words without anybody's text."""
 
@@ -93,6 +97,21 @@ class _Batch:
 
 
 @dataclass(frozen=True)
+class Phases:
+    """Where reading files and resolving references end, in parts of the whole."""
+
+    makes_vectors: bool
+
+    @property
+    def read(self) -> int:
+        return 600 if self.makes_vectors else 950
+
+    @property
+    def resolved(self) -> int:
+        return 650 if self.makes_vectors else WHOLE
+
+
+@dataclass(frozen=True)
 class Indexer:
     """The parts that indexing needs."""
 
@@ -109,19 +128,20 @@ class Indexer:
             if str(tree.path) != root:
                 raise ValidationError("The folder has become a link to another one", "VAL_004")
             plan = await self._plan(tree)
-            total = len(plan.entries)
+            phases = Phases(bool(self.embeddings.embedders))
             if plan.entries or plan.missing:
                 await self.code.begin_changes(plan.repository.key)
             if plan.entries:
                 with CodeParser(self.chunker, self.chunk_size) as parser:
-                    await self._read_and_store(tree, parser, plan, report)
+                    await self._read_and_store(tree, parser, plan, phases, report)
             await self._remove(plan)
-            await report(total, total, "Resolving references")
+            await report(phases.read, WHOLE, "Resolving references")
             await resolve_references(self.code, plan.repository.key, plan.changes)
             commit = await asyncio.to_thread(head_commit, root)
             await self.code.finish_repository(plan.repository.key, commit, plan.reader)
             result = _result(plan, tree)
-        result |= await self._make_vectors(total, report)
+        result |= await self._make_vectors(phases, report)
+        await report(WHOLE, WHOLE, "Indexed")
         logger.info("code_indexed", **dict(plan.counts))
         return result
 
@@ -132,7 +152,12 @@ class Indexer:
         await self.code.forget_repository(repository.key)
 
     async def _read_and_store(
-        self, tree: SourceTree, parser: CodeParser, plan: _Plan, report: Report
+        self,
+        tree: SourceTree,
+        parser: CodeParser,
+        plan: _Plan,
+        phases: Phases,
+        report: Report,
     ) -> None:
         """Store one batch while the next one is read."""
         done, total = 0, len(plan.entries)
@@ -143,7 +168,8 @@ class Indexer:
                 ahead = self._start_reading(tree, parser, plan)
                 await self._store(plan, batch)
                 done += batch.count
-                await report(done, total, "Reading files")
+                share = phases.read * done // total
+                await report(share, WHOLE, f"Reading files ({done:,} of {total:,})")
         finally:
             if ahead is not None:
                 await asyncio.wait({ahead})
@@ -293,12 +319,13 @@ class Indexer:
             await self.code.remove_files([file.key for file in batch])
         plan.counts["removed"] = len(gone)
 
-    async def _make_vectors(self, done: int, report: Report) -> dict[str, Any]:
+    async def _make_vectors(self, phases: Phases, report: Report) -> dict[str, Any]:
         if not self.embeddings.embedders:
             return {"vectors": 0, "notice": None}
 
         async def tell(made: int, pending: int) -> None:
-            await report(done + made, done + pending, "Making vectors")
+            done = phases.resolved + (WHOLE - phases.resolved) * made // pending
+            await report(done, WHOLE, f"Making vectors ({made:,} of {pending:,})")
 
         try:
             made = await fill_pending(self.storage, self.embeddings, tell)

@@ -74,7 +74,7 @@ FROM tasks WHERE finished_at IS NULL AND type IN (SELECT value FROM json_each(:t
 
 # What may have killed its process comes last.
 _OLDEST_DUE: LiteralString = f"""
-SELECT key, id, type, params, attempts + 1, failures FROM tasks
+SELECT key, id, type, params, attempts + 1, failures, done, total FROM tasks
 WHERE finished_at IS NULL AND {_DUE} AND type IN (SELECT value FROM json_each(:types))
     AND (:id IS NULL OR id = :id)
 ORDER BY losses, key LIMIT 1"""
@@ -259,9 +259,10 @@ class SqliteTasks:
         row = db.execute(_OLDEST_DUE, given).fetchone()
         if row is None:
             return None
-        key, task_id, task_type, params, attempt, failures = row
+        key, task_id, task_type, params, attempt, failures, done, total = row
         db.execute(_TAKE, {"key": key, **given})
-        return Claim(task_id, task_type, json.loads(params), attempt, failures)
+        share = _share(done, total)
+        return Claim(task_id, task_type, json.loads(params), attempt, failures, share)
 
     def _change(
         self,
@@ -297,7 +298,7 @@ class SqliteTasks:
         created_at, started_at, updated_at, finished_at = (
             None if moment is None else from_time(moment) for moment in times
         )
-        share = min(max(done / total, 0.0), 1.0) if total else 0.0
+        share = _share(done, total)
         return TaskStatus(
             task_id=task_id,
             task_type=task_type,
@@ -359,6 +360,10 @@ class SqliteTasks:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="zapomni-tasks")
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+
+def _share(done: int, total: int | None) -> float:
+    return min(max(done / total, 0.0), 1.0) if total else 0.0
 
 
 def _known(task_id: str) -> str:

@@ -42,14 +42,14 @@ async def get_task_status(
     """
     engine = await ctx.request_context.lifespan_context()
     status = await engine.get_task_status(task_id)
-    told = -1
+    told = -1.0
     with anyio.move_on_after(wait_seconds):
         async for status in engine.watch_task(task_id):
-            # The protocol wants every number above the last; a second attempt starts below.
-            if status.done > told:
-                told = status.done
+            # The protocol wants every number above the last.
+            if status.progress > told:
+                told = status.progress
                 words = status.message or status.status
-                await ctx.report_progress(status.done, status.total, words)
+                await ctx.report_progress(status.progress, 1.0, words)
     return status
 
 
