@@ -25,7 +25,7 @@ from zapomni_cli.purge import drain_spool, opened
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_cli.spool import FOLDER, spool_state
-from zapomni_core.adapters.embedding_chain import build_cache, build_embedders
+from zapomni_core.adapters.embedding_chain import ask_cache, build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.code_interfaces import StaleMemory
 from zapomni_core.engine import ZapomniEngine, create_engine
@@ -370,10 +370,11 @@ async def _check_cache(settings: Settings) -> CheckResult:
     if cache is None:
         return CheckResult("cache", "skipped", "none is configured")
     try:
-        await cache.get(EmbeddingSpace(model="doctor", dimension=1), ["Does it answer?"])
+        question = cache.get(EmbeddingSpace(model="doctor", dimension=1), ["Does it answer?"])
+        await ask_cache(question)
     except ZapomniError as error:
         fix = "Check that the Redis runs and that ZAPOMNI_CACHE names it. Nothing is lost."
-        return CheckResult("cache", "failed", error.message, fix)
+        return CheckResult("cache", "failed", f"{error.message} ({error.error_code})", fix)
     finally:
         await cache.close()
     return CheckResult("cache", "ok", "the Redis answers")

@@ -26,6 +26,7 @@ from zapomni_core.exceptions import (
     ValidationError,
     ZapomniError,
 )
+from zapomni_core.infra.cancelling import Uninterrupted
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
@@ -152,7 +153,10 @@ class ZapomniEngine:
         self._observations = observations
         self._reranker = reranker
         self._embeddings = embeddings
-        self._writer = Writer(storage, chunker, embeddings, settings.chunk_size)
+        self._uninterrupted = Uninterrupted()
+        self._writer = Writer(
+            storage, chunker, embeddings, settings.chunk_size, self._uninterrupted
+        )
         self._searcher = Searcher(storage, embeddings, observations, reranker)
         self._code = code
         self._citations = Citations(code, storage)
@@ -211,6 +215,7 @@ class ZapomniEngine:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+        await self._uninterrupted.close()
         await self.tasks.close()
         if "graph" in vars(self):
             await self.graph.close()
@@ -233,11 +238,14 @@ class ZapomniEngine:
         """Keep many texts, in order."""
         started = time.perf_counter()
         given = [await self._citations.read_given(r.cites, r.folder) for r in requests]
-        responses = await self._writer.add(requests)
-        for request, response, cited in zip(requests, responses, given, strict=True):
+
+        async def keep_citations(number: int, response: AddMemoryResponse) -> None:
+            asked = requests[number]
             await self._citations.keep(
-                response.memory_id, request.text, request.project, request.folder, cited
+                response.memory_id, asked.text, asked.project, asked.folder, given[number]
             )
+
+        responses = await self._writer.add(requests, keep_citations)
         logger.info(
             "memories_added",
             memory_ids=[r.memory_id for r in responses[:10]],
@@ -300,12 +308,16 @@ class ZapomniEngine:
         given = None
         if request.cites is not None:
             given = await self._citations.read_given(request.cites, request.folder)
-        record = await self._writer.update(request)
-        if given is not None or request.text is not None:
-            kept = await self._citations.keep_given(record.memory_id) if given is None else given
-            await self._citations.keep(
-                record.memory_id, record.text, record.project, request.folder, kept
-            )
+
+        async def keep_citations(record: MemoryRecord) -> None:
+            if given is not None or request.text is not None:
+                memory_id = record.memory_id
+                kept = await self._citations.keep_given(memory_id) if given is None else given
+                await self._citations.keep(
+                    memory_id, record.text, record.project, request.folder, kept
+                )
+
+        record = await self._writer.update(request, keep_citations)
         logger.info(
             "memory_updated",
             memory_id=record.memory_id,
@@ -319,12 +331,17 @@ class ZapomniEngine:
     async def delete_memory(self, memory_id: str) -> None:
         """Delete a memory for good."""
         started = time.perf_counter()
-        if not await self.storage.delete_memory(_checked_id(memory_id)):
-            raise NotFoundError("No memory has this id.")
-        await self._citations.forget(memory_id.strip())
+        checked_id = _checked_id(memory_id)
+
+        async def delete() -> None:
+            if not await self.storage.delete_memory(checked_id):
+                raise NotFoundError("No memory has this id.")
+            await self._citations.forget(checked_id)
+
+        await self._uninterrupted.run(delete())
         logger.info(
             "memory_deleted",
-            memory_id=memory_id.strip(),
+            memory_id=checked_id,
             duration_ms=_milliseconds_since(started),
         )
 

@@ -5,8 +5,8 @@ ZapomniError
     ├── ProcessingError          PROC_001..004
     ├── EmbeddingError           EMB_001..005   transient unless the model itself is missing
     ├── ExtractionError          EXTR_001..003  transient
-    ├── SearchError              SEARCH_001..004
-    ├── CacheError               CACHE_001..003 never retried: go on without the cache
+    ├── SearchError              SEARCH_001..003
+    ├── CacheError               CACHE_001      never retried: go on without the cache
     ├── ConfigurationError       CONF_001..002
     └── CircuitBreakerOpenError  CIRCUIT_001
 """
@@ -53,8 +53,6 @@ __all__ = [
 class CoreError(ZapomniError):
     """A core operation failed."""
 
-    default_code = "CORE_001"
-
 
 class ProcessingError(CoreError):
     """A text or document could not be processed.
@@ -63,7 +61,7 @@ class ProcessingError(CoreError):
         PROC_001: Chunking failed.
         PROC_002: Text extraction failed.
         PROC_003: Unknown or unsupported document format.
-        PROC_004: Storing failed; nothing was kept.
+        PROC_004: Storing many failed when some of them were stored.
         CODE_003: The parsers of code are not installed.
         CODE_004: The process that parses code could not be started.
     """
@@ -113,7 +111,6 @@ class SearchError(CoreError):
         SEARCH_001: Vector search failed.
         SEARCH_002: Word search failed.
         SEARCH_003: Reranking failed.
-        SEARCH_004: Nothing found (information, not a failure).
     """
 
     default_code = "SEARCH_001"
@@ -123,9 +120,7 @@ class CacheError(CoreError):
     """A cache failed; the caller goes on without it.
 
     Error codes:
-        CACHE_001: Connection failed.
-        CACHE_002: An entry could not be read or written.
-        CACHE_003: Miss.
+        CACHE_001: It cannot be reached, or does not answer in time.
     """
 
     default_code = "CACHE_001"
@@ -143,6 +138,10 @@ class ConfigurationError(CoreError):
 
 
 class CircuitBreakerOpenError(CoreError):
-    """The service failed too often lately and is being left alone for a while."""
+    """The service failed too often lately and is being left alone for a while.
+
+    Error codes:
+        CIRCUIT_001: It was not asked.
+    """
 
     default_code = "CIRCUIT_001"

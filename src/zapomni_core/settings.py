@@ -111,6 +111,9 @@ class Settings(BaseModel):
         default=True,
         description="Whether `zapomni serve` and task workers copy the database once a day.",
     )
+    tool_timeout_seconds: float = Field(
+        default=600.0, gt=0, description="How long one call of an MCP tool may take."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None = Field(
         default=None, description="Log level on stderr; default INFO in serve, else ERROR."
     )

@@ -21,7 +21,10 @@ MAX_PROBLEMS = 5
 _ACTIONS = {
     "PROTO_001": "Send valid JSON: no half of a character pair, at most 200 levels deep.",
     "TOOL_001": "List the tools and correct the name.",
-    "TOOL_003": "Try again.",
+    "TOOL_003": (
+        "Try again, with less at once: a text is stored once however often it is added. "
+        "ZAPOMNI_TOOL_TIMEOUT_SECONDS sets the limit."
+    ),
 }
 
 
@@ -49,6 +52,10 @@ def find_cause(error: Exception) -> BaseException:
     wrong_arguments = isinstance(error, ToolError) and not isinstance(error, UnexpectedToolError)
     if wrong_arguments and isinstance(cause, PydanticValidationError):
         return refuse_arguments(cause)
+    if isinstance(cause, PydanticValidationError):
+        return ProtocolError(
+            "The answer does not fit the tool's schema.", "PROTO_003", original_exception=cause
+        )
     return cause
 
 

@@ -4,7 +4,7 @@ ZapomniError
 ├── ValidationError         VAL_001..004    (zapomni_db.exceptions) the arguments are wrong
 └── MCPError
     ├── ToolExecutionError  TOOL_001..003
-    └── ProtocolError       PROTO_001..003
+    └── ProtocolError       PROTO_001, 003
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ __all__ = ["MCPError", "ProtocolError", "ToolExecutionError", "ValidationError"]
 
 class MCPError(ZapomniError):
     """The MCP door failed."""
-
-    default_code = "MCP_001"
 
 
 class ToolExecutionError(MCPError):
@@ -37,7 +35,6 @@ class ProtocolError(MCPError):
 
     Error codes:
         PROTO_001: Not valid JSON-RPC.
-        PROTO_002: Unsupported method.
         PROTO_003: The answer does not fit its schema.
     """
 

@@ -98,10 +98,12 @@ def build_server(
     observations: ObservationTools | None = None,
     *,
     every_tool: bool = False,
+    tool_seconds: float = 600,
 ) -> ZapomniServer:
     """Return the server; `open_engine` is called once, by the first call that needs memories.
 
     Every tool an agent is shown costs it attention: without `every_tool` it is shown the usual.
+    A call may take `tool_seconds`.
     """
     observing = observations or ObservationTools()
 
@@ -128,6 +130,7 @@ def build_server(
             *build_code_tools(every_tool=every_tool),
             *build_task_tools(every_tool=every_tool),
         ],
+        tool_seconds,
     )
 
 
@@ -147,7 +150,12 @@ def serve(settings: Settings, *, every_tool: bool = False) -> None:
 
     try:
         observations = ObservationTools(settings)
-        build_server(open_engine, observations, every_tool=every_tool).run("stdio")
+        build_server(
+            open_engine,
+            observations,
+            every_tool=every_tool,
+            tool_seconds=settings.tool_timeout_seconds,
+        ).run("stdio")
     except KeyboardInterrupt:
         pass
     except Exception:
@@ -164,8 +172,12 @@ class ZapomniServer(MCPServer[EngineGetter]):
     """Gives every call an id, and turns every failure into a message that is safe to show."""
 
     def __init__(
-        self, lifespan: Callable[[MCPServer[EngineGetter]], Any], tools: Sequence[Tool]
+        self,
+        lifespan: Callable[[MCPServer[EngineGetter]], Any],
+        tools: Sequence[Tool],
+        tool_seconds: float,
     ) -> None:
+        self._tool_seconds = tool_seconds
         self._arguments = {tool.name: tool.parameters["properties"].keys() for tool in tools}
         super().__init__(
             "zapomni",
@@ -190,9 +202,19 @@ class ZapomniServer(MCPServer[EngineGetter]):
             started = time.perf_counter()
             try:
                 self._check_arguments(name, arguments)
-                answer = await super().call_tool(name, arguments, context)
-            except (ToolError, ZapomniError) as error:
-                cause = find_cause(error) if isinstance(error, ToolError) else error
+                async with asyncio.timeout(self._tool_seconds) as limit:
+                    answer = await super().call_tool(name, arguments, context)
+            except (ToolError, ZapomniError, TimeoutError) as error:
+                cause: BaseException
+                if isinstance(error, TimeoutError) and limit.expired():
+                    cause = ToolExecutionError(
+                        f"The tool took longer than {self._tool_seconds:g} seconds and was "
+                        "stopped. Nothing was left half done.",
+                        "TOOL_003",
+                        original_exception=error,
+                    )
+                else:
+                    cause = find_cause(error) if isinstance(error, ToolError) else error
                 tool = name if name in self._arguments else "unknown"
                 _log_failure("tool_failed", cause, tool=tool)
                 raise ToolError(describe_failure(cause, correlation_id)) from cause

@@ -256,6 +256,7 @@ def test_doctor_asks_the_cache(falkordb_server):
     done = zapomni("doctor", ZAPOMNI_EMBEDDER="none", ZAPOMNI_CACHE="redis://:secret@127.0.0.1:1")
     assert done.returncode == 1
     assert b"ZAPOMNI_CACHE" in done.stdout
+    assert b"CACHE_001" in done.stdout
     assert b"secret" not in done.stdout + done.stderr
 
 

@@ -281,6 +281,22 @@ async def test_a_limit_the_server_insists_on_is_respected(own_server, own_admin)
             await client.graph_query(SLOW)
 
 
+async def test_a_write_the_server_gives_up_leaves_nothing(own_server, own_admin):
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
+        await client.add_memory(specified("before"))
+        own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 1)
+        own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 1)
+        slow = "UNWIND range(1, 1000000) AS x MERGE (:Junk {x: x % 1000})"
+        with pytest.raises(TransactionError) as given_up:
+            await client._open().run("write", lambda session: session.write(slow))
+        own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 0)
+        own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 0)
+        assert (given_up.value.error_code, given_up.value.is_transient) == ("TXN_003", True)
+        counted = await client.graph_query("MATCH (j:Junk) RETURN count(j) AS junk")
+        assert counted.rows == [{"junk": 0}]
+        assert (await client.list_memories(MemoryFilter(), 10, 0)).total == 1
+
+
 async def test_a_long_query_is_ended_with_the_operation_that_asked(own_server, own_admin):
     async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=0.3) as client:
         with pytest.raises(DatabaseTimeoutError):
@@ -423,6 +439,16 @@ async def test_a_graph_of_another_program_is_refused(falkordb_server, admin, fal
     assert refused.value.error_code == "SCHEMA_004"
     people = admin.execute_command("GRAPH.RO_QUERY", falkordb_graph, "MATCH (n) RETURN count(n)")
     assert people[1] == [[1]]
+
+
+async def test_an_index_the_server_refuses_is_named(proxy, admin, falkordb_graph):
+    words = "CALL db.idx.fulltext.createNodeIndex('Chunk', 'words')"
+    admin.execute_command("GRAPH.QUERY", falkordb_graph, words)
+    proxy.rewrite = lambda answer: answer.replace(b"is already indexed", b"cannot be indexed")
+    client = FalkorDBClient(unix_socket=str(proxy.path), graph_name=falkordb_graph)
+    with pytest.raises(SchemaError) as refused:
+        await client.connect()
+    assert refused.value.error_code == "SCHEMA_001"
 
 
 async def test_a_name_that_is_taken_by_other_data_is_refused(falkordb_server, admin):

@@ -27,15 +27,16 @@ from zapomni_core.exceptions import (
 )
 from zapomni_mcp.exceptions import MCPError, ProtocolError, ToolExecutionError
 
+# As specified, but for those that nothing can raise: docs/adr, "Error codes that are raised".
 SPECIFIED_CODES = {
     ValidationError: ["VAL_001", "VAL_002", "VAL_003", "VAL_004"],
     ToolExecutionError: ["TOOL_001", "TOOL_002", "TOOL_003"],
-    ProtocolError: ["PROTO_001", "PROTO_002", "PROTO_003"],
+    ProtocolError: ["PROTO_001", "PROTO_003"],
     ProcessingError: ["PROC_001", "PROC_002", "PROC_003"],
     EmbeddingError: ["EMB_001", "EMB_002", "EMB_003", "EMB_004"],
     ExtractionError: ["EXTR_001", "EXTR_002", "EXTR_003"],
-    SearchError: ["SEARCH_001", "SEARCH_002", "SEARCH_003", "SEARCH_004"],
-    CacheError: ["CACHE_001", "CACHE_002", "CACHE_003"],
+    SearchError: ["SEARCH_001", "SEARCH_002", "SEARCH_003"],
+    CacheError: ["CACHE_001"],
     DatabaseConnectionError: ["CONN_001", "CONN_002", "CONN_003", "CONN_004"],
     QueryError: ["QUERY_001", "QUERY_002", "QUERY_003", "QUERY_004"],
     TransactionError: ["TXN_001", "TXN_002", "TXN_003"],

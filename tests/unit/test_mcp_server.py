@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from observation_rows import observe, open_database
 from zapomni_core.engine import create_engine
-from zapomni_core.exceptions import DatabaseConnectionError, SchemaError
+from zapomni_core.exceptions import DatabaseConnectionError, NotFoundError, SchemaError
 from zapomni_core.infra.logging import setup_logging
 from zapomni_core.settings import load_settings
 from zapomni_mcp.fencing import fence
@@ -525,3 +525,45 @@ async def test_the_engine_is_closed_even_when_everything_is_cancelled():
         await asyncio.wait_for(opened.wait(), 10)
         group.cancel_scope.cancel()
     assert engine.closed
+
+
+# --- Time limits --------------------------------------------------------------------------
+
+
+async def test_a_tool_that_takes_too_long_is_stopped_and_the_next_one_works(capsys):
+    setup_logging("INFO")
+    stopped = asyncio.Event()
+
+    class Slow(Broken):
+        async def get_stats(self):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+    async def open_engine():
+        return Slow(NotFoundError("No memory has this id."))
+
+    async with Client(build_server(open_engine, tool_seconds=0.3), mode="legacy") as client:
+        told = await refusal(client, "get_stats")
+        assert stopped.is_set()
+        assert "TOOL_003" in told
+        assert "longer than 0.3 seconds" in told
+        assert "ZAPOMNI_TOOL_TIMEOUT_SECONDS" in told
+        assert "MEM_001" in await refusal(client, "get_memory", memory_id="x")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line.get("error_code") for line in lines if line["event"] == "tool_failed"] == [
+        "TOOL_003",
+        "MEM_001",
+    ]
+
+
+async def test_an_answer_that_does_not_fit_its_schema_is_a_fault_of_ours():
+    class Odd(Broken):
+        async def get_stats(self):
+            return {"total_memories": "a secret"}
+
+    async with connect_to(Odd(RuntimeError())) as client:
+        told = await refusal(client, "get_stats")
+    assert "PROTO_003" in told
+    assert "secret" not in told

@@ -240,6 +240,15 @@ async def test_an_unknown_model_of_an_openai_server_is_named():
         await extractor.close()
 
 
+async def test_relationships_that_cannot_be_asked_for_have_a_code_of_their_own():
+    with serve(lambda request: Answer({}, 503)) as server:
+        extractor = OllamaExtractor(server.url, policy=AT_ONCE)
+        with pytest.raises(ExtractionError) as caught:
+            await extractor.extract_relationships(TEXT, [])
+        await extractor.close()
+    assert (caught.value.error_code, caught.value.is_transient) == ("EXTR_002", True)
+
+
 async def test_a_server_that_is_down_is_left_alone_after_five_failures():
     with serve(lambda request: Answer({}, 503)) as server:
         pass

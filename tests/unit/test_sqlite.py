@@ -300,6 +300,24 @@ async def test_a_lock_held_too_long_is_a_transient_error(path, monkeypatch):
         await storage.store_memory(memory("now it works"))
 
 
+async def test_a_write_that_cannot_be_undone_says_so_and_leaves_nothing(path):
+    def forbid_rollback(action, first, *_rest):
+        is_rollback = action == sqlite3.SQLITE_TRANSACTION and first == "ROLLBACK"
+        return sqlite3.SQLITE_DENY if is_rollback else sqlite3.SQLITE_OK
+
+    def fail(opened):
+        opened.execute("INSERT INTO projects (key, name, created_at) VALUES ('half', 'half', 0)")
+        opened.set_authorizer(forbid_rollback)
+        raise RuntimeError("in the middle")
+
+    async with SqliteStorage(path) as storage:
+        with pytest.raises(TransactionError) as caught:
+            await storage._write("storing", fail)
+        assert caught.value.error_code == "TXN_001"
+        await storage.store_memory(memory("now it works"))
+        assert await storage.check_integrity() == {}
+
+
 async def test_vectors_written_changed_and_deleted_elsewhere_are_noticed(path):
     async with SqliteStorage(path) as reader, SqliteStorage(path) as writer:
         first = await writer.store_memory(memory("first", vector(1)))

@@ -10,7 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from zapomni_core.exceptions import ConfigurationError, DatabaseError, EmbeddingError
+from zapomni_core.exceptions import (
+    CacheError,
+    ConfigurationError,
+    DatabaseError,
+    EmbeddingError,
+)
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Embedder, TokenEmbedder
 from zapomni_core.settings import Settings
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Embedded",
     "EmbeddingChain",
+    "ask_cache",
     "build_cache",
     "build_embedders",
 ]
@@ -256,10 +262,22 @@ class EmbeddingChain:
         return [known[text] for text in texts]
 
 
-async def _or_nothing(answer: Awaitable[T]) -> T | None:
+async def ask_cache(answer: Awaitable[T]) -> T:
+    """Return what the shared cache answers.
+
+    Raises:
+        CacheError: CACHE_001, it cannot be reached or does not answer in time.
+    """
     try:
         return await answer
     except DatabaseError as error:
+        raise CacheError(error.message, "CACHE_001", original_exception=error) from error
+
+
+async def _or_nothing(answer: Awaitable[T]) -> T | None:
+    try:
+        return await ask_cache(answer)
+    except CacheError as error:
         log.warning("embedding_cache_failed", error_code=error.error_code)
         return None
 

@@ -96,13 +96,22 @@ class ModelExtractor(RemoteService):
         """Return what the model says the text states about these entities.
 
         Raises:
-            ExtractionError: As in `extract_entities`.
+            ExtractionError: EXTR_002 if the server is down, slow or refuses, EXTR_003 if its
+                answer cannot be read.
         """
         ids = {name: e.entity_id for e in entities for name in (e.surface, e.name)}
         names = json.dumps(sorted({entity.name for entity in entities}), ensure_ascii=False)
         asked = [_system(_RELATIONS), _user(text, f"Entities: {names}")]
         found: dict[tuple[str, str, str], RelationshipData] = {}
-        for item in await self._list(asked, "relationships", "source", "target", "type"):
+        try:
+            items = await self._list(asked, "relationships", "source", "target", "type")
+        except ExtractionError as error:
+            if error.error_code != self.unreachable_code:
+                raise
+            failed = ExtractionError(error.message, "EXTR_002", original_exception=error)
+            failed.is_transient = error.is_transient
+            raise failed from error
+        for item in items:
             source, target = ids.get(item["source"]), ids.get(item["target"])
             kind = item["type"]
             if source and target and source != target and kind in RELATIONSHIPS:

@@ -150,6 +150,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "This document format is not supported.",
         "Give plain text, Markdown, HTML, PDF or DOCX; PDF and DOCX need `zapomni[docs]`.",
     ),
+    "PROC_004": (
+        "The database failed when some of the memories were stored.",
+        "Add them again: what is stored already is not stored twice.",
+    ),
     "EMB_001": (
         "The embedding service cannot be reached. Often this passes by itself.",
         "Check that Ollama is running: `ollama list`. Then try again.",
@@ -198,7 +202,14 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "There is no task with this id. Tasks that ended a month ago are forgotten.",
         "List the tasks to find its id: `zapomni tasks`.",
     ),
-    "SEARCH_004": ("Nothing was found.", "Ask in other words, or with fewer filters."),
+    "TXN_001": (
+        "A change failed and could not be undone at once. Nothing of it is kept.",
+        "Try again, then run `zapomni doctor`.",
+    ),
+    "TXN_003": (
+        "The server gave the change up because it took too long. Nothing of it was kept.",
+        "Store less at once, or raise TIMEOUT_MAX of the server.",
+    ),
 }
 
 

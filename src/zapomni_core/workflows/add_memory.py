@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
-from zapomni_core.exceptions import EmbeddingError, NotFoundError
+from zapomni_core.exceptions import (
+    DatabaseError,
+    EmbeddingError,
+    NotFoundError,
+    ProcessingError,
+)
+from zapomni_core.infra.cancelling import Uninterrupted
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import (
     AddMemoryRequest,
@@ -49,6 +55,9 @@ _NOTICES = {
 }
 _LATER = "Long text: its vectors are made in the background; until then it is found by its words."
 
+ThenAdded = Callable[[int, AddMemoryResponse], Awaitable[None]]
+ThenUpdated = Callable[[MemoryRecord], Awaitable[None]]
+
 logger = get_logger(__name__)
 
 
@@ -68,16 +77,39 @@ class Writer:
     chunker: TextChunker
     embeddings: EmbeddingChain
     chunk_size: int
+    uninterrupted: Uninterrupted
 
-    async def add(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
-        """Check everything first, then store in batches, in order."""
+    async def add(
+        self, requests: Sequence[AddMemoryRequest], then: ThenAdded | None = None
+    ) -> list[AddMemoryResponse]:
+        """Check everything first, then store in batches, in order.
+
+        `then` is called for each request after it is stored: with its number and its answer. No
+        cancellation comes between the two.
+
+        Raises:
+            ProcessingError: PROC_004, the store failed when some of them were stored already.
+        """
         valid = [validate_add(request) for request in requests]
         responses: list[AddMemoryResponse] = []
         for batch in _batches(valid, STORE_AT_ONCE):
-            responses.extend(await self._add_batch(batch))
+            try:
+                responses.extend(await self._add_batch(batch, then, len(responses)))
+            except DatabaseError as error:
+                if not responses:
+                    raise
+                raise ProcessingError(
+                    f"{len(responses)} of {len(valid)} memories were stored before the database "
+                    "failed. Add them again: what is stored already is not stored twice.",
+                    "PROC_004",
+                    details={"stored": len(responses), "given": len(valid)},
+                    original_exception=error,
+                ) from error
         return responses
 
-    async def _add_batch(self, batch: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
+    async def _add_batch(
+        self, batch: Sequence[AddMemoryRequest], then: ThenAdded | None, first: int
+    ) -> list[AddMemoryResponse]:
         known = [
             await self.storage.find_existing(
                 r.project, r.text, r.idempotency_key, r.parent, r.position
@@ -95,19 +127,31 @@ class Writer:
         for draft in drafts:
             own = [next(remaining) for _ in draft.chunks]
             memories.append(_memory(draft, own, space))
-        stored = iter(await self.storage.store_memories(memories) if memories else [])
-        answers = []
-        for request, existing in zip(batch, known, strict=True):
-            if existing is not None:
-                answers.append(_answer(request, existing, 0, 0, None))
-            else:
-                chunks = len(next(fresh).chunks)
-                pending = chunks if space is None else 0
-                answers.append(_answer(request, next(stored), chunks, pending, notice))
-        return answers
 
-    async def update(self, request: UpdateMemoryRequest) -> MemoryRecord:
-        """Change a memory at once; a new text is split and embedded like any other."""
+        async def store() -> list[AddMemoryResponse]:
+            stored = iter(await self.storage.store_memories(memories) if memories else [])
+            answers: list[AddMemoryResponse] = []
+            for request, existing in zip(batch, known, strict=True):
+                if existing is not None:
+                    answers.append(_answer(request, existing, 0, 0, None))
+                else:
+                    chunks = len(next(fresh).chunks)
+                    pending = chunks if space is None else 0
+                    answers.append(_answer(request, next(stored), chunks, pending, notice))
+            if then is not None:
+                for number, answer in enumerate(answers, first):
+                    await then(number, answer)
+            return answers
+
+        return await self.uninterrupted.run(store())
+
+    async def update(
+        self, request: UpdateMemoryRequest, then: ThenUpdated | None = None
+    ) -> MemoryRecord:
+        """Change a memory at once; a new text is split and embedded like any other.
+
+        `then` is called with the memory as it is now. No cancellation comes between the two.
+        """
         valid = validate_update(request)
         patch = MemoryPatch(**valid.model_dump(exclude={"memory_id"}))
         if valid.text is not None:
@@ -117,11 +161,17 @@ class Writer:
             vectors, space, _ = await self._embed(chunks)
             data = [_chunk_data(c, v, None) for c, v in zip(chunks, vectors, strict=True)]
             patch = patch.model_copy(update={"chunks": data, "space": space})
-        if await self.storage.update_memory(valid.memory_id, patch):
-            record = await self.storage.get_memory(valid.memory_id)
-            if record is not None:
-                return record
-        raise NotFoundError("No memory has this id.")
+
+        async def store() -> MemoryRecord:
+            if await self.storage.update_memory(valid.memory_id, patch):
+                record = await self.storage.get_memory(valid.memory_id)
+                if record is not None:
+                    if then is not None:
+                        await then(record)
+                    return record
+            raise NotFoundError("No memory has this id.")
+
+        return await self.uninterrupted.run(store())
 
     async def _split(self, text: str, kind: str, source: str) -> list[Chunk]:
         chunker = self.chunker

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from zapomni_core.exceptions import ValidationError
+from zapomni_core.exceptions import QueryError, SearchError, ValidationError
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.late_interaction import max_similarities, score_tokens
 from zapomni_core.shared.ranking import (
@@ -170,6 +170,10 @@ class MemoryRanker:
             # Without snapshots, the store may have changed to another model by now.
             question.embedding = None
             return NO_RANKING
+        except QueryError as error:
+            raise SearchError(
+                "The store could not compare vectors.", "SEARCH_001", original_exception=error
+            ) from error
 
     async def _candidates(self, question: Question, units: dict[str, float]) -> list[Candidate]:
         """Gather what words and vectors found, and what stands beside the best of it."""

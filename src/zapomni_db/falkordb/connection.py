@@ -31,6 +31,7 @@ from zapomni_db.exceptions import (
     DatabaseError,
     DatabaseTimeoutError,
     SchemaError,
+    TransactionError,
     ZapomniError,
 )
 from zapomni_db.falkordb.errors import (
@@ -137,8 +138,22 @@ class Session:
         return list(rows[0][0]) if rows else []
 
     async def write(self, statement: str, **values: Any) -> list[list[Any]]:
-        """Run a statement, all of it or nothing of it, and return its rows."""
-        return await self._rows("GRAPH.QUERY", statement, values)
+        """Run a statement, all of it or nothing of it, and return its rows.
+
+        Raises:
+            TransactionError: TXN_003, the server gave it up after its own time limit.
+        """
+        try:
+            return await self._rows("GRAPH.QUERY", statement, values)
+        except ResponseError as error:
+            if "timed out" not in str(error):
+                raise
+            raise TransactionError(
+                "The server gave up a write because it took too long; nothing was written. "
+                "Raise its TIMEOUT_MAX, or store less at once.",
+                "TXN_003",
+                original_exception=error,
+            ) from error
 
     async def _rows(self, command: str, statement: str, values: dict[str, Any]) -> list[list[Any]]:
         answer = await self.ask(command, statement, values)

@@ -173,8 +173,17 @@ async def _unless_there(creation: Awaitable[object]) -> None:
     try:
         await creation
     except ResponseError as error:
-        if "already" not in str(error):
+        if "already" in str(error):
+            return
+        # What is more than a plain refusal (no permission, no memory) says more by itself.
+        if type(error) is not ResponseError or str(error).startswith("MISCONF"):
             raise
+        raise SchemaError(
+            "The server refused to create an index or a constraint of the graph. Choose another "
+            "name for the graph, or upgrade the server.",
+            "SCHEMA_001",
+            original_exception=error,
+        ) from error
 
 
 async def _wait_for_indexes(session: Session) -> None:

@@ -273,15 +273,24 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connec
 
     Raises:
         DatabaseReplacedError: It was committed to a file that is no longer the one at the path.
+        TransactionError: TXN_001, it failed and could not be undone; close the connection.
     """
     _begin_writing(connection)
     try:
         yield connection
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as error:
         # A full disk or an I/O error may already have rolled back.
         if connection.in_transaction:
-            connection.execute("ROLLBACK")
+            try:
+                connection.execute("ROLLBACK")
+            except sqlite3.Error as failed:
+                raise TransactionError(
+                    "A write failed and could not be undone at once. Nothing of it is kept: it is "
+                    "undone when the connection is closed.",
+                    "TXN_001",
+                    original_exception=failed,
+                ) from error
         raise
     if isinstance(connection, Connection) and not connection.is_current():
         raise replaced("a write")

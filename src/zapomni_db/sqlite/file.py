@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from zapomni_db.exceptions import DatabaseError
+from zapomni_db.exceptions import DatabaseError, TransactionError
 from zapomni_db.logs import get_logger
 from zapomni_db.sqlite import spaces
 from zapomni_db.sqlite.connection import (
@@ -189,9 +189,14 @@ class SqliteFile:
                 # The disk was full or read-only when it was opened; it may no longer be.
                 self._discard(connection)
                 connection = self._connection()
-            with write_transaction(connection):
-                result = function(connection, *args, **kwargs)
-                spaces.prune_log(connection)
+            try:
+                with write_transaction(connection):
+                    result = function(connection, *args, **kwargs)
+                    spaces.prune_log(connection)
+            except TransactionError:
+                # Closing undoes what could not be rolled back.
+                self._discard(connection)
+                raise
             return result
 
         with _logged(operation, function):
