@@ -75,13 +75,13 @@ def _tool(payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
         found = tool_action(name, mapping(payload, "tool_input"), content or display)
     failure = answer.get("error")
     if found and failure and not found[1].get("error"):
-        told = text(failure, "message") if isinstance(failure, dict) else failure
-        found[1]["error"] = told if isinstance(told, str) and told else "failed"
+        reason = text(failure, "message") if isinstance(failure, dict) else failure
+        found[1]["error"] = reason if isinstance(reason, str) and reason else "failed"
     return found
 
 
 def _unwrapped(content: str) -> str:
-    """Take the tags off that mark an output as nobody's instructions."""
+    """Take the tags off that mark an output as data."""
     lines = content.strip().split("\n")
     if lines[0].startswith("<untrusted_context") and lines[-1] == "</untrusted_context>":
         return "\n".join(lines[1:-1])
@@ -90,7 +90,7 @@ def _unwrapped(content: str) -> str:
 
 def _shell(given: dict[str, Any], content: str, display: str) -> tuple[str, dict[str, Any]] | None:
     """Read a command's answer: "Output: …", then lines of the host such as "Exit Code: 1"."""
-    output, told = content, {}
+    output, trailer = content, {}
     if content.startswith("Output: "):
         # What is displayed is the output alone; without it the host's lines are the last ones.
         known = display and content.startswith(f"Output: {display}")
@@ -98,16 +98,16 @@ def _shell(given: dict[str, Any], content: str, display: str) -> tuple[str, dict
         lines = content[first:].split("\n")
         while lines and lines[-1].partition(": ")[0] in _HOST_LINES:
             label, _, value = lines.pop().partition(": ")
-            told[label] = value
+            trailer[label] = value
         output = display if known else "\n".join(lines).removeprefix("(empty)")
-    code = told.get("Exit Code", "")
+    code = trailer.get("Exit Code", "")
     response = {"stdout": output, "exit_code": int(code) if code.lstrip("-").isdigit() else None}
     found = tool_action("Bash", given, response)
     if found is None:
         return None
     data = found[1]
-    if "Signal" in told or "Error" in told:
-        data["error"] = told.get("Error") or output or f"Signal {told['Signal']}"
+    if "Signal" in trailer or "Error" in trailer:
+        data["error"] = trailer.get("Error") or output or f"Signal {trailer['Signal']}"
     if content.startswith("Command was automatically cancelled"):
         data["error"] = content
     if content.startswith("Command was cancelled by user"):
