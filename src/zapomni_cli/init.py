@@ -16,9 +16,9 @@ from zapomni_cli.host_setup.plans import Plan, apply, plan_install, plan_uninsta
 from zapomni_cli.host_setup.records import Records, load_records
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import clean, count_of, print_json
-from zapomni_core.settings import load_settings
+from zapomni_core.settings import Settings, load_settings
 
-__all__ = ["init"]
+__all__ = ["init", "list_connections"]
 
 
 @click.command(
@@ -82,6 +82,16 @@ def _chosen_hosts(names: Sequence[str], *, everyone: bool) -> list[Host]:
             f"zapomni init --host {HOSTS[0]}. docs/hosts.md shows how to connect any other."
         )
     return found
+
+
+def list_connections(settings: Settings) -> dict[str, bool]:
+    """Return the hosts found on this machine, and whether each is connected."""
+    from zapomni_cli.record import hook_command
+
+    records = load_records(settings.home / "init.json")
+    hosts = hosts_of(Path.home(), os.environ, server_command(), hook_command())
+    plans = [plan_install(host, records) for host in hosts.values() if host.is_here]
+    return {plan.host.name: plan.is_empty and not plan.problem for plan in plans}
 
 
 def _ask(*, uninstall: bool) -> None:

@@ -60,7 +60,8 @@ def status(*, as_json: bool) -> None:
 
     A quick look; `zapomni doctor` tests everything.
     """
-    from zapomni_cli.runtime import read_settings, with_engine  # not for serve
+    from zapomni_cli.init import list_connections  # not for serve
+    from zapomni_cli.runtime import read_settings, with_engine
 
     settings = read_settings()
     found = with_engine(lambda engine: engine.get_stats(), settings)
@@ -78,12 +79,17 @@ def status(*, as_json: bool) -> None:
         "notice": found["notice"],
     }
     captured = _captured(settings)
+    agents = list_connections(settings)
     if as_json:
-        print_json({**shown, "observations": captured})
+        print_json({**shown, "connected": agents, "observations": captured})
         return
     notice = shown.pop("notice")
     pairs = [(name.replace("_", " "), value) for name, value in shown.items()]
+    words = [name if on else f"{name} (not connected)" for name, on in agents.items()]
+    pairs.append(("agents", ", ".join(words) or "none found"))
     print_pairs([*pairs, *_capture_lines(captured)])
+    if not all(agents.values()):
+        click.echo("`zapomni init` connects the other agents.", err=True)
     if shown["pending_vectors"]:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
     if notice:
@@ -91,7 +97,7 @@ def status(*, as_json: bool) -> None:
 
 
 def _captured(settings: Settings) -> dict[str, Any]:
-    """Read what hooks delivered, and what still waits in the spool or was put aside."""
+    """Read what hooks delivered and when, and what still waits in the spool or was put aside."""
     from zapomni_cli.purge import opened
     from zapomni_cli.spool import spool_state
     from zapomni_core.infra.locations import observations_path
@@ -106,6 +112,10 @@ def _captured(settings: Settings) -> dict[str, Any]:
     spooled = spool_state(str(settings.home))
     return {
         **found,
+        "last_event": max(
+            (host["last_capture"] for host in found["hosts"].values() if host["last_capture"]),
+            default=None,
+        ),
         "waiting_in_spool": spooled["waiting"],
         "bad_in_spool": spooled["bad"],
         "dropped_by_spool": spooled["dropped"],
@@ -121,6 +131,8 @@ def _capture_lines(captured: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if counters["last_capture"]:
             last = day(datetime.fromisoformat(counters["last_capture"]))
             yield f"  from {host}", f"{counters['observations']}, last {last}"
+    if captured["last_event"]:
+        yield "last event", captured["last_event"]
     yield "redactions", captured["redacted"]
     yield "spooled events", f"{captured['spooled']}, {captured['waiting_in_spool']} waiting"
     yield "lost events", captured["lost"]

@@ -451,3 +451,14 @@ def test_a_long_file_is_recorded_with_its_true_number_of_lines(private_home):
     stored(tool("apply_patch", {"input": patch + "*** End Patch\n"}))
     counts = [content.split("\n")[0] for content in contents(private_home)]
     assert counts == ["a.py +20000 -0", "b.py +20000 -3", "c.py +20000 -1", "d.py +20000 -0"]
+
+
+def test_status_shows_which_agents_are_connected_and_when_the_last_event_came(private_home):
+    (private_home.parent / ".claude").mkdir()
+    stored(prompt())
+    shown = json.loads(zapomni("status", "--json").stdout)
+    assert shown["connected"] == {"claude-code": False}
+    assert shown["observations"]["last_event"] is not None
+    assert "claude-code (not connected)" in zapomni("status").stdout
+    zapomni("init", "--host", "claude-code", "--yes")
+    assert json.loads(zapomni("status", "--json").stdout)["connected"] == {"claude-code": True}
