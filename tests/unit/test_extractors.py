@@ -507,6 +507,10 @@ def test_an_attempt_of_unknown_outcome_is_no_commit():
         ("Output: a\nExit Code: 2\nProcess Group PGID: 7", "a", ("command_error", "make\na")),
         ("Output: (empty)\nExit Code: 2\nProcess Group PGID: 7", "", ("command_error", "make\n")),
         ("Output: (empty)\nSignal: 9\nProcess Group PGID: 7", "", ("command_error", "make\n")),
+        ("Output: a\nExit Code: --3\nProcess Group PGID: 7", "", ("command", "make")),
+        ("Output: a\nExit Code: ²", "", ("command", "make")),
+        (f"Output: a\nExit Code: {'9' * 5000}", "", ("command", "make")),
+        ("Output: \nError: ", "", ("command_error", "make")),
         # The program said this, not the host.
         ("Output: a\nExit Code: 2\nProcess Group PGID: 7", "a\nExit Code: 2", ("command", "make")),
         ("Output: Exit Code: 2\nok\nProcess Group PGID: 7", "", ("command", "make")),

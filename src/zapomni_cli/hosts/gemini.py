@@ -100,14 +100,15 @@ def _shell(given: dict[str, Any], content: str, display: str) -> tuple[str, dict
             label, _, value = lines.pop().partition(": ")
             trailer[label] = value
         output = display if known else "\n".join(lines).removeprefix("(empty)")
-    code = trailer.get("Exit Code", "")
-    response = {"stdout": output, "exit_code": int(code) if code.lstrip("-").isdigit() else None}
+    code = trailer.get("Exit Code", "").removeprefix("-")
+    known_code = code.isascii() and code.isdecimal() and len(code) < 12
+    response = {"stdout": output, "exit_code": int(trailer["Exit Code"]) if known_code else None}
     found = tool_action("Bash", given, response)
     if found is None:
         return None
     data = found[1]
     if "Signal" in trailer or "Error" in trailer:
-        data["error"] = trailer.get("Error") or output or f"Signal {trailer['Signal']}"
+        data["error"] = trailer.get("Error") or output or "ended by a signal"
     if content.startswith("Command was automatically cancelled"):
         data["error"] = content
     if content.startswith("Command was cancelled by user"):
