@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.promises import ROOT, Promise, load_promises
+from tools.promises import PAGE, ROOT, Promise, load_promises, render_page
 
 PROMISES = load_promises()
 # Next to the words that make a promise, where a reader does not see it.
@@ -112,3 +112,8 @@ def test_every_point_of_the_promising_lists_has_an_entry(page, heading):
     assert bullets
     bare = [bullet.splitlines()[0] for bullet in bullets if not MARK.search(bullet)]
     assert bare == [], "add `<!-- promise: ID -->` here and the entry ID to tests/promises.toml"
+
+
+def test_the_page_of_promises_is_current():
+    current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == render_page()
+    assert current, "write docs/promises.md with `.venv/bin/python -m tools.promises`, commit it"

@@ -262,14 +262,14 @@ async def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
 
 
 async def test_a_write_waits_its_turn_as_long_as_others_commit(path, monkeypatch):
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 200)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 1500)
     async with SqliteStorage(path) as storage:
         began = threading.Event()
 
         def hog() -> None:
             # Longer in all than a lock may stay; the pauses between are too short to slip into.
             db = connection.connect(path)
-            for number in range(12):
+            for number in range(24):
                 db.execute("BEGIN IMMEDIATE")
                 began.set()
                 db.execute("CREATE TABLE IF NOT EXISTS hog (n)")
