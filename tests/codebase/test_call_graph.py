@@ -10,8 +10,8 @@ import pytest
 from reading import edges, resolved
 
 from zapomni_core.modules.codebase import Resolver, Snapshot
-from zapomni_core.modules.codebase._languages import LANGUAGES
-from zapomni_core.modules.codebase._types import Type, parse_type
+from zapomni_core.modules.codebase.evaluate import Type, parse_type
+from zapomni_core.modules.codebase.languages import LANGUAGES
 
 
 def python(files: dict[str, str] | None = None, **more: str) -> dict[str, str]:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from reading import calls, outline, read
 
-from zapomni_core.modules.codebase._grammars import load_grammar
-from zapomni_core.modules.codebase._languages import LANGUAGES, language_of
-from zapomni_core.modules.codebase._models import SymbolKind
+from zapomni_core.modules.codebase.languages import LANGUAGES, language_of, load_grammar
+from zapomni_core.modules.codebase.models import SymbolKind
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -22,8 +22,8 @@ from zapomni_core.modules.codebase import (
     pack_facts,
     unpack_facts,
 )
-from zapomni_core.modules.codebase import _grammars as grammars
-from zapomni_core.modules.codebase._languages import LANGUAGES
+from zapomni_core.modules.codebase import languages as grammars
+from zapomni_core.modules.codebase.languages import LANGUAGES
 
 PYTHON = '''"""Module."""
 import os
@@ -280,7 +280,7 @@ def test_a_parser_that_was_killed_meanwhile_is_started_again():
 def test_a_parser_that_does_not_answer_is_not_waited_for(monkeypatch):
     with CodeParser(Paragraphs()) as parser:
         parser.parse(SourceFile("a.py", "", "", b"x = 1\n"))
-        monkeypatch.setattr("zapomni_core.modules.codebase._process.PATIENCE", 0.2)
+        monkeypatch.setattr("zapomni_core.modules.codebase.parser.PATIENCE", 0.2)
         parser._process.send_signal(signal.SIGSTOP)
         file = parser.parse(SourceFile("a.py", "", "", b"def f(): ...\n"))
     assert file.language == "text"

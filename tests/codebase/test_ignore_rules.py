@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trees import git, listed, write
 
 from zapomni_core.modules.codebase import SourceTree
-from zapomni_core.modules.codebase._globs import parse_rules
+from zapomni_core.modules.codebase.tree import parse_rules
 
 FILES = [
     *("a", "b", "ab", "a.c", "b.c", "#x", "!x", "x y", "[a]", "a*b", "-", "A"),
@@ -204,7 +204,7 @@ def test_a_bomb_of_patterns_costs_the_limit_of_git_and_no_more(tmp_path, monkeyp
 
 def test_rules_that_take_too_long_in_all_end_the_listing_and_say_so(tmp_path, monkeypatch):
     write(tmp_path, {".zapomniignore": "b.py\n", "a.py": "", "b.py": ""})
-    monkeypatch.setattr("zapomni_core.modules.codebase._ignore.MATCHING_SECONDS", 0.0)
+    monkeypatch.setattr("zapomni_core.modules.codebase.tree.MATCHING_SECONDS", 0.0)
 
     with SourceTree(tmp_path) as tree:
         assert list(tree.files()) == []

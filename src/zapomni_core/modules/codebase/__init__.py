@@ -1,7 +1,6 @@
 """Reads a repository: its files, their symbols and passages, and who calls whom."""
 
-from zapomni_core.modules.codebase._changes import affected_paths
-from zapomni_core.modules.codebase._models import (
+from zapomni_core.modules.codebase.models import (
     Binding,
     BindingKind,
     Definition,
@@ -14,19 +13,19 @@ from zapomni_core.modules.codebase._models import (
     ReferenceKind,
     Repository,
     Skipped,
+    Snapshot,
     SourceChunk,
     SourceFile,
     Symbol,
     SymbolId,
     SymbolKind,
+    mentioned_names,
     pack_facts,
     unpack_facts,
 )
-from zapomni_core.modules.codebase._process import CodeParser
-from zapomni_core.modules.codebase._resolve import Resolver
-from zapomni_core.modules.codebase._snapshot import Snapshot, mentioned_names
-from zapomni_core.modules.codebase._text import ASTChunker, first_characters
-from zapomni_core.modules.codebase._tree import Limits, SourceTree, content_hash
+from zapomni_core.modules.codebase.parser import ASTChunker, CodeParser, first_characters
+from zapomni_core.modules.codebase.resolve import Resolver, affected_paths
+from zapomni_core.modules.codebase.tree import Limits, SourceTree, content_hash
 
 __all__ = [
     "ASTChunker",

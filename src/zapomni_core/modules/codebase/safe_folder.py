@@ -2,7 +2,7 @@
 
 A path is opened component by component, each relative to the folder opened before it and none
 through a symbolic link, so there is no moment at which a swapped link can lead away. What was
-opened is compared with what the name stood for before and after reading: a file that has a second
+opened is compared with what the name referred to before and after reading: a file that has a second
 name anywhere (a hard link), lies on another file system, or changes meanwhile is not handed out.
 """
 
@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from zapomni_core.exceptions import ValidationError
 
-__all__ = ["Beneath", "Name", "RefusedError", "stamp_of"]
+__all__ = ["Name", "RefusedError", "SafeFolder", "stamp_of"]
+
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a pipe put in a file's place would keep us waiting for its writer.
@@ -50,7 +51,7 @@ def stamp_of(status: os.stat_result) -> str:
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
-class Beneath:
+class SafeFolder:
     """A folder, opened once; everything else is opened relative to it.
 
     Raises:
@@ -87,7 +88,7 @@ class Beneath:
     def statuses(self, folder: str, names: Sequence[str]) -> list[os.stat_result | str]:
         """Return what is known of regular files of one folder without opening them.
 
-        In the place of one that is none stands the reason.
+        For one that is none there is the reason instead.
         """
         found: list[os.stat_result | str] = []
         try:

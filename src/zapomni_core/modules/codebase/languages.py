@@ -1,11 +1,11 @@
 """The languages we read: which files are theirs, and how their trees are to be understood.
 
-What a grammar calls a function, a call or an import stands in `queries/<language>.scm`. The
+What a grammar calls a function, a call or an import is in `queries/<language>.scm`. The
 captures mean the same in every language:
 
     @definition.<kind>  a symbol; with it @name, and where there are such @body, @receiver, @returns
     @wrapper, @wrapped  decorators or an `export` around a definition belong to its symbol
-    @doc, @comment      what documents the symbol it stands in, or the one it stands before
+    @doc, @comment      what documents the symbol it is in, or the one after it
     @call               what is called; @invocation the whole call, where no node is just that
     @inherit @decorate  a base class, a decorator; @inheriting, whose base if it is not around it
     @import             with @module and @imported, or both in one @path; @alias, @star for all;
@@ -19,13 +19,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-__all__ = ["CLASS_LIKE", "LANGUAGES", "LEAVES", "Language", "language_of"]
+from zapomni_core.exceptions import ProcessingError
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+__all__ = [
+    "CLASS_LIKE",
+    "LANGUAGES",
+    "LEAVES",
+    "Language",
+    "language_of",
+    "load_grammar",
+    "require_grammar",
+]
+
 
 CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
 """Kinds of symbols that have members."""
 LEAVES = frozenset({"constant", "variable", "field"})
-"""Kinds of symbols in which no other stands."""
+"""Kinds of symbols that contain no others."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,7 @@ class Language:
     implicit_self: bool = False
     """Whether a bare name may be a member of the class around it."""
     shared: str = ""
-    """Whose top-level names need no import: "folder" for files beside this one, "everywhere"."""
+    """Whose top-level names need no import: "folder" for files in the same folder, "everywhere"."""
 
 
 _MEMBER_CALLS = {"parenthesized_expression": "#0", "await_expression": "#0"}
@@ -358,3 +377,42 @@ def language_of(path: str, data: bytes) -> str:
     if not found and "." not in name and (shebang := _SHEBANG.match(data[:200])):
         found = _BY_INTERPRETER.get(shebang[1].decode())
     return found or "text"
+
+
+# --- Loads the grammars, which come with the extra `code` -----------------------------
+
+
+def require_grammar(name: str) -> None:
+    """Make sure that a language can be parsed.
+
+    Raises:
+        ProcessingError: The extra `code` is not installed (CODE_003).
+    """
+    if not _is_installed("tree_sitter") or not _is_installed(_module(name)[0]):
+        raise ProcessingError(
+            "Reading code needs an extra library; install it with: pip install 'zapomni[code]'",
+            "CODE_003",
+        )
+
+
+@cache
+def load_grammar(name: str) -> tuple[tree_sitter.Language, tree_sitter.Query]:
+    """Return a language's grammar and query."""
+    import tree_sitter
+
+    module, function = _module(name)
+    tongue = tree_sitter.Language(getattr(import_module(module), function)())
+    folder = files(__package__) / "queries"
+    queries = LANGUAGES[name].queries or (name,)
+    source = "\n".join((folder / f"{query}.scm").read_text(encoding="utf-8") for query in queries)
+    return tongue, tree_sitter.Query(tongue, source)
+
+
+def _module(name: str) -> tuple[str, str]:
+    module, _, function = LANGUAGES[name].grammar.partition(":")
+    return module, function or "language"
+
+
+@cache
+def _is_installed(module: str) -> bool:
+    return find_spec(module) is not None

@@ -1,29 +1,138 @@
-"""Which files a change concerns, so that only their edges are resolved again.
-
-A file's edges depend on other files by names alone: those it mentions. When a file changes, the
-names are found whose meaning to others may have changed, then the files that mention them. Names
-of those files may be explained by such names (an alias, a base, what a function returns); where
-their meaning really is another now than it was before, it goes on from there.
-"""
+"""The call graph: every reference of a file, and the symbol of the repository it means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple
 
-from zapomni_core.modules.codebase._evaluate import Evaluator
-from zapomni_core.modules.codebase._models import (
+from zapomni_core.modules.codebase.evaluate import Evaluator, Value, Values, View, steps_of
+from zapomni_core.modules.codebase.languages import CLASS_LIKE, LEAVES
+from zapomni_core.modules.codebase.models import (
     Binding,
     Definition,
+    Edge,
     Facts,
+    FactSource,
+    Reference,
     Repository,
+    Snapshot,
     SymbolId,
 )
-from zapomni_core.modules.codebase._snapshot import Snapshot
-from zapomni_core.modules.codebase._values import Value
 
-__all__ = ["affected_paths"]
+__all__ = ["Resolver", "affected_paths"]
+
+
+BY_SCOPE = 1.0
+BY_SELF = 0.95
+BY_TYPE = 0.8
+BY_NAME = 0.5
+NAME_ONLY = 0.1
+# Each of several that it may be.
+ONE_OF_SEVERAL = 0.75
+
+# Methods that everything has: that only one class of the repository does, too, says nothing.
+_COMMON = frozenset(
+    [name for kind in (str, bytes, list, dict, set, int, float) for name in dir(kind)]
+    + """close read write open flush send recv start stop run wait put release acquire next
+    debug info warning error exception log match search group findall submit result cancel map
+    filter push shift slice splice concat forEach then catch finally toString valueOf length
+    size isEmpty contains equals hashCode println print clone len unwrap expect iter collect
+    into as_str to_string""".split()
+)
+
+
+class Resolver:
+    """Resolves references for one state of a repository; when files change, take a new one."""
+
+    def __init__(self, repository: FactSource) -> None:
+        self._evaluator = Evaluator(repository)
+        self._guessed: dict[tuple[str, str, bool], list[SymbolId]] = {}
+
+    def resolve(self, path: str) -> list[Edge]:
+        """Return at least one edge for every reference of a file, resolved or not."""
+        view = self._evaluator.view(path)
+        if view is None:
+            return []
+        edges: list[Edge] = []
+        for reference in view.facts.references:
+            edges.extend(self._edges(view, reference))
+        return edges
+
+    def _edges(self, view: View, reference: Reference) -> list[Edge]:
+        scope, kind, target, line = reference
+        caller = SymbolId(view.path, view.definitions[scope].qualified_name)
+        name = steps_of(target)[-1]
+        if kind != "call":
+            scope = max(0, view.definitions[scope].parent)
+        values = self._evaluator.chain(view, scope, target)
+        callees = self._callees(values, kind) if values else []
+        if callees:
+            strength = self._strength(view, scope, target)
+        else:
+            callees = [] if values else self._guess(view, target, name)
+            strength = BY_NAME
+        if not callees:
+            return [Edge(kind, caller, None, name, NAME_ONLY, line)]
+        if len(callees) > 1:
+            strength *= ONE_OF_SEVERAL
+        return [Edge(kind, caller, callee, name, strength, line) for callee in callees]
+
+    def _callees(self, values: Values, kind: str) -> list[SymbolId]:
+        found: list[SymbolId] = []
+        for value in values:
+            called: Values = (value,)
+            if value.kind == "instance":
+                called = self._evaluator.attribute(value, "__call__") or ()
+            for one in called:
+                view = self._evaluator.view(one.path) if one.kind == "symbol" else None
+                if view is None:
+                    continue
+                definition = view.definitions[one.number]
+                if kind == "inherit" and definition.kind not in CLASS_LIKE:
+                    continue
+                found.append(SymbolId(one.path, definition.qualified_name))
+        return list(dict.fromkeys(found))
+
+    def _strength(self, view: View, scope: int, target: str) -> float:
+        head, *rest = steps_of(target)
+        if head in view.language.selves or head == view.language.parent:
+            return BY_SELF if len([step for step in rest if step != "()"]) == 1 else BY_TYPE
+        if "()" in rest or "[]" in rest:
+            return BY_TYPE
+        values = self._evaluator.name(view, scope, head) or ()
+        named = any(value.kind in ("module", "folder", "symbol") for value in values)
+        return BY_SCOPE if named else BY_TYPE
+
+    def _guess(self, view: View, target: str, name: str) -> list[SymbolId]:
+        """Return the only symbol of this name, where nothing speaks against it."""
+        if name in _COMMON or len(name) < 3:
+            return []
+        is_member = len(steps_of(target)) > 1
+        if not is_member and view.language.name == "python":
+            return []  # What a file neither defines nor imports is not of this repository.
+        key = (view.language.name, name, is_member)
+        if key not in self._guessed:
+            found = list(islice(self._callables(*key), 2))
+            self._guessed[key] = found if len(found) == 1 else []
+        return self._guessed[key]
+
+    def _callables(self, language: str, name: str, is_member: bool) -> Iterator[SymbolId]:
+        for view, number in self._evaluator.catalog.named(name):
+            definition = view.definitions[number]
+            if view.language.name == language and _is_callable(definition, is_member=is_member):
+                yield SymbolId(view.path, definition.qualified_name)
+
+
+def _is_callable(definition: Definition, *, is_member: bool) -> bool:
+    if definition.kind in LEAVES or definition.kind in ("key", "section"):
+        return False
+    return (definition.kind == "method") == is_member
+
+
+# --- Which files a change concerns, so that only their edges are resolved again -------
+
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _HANDED_OUT = frozenset({"return", "yield"})
@@ -38,7 +147,7 @@ class _Shown(NamedTuple):
 
     name: str
     text: str
-    """What it stands for, as it is written; the same text means nothing was edited."""
+    """Its value, as it is written; the same text means nothing was edited."""
     how: Literal["local", "member", "returns", "bases"]
     scope: int
 
@@ -152,17 +261,17 @@ def _shown_by(
 
 def _explanation(name: str, names: dict[str, list[Binding]]) -> str:
     """Return what is written about a name, and about the names of its scope it goes back to."""
-    told = {name: names[name]}
+    used = {name: names[name]}
     new = [name]
     while new:
         words = {word for one in new for b in names[one] for word in _WORD.findall(b.value)}
-        new = sorted(word for word in words if word in names and word not in told)
-        told.update((word, names[word]) for word in new)
-    return " ".join(f"{n} {b.kind} {b.value}" for n, many in told.items() for b in many)
+        new = sorted(word for word in words if word in names and word not in used)
+        used.update((word, names[word]) for word in new)
+    return " ".join(f"{n} {b.kind} {b.value}" for n, many in used.items() for b in many)
 
 
 def _meaning(evaluator: Evaluator, path: str, shown: _Shown) -> object:
-    """Return what a name stands for, in a form that can be compared between two states."""
+    """Return the value of a name, in a form that can be compared between two states."""
     view = evaluator.view(path)
     assert view is not None
     if shown.how == "bases":

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 __all__ = ["Modules"]
 
+
 _SCRIPT = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", ".mts", ".cts", ".vue")
 _SCRIPT_LANGUAGES = frozenset({"javascript", "typescript", "tsx"})
 _SUFFIXES = {

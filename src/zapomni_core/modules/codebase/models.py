@@ -8,7 +8,8 @@ and its qualified name, which no other symbol of that file has.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
@@ -26,14 +27,17 @@ __all__ = [
     "ReferenceKind",
     "Repository",
     "Skipped",
+    "Snapshot",
     "SourceChunk",
     "SourceFile",
     "Symbol",
     "SymbolId",
     "SymbolKind",
+    "mentioned_names",
     "pack_facts",
     "unpack_facts",
 ]
+
 
 SymbolKind = Literal[
     "module",
@@ -90,7 +94,7 @@ class SourceFile(NamedTuple):
     """UTF-8, whatever the encoding on disk."""
 
 
-# --- What stands in a file --------------------------------------------------------------
+# --- The contents of a file --------------------------------------------------------------
 
 
 class Symbol(NamedTuple):
@@ -112,14 +116,14 @@ class Symbol(NamedTuple):
     body_hash: str
     """Like `content_hash`, with its own name left out: equal when only the name has changed."""
     parent: int
-    """Which of the file's symbols it stands in; -1 for the module."""
+    """Which of the file's symbols it is in; -1 for the module."""
 
 
 class SourceChunk(NamedTuple):
     """A passage to be found: part of a symbol, the whole of it, or small neighbours together."""
 
     text: str
-    """Exactly what stands in the file."""
+    """The exact text in the file."""
     context: str
     """Path, qualified name and signature on a line of their own: to be embedded before the text."""
     symbol: int
@@ -187,7 +191,7 @@ class Reference(NamedTuple):
     """A call, a base class or a decorator, as it is written."""
 
     scope: int
-    """The symbol it stands in; of a base class, the class itself."""
+    """The symbol it is in; of a base class, the class itself."""
     kind: ReferenceKind
     target: str
     """A chain; its last name is what is called."""
@@ -287,3 +291,51 @@ class Repository(FactSource, Protocol):
     def mentioning(self, name: str) -> Collection[str]:
         """Return the paths of the files whose `mentioned_names` hold this one."""
         ...
+
+
+# --- A repository in memory, and what its files depend on -----------------------------
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def mentioned_names(facts: Facts) -> frozenset[str]:
+    """Return the names a file's edges depend on."""
+    texts = [reference.target for reference in facts.references]
+    texts += [binding.value for binding in facts.bindings]
+    for one in facts.imports:
+        texts += [one.module, one.name]
+    return frozenset(_WORD.findall(" ".join(texts)))
+
+
+class Snapshot:
+    """A repository in memory; implements `Repository`."""
+
+    def __init__(self, facts: Mapping[str, Facts]) -> None:
+        self._facts = facts
+        self._named: dict[str, list[SymbolId]] = {}
+        self._mentioning: dict[str, set[str]] = {}
+        for path, one in facts.items():
+            for definition in one.definitions[1:]:
+                symbol = SymbolId(path, definition.qualified_name)
+                self._named.setdefault(definition.name, []).append(symbol)
+
+    def paths(self) -> Collection[str]:
+        """Return the paths of all files."""
+        return self._facts.keys()
+
+    def facts(self, path: str) -> Facts | None:
+        """Return what a file says."""
+        return self._facts.get(path)
+
+    def named(self, name: str) -> Sequence[SymbolId]:
+        """Return the symbols of this name."""
+        return self._named.get(name, ())
+
+    def mentioning(self, name: str) -> Collection[str]:
+        """Return the files that mention this name."""
+        if not self._mentioning:
+            for path, one in self._facts.items():
+                for mentioned in mentioned_names(one):
+                    self._mentioning.setdefault(mentioned, set()).add(path)
+        return self._mentioning.get(name, ())

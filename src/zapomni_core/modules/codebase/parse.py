@@ -1,6 +1,6 @@
 """Parses one file of code: its symbols, its passages, and what it says about others.
 
-A grammar is native code and its input anybody's: this runs in a process of its own (`_child`).
+A grammar is native code and its input untrusted: this runs in a child process (`child`).
 """
 
 from __future__ import annotations
@@ -8,17 +8,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from zapomni_core.modules.codebase._chunks import chunk_code
-from zapomni_core.modules.codebase._facts import read_facts
-from zapomni_core.modules.codebase._grammars import load_grammar
-from zapomni_core.modules.codebase._models import ParsedFile, SourceFile, pack_facts
-from zapomni_core.modules.codebase._outline import Captures, Lines, Outline
-from zapomni_core.modules.codebase._snapshot import mentioned_names
+from zapomni_core.modules.codebase.facts import read_facts
+from zapomni_core.modules.codebase.languages import load_grammar
+from zapomni_core.modules.codebase.models import ParsedFile, SourceFile, mentioned_names, pack_facts
+from zapomni_core.modules.codebase.outline import Captures, Lines, Outline, chunk_code
 
 if TYPE_CHECKING:
     from tree_sitter import Point, Tree
 
 __all__ = ["PROSE", "parse_code"]
+
 
 PROSE = frozenset({"markdown", "text"})
 """Languages whose passages are cut as those of any other text."""
@@ -26,7 +25,7 @@ PROSE = frozenset({"markdown", "text"})
 # Recovering from errors may take a grammar time that grows with the square of the file.
 PARSE_SECONDS = 2.0
 READ_STEP = 4096
-# Nobody nests deeper, and below 32,767 levels a query slows down a thousandfold.
+# No one nests deeper, and below 32,767 levels a query slows down a thousandfold.
 QUERY_DEPTH = 1000
 # A query looks for the next named sibling of every node; among thousands of marks in a row there
 # is none. So many such looks take about a second.

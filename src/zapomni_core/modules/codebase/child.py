@@ -1,4 +1,4 @@
-"""The process that parses: `python -m zapomni_core.modules.codebase._child SIZE PARENT`.
+"""The process that parses: `python -m zapomni_core.modules.codebase.child SIZE PARENT`.
 
 It reads files from its standard input and writes what it found to its standard output, each as a
 length and that many bytes, until its input ends.
@@ -13,10 +13,11 @@ from functools import partial
 from typing import IO
 
 from zapomni_core.infra.child import end_with_parent, limit_memory
-from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile, Symbol
-from zapomni_core.modules.codebase._parse import parse_code
+from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile, Symbol
+from zapomni_core.modules.codebase.parse import parse_code
 
 __all__ = ["READY", "pack_file", "read_message", "serve", "unpack_file", "write_message"]
+
 
 LENGTH = 8
 READY = b"ready"

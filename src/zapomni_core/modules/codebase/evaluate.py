@@ -1,4 +1,4 @@
-"""Follows a chain name by name to what it may stand for.
+"""Evaluates a chain of names: which symbols of the repository it may refer to.
 
 A name is looked up as its language does: in the scopes around it, in what the file imports, among
 the members of a class and of its bases. What a name was assigned, of which type it is said to be
@@ -8,25 +8,34 @@ and what a function returns are followed too, as far as they are written down.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Literal, NamedTuple
 
-from zapomni_core.modules.codebase._catalog import Catalog
-from zapomni_core.modules.codebase._languages import CLASS_LIKE
-from zapomni_core.modules.codebase._models import Binding, FactSource, Import
-from zapomni_core.modules.codebase._modules import Modules
-from zapomni_core.modules.codebase._types import Type, parse_type
-from zapomni_core.modules.codebase._values import (
-    EXTERNAL,
-    Value,
-    Values,
-    collection_method,
-    place,
-    steps_of,
-    union,
-)
-from zapomni_core.modules.codebase._view import View
+from zapomni_core.modules.codebase.imports import Modules
+from zapomni_core.modules.codebase.languages import CLASS_LIKE, LANGUAGES, LEAVES, Language
+from zapomni_core.modules.codebase.models import Binding, Definition, Facts, FactSource, Import
 
-__all__ = ["Evaluator"]
+__all__ = [
+    "EXTERNAL",
+    "MAX_VALUES",
+    "Catalog",
+    "Evaluator",
+    "Type",
+    "Value",
+    "Values",
+    "View",
+    "collection_method",
+    "parse_type",
+    "place",
+    "related",
+    "steps_of",
+    "union",
+]
+
 
 # Each level takes a handful of stack frames.
 MAX_DEPTH = 24
@@ -339,7 +348,7 @@ class Evaluator:
         returned = bindings.get("return", [])
         parent = view.definitions[number].parent
         types = [one for one in returned if one.kind == "type"]
-        # A type is looked up where the function stands; `Self` is said inside it.
+        # A type is looked up in the scope of the function; `Self` inside it.
         for scope in (parent, number):
             found = union([self._typed(view, scope, one.value) for one in types])
             if found:
@@ -382,3 +391,366 @@ def _self(view: View, owner: int, name: str) -> Value:
         return Value("super", view.path, owner)
     is_class = name in _CLASS_NAMES or (name == "self" and view.language.name == "php")
     return Value("symbol" if is_class else "instance", view.path, owner)
+
+
+# --- The values of a chain -------------------------------------------------------
+
+
+MAX_VALUES = 6
+_STEP = re.compile(r"\(\)|\[\]|[^.()\[\]]+")
+_ONE_OF_MANY = frozenset("pop popleft get setdefault __getitem__ __next__".split())
+_MANY_OF_MANY = frozenset("values copy __iter__".split())
+
+
+class Value(NamedTuple):
+    """What a chain may stand for."""
+
+    kind: Literal[
+        "symbol", "instance", "super", "module", "folder", "many", "map", "function", "external"
+    ]
+    path: str = ""
+    number: int = 0
+    inner: tuple[Value, ...] = ()
+
+
+Values = tuple[Value, ...]
+
+EXTERNAL = Value("external")
+"""Something of another library, and everything that comes of it."""
+
+
+@lru_cache(maxsize=50_000)
+def steps_of(chain: str) -> tuple[str, ...]:
+    """Return a chain's names, calls and subscripts in order."""
+    return tuple(_STEP.findall(chain))
+
+
+def union(groups: Iterable[Values]) -> Values:
+    """Return what is in any group, once; no more than a handful."""
+    # Nearly always there is one group at most, and one value in it.
+    some = [group for group in groups if group]
+    if len(some) == 1 and len(some[0]) == 1:
+        return some[0]
+    return tuple(dict.fromkeys(chain.from_iterable(some)))[:MAX_VALUES] if some else ()
+
+
+def place(found: str) -> Value | None:
+    """Return the module or folder at a path."""
+    if not found:
+        return None
+    return Value("folder" if found.endswith("/") else "module", found)
+
+
+def related(one: str, other: str) -> bool:
+    """Say whether code of two languages calls each other by name."""
+    return _FAMILIES.get(one, one) == _FAMILIES.get(other, other)
+
+
+_FAMILIES = {"tsx": "script", "typescript": "script", "javascript": "script", "cpp": "c",
+             "java": "jvm", "kotlin": "jvm", "scala": "jvm"}  # fmt: skip
+
+
+def collection_method(value: Value, name: str) -> Values:
+    """Return a method of a list or dictionary: what calling it yields is what matters."""
+    if name in _ONE_OF_MANY:
+        return (Value("function", inner=value.inner),)
+    if name in _MANY_OF_MANY:
+        return (Value("function", inner=(Value("many", inner=value.inner),)),)
+    return (EXTERNAL,)
+
+
+# --- A repository's files and its symbols by name, whatever imports what --------------
+
+
+class Catalog:
+    """Views of files, each laid out once."""
+
+    def __init__(self, repository: FactSource) -> None:
+        self._repository = repository
+        self._views: dict[str, View | None] = {}
+
+    def view(self, path: str) -> View | None:
+        """Return a file, None if there is none of this path."""
+        views = self._views
+        if path in views:
+            return views[path]
+        facts = self._repository.facts(path)
+        views[path] = view = View(path, facts) if facts else None
+        return view
+
+    def named(self, name: str, language: str = "") -> Iterator[tuple[View, int]]:
+        """Yield the symbols of a name, in files of a related language if one is given."""
+        for symbol in self._repository.named(name):
+            view = self.view(symbol.path)
+            if view and (not language or related(view.language.name, language)):
+                yield view, view.numbers[symbol.qualified_name]
+
+    def shared(self, view: View, name: str) -> Values | None:
+        """Look among names that need no import: those of the folder, or of the whole repository."""
+        if not view.language.shared:
+            return None
+        folder = view.path.rpartition("/")[0]
+        found = [
+            (other, number)
+            for other, number in self.named(name, view.language.name)
+            if other.definitions[other.definitions[number].parent].kind in ("module", "namespace")
+        ]
+        near = [one for one in found if one[0].path.rpartition("/")[0] == folder]
+        if near or view.language.shared == "folder":
+            return _values(near)
+        if len(found) == 1 or all(one.definitions[n].kind == "namespace" for one, n in found):
+            return _values(found)
+        return None
+
+    def methods(self, view: View, number: int, name: str) -> Values | None:
+        """Find a class's method in another file than its own: Go, Rust, C++, extensions."""
+        tail = f".{view.definitions[number].name}.{name}"
+        return _values(
+            (other, one)
+            for other, one in self.named(name, view.language.name)
+            if f".{other.definitions[one].qualified_name.partition('#')[0]}".endswith(tail)
+        )
+
+    def in_folder(self, folder: str, name: str) -> Values | None:
+        """Return what the files of a folder define under a name at their top level."""
+        return _values(
+            (view, number)
+            for view, number in self.named(name)
+            if view.path.rpartition("/")[0] == folder and view.definitions[number].parent == 0
+        )
+
+
+def _values(found: Iterable[tuple[View, int]]) -> Values | None:
+    values = tuple(Value("symbol", view.path, number) for view, number in found)
+    return values[:MAX_VALUES] or None
+
+
+# --- A file's facts, indexed for lookups -----------------------------------
+
+
+_PLAIN = Language("text", "", "")
+_REPEATED = ("overload", "setter", "deleter")
+
+
+class View:
+    """What each scope of a file defines, imports and binds."""
+
+    def __init__(self, path: str, facts: Facts) -> None:
+        self.path = path
+        self.facts = facts
+        self.language = LANGUAGES.get(facts.language, _PLAIN)
+        self.definitions = facts.definitions
+        self.numbers = {one.qualified_name: n for n, one in enumerate(facts.definitions)}
+        self.members: dict[int, dict[str, list[int]]] = defaultdict(dict)
+        self.imports: dict[int, dict[str, list[Import]]] = defaultdict(dict)
+        self.stars: dict[int, list[Import]] = defaultdict(list)
+        self.bindings: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
+        self.attributes: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
+        self.bases: dict[int, list[str]] = defaultdict(list)
+        self._names: dict[int, set[str]] = {}
+        self._define(facts.definitions)
+        for one in facts.imports:
+            if one.name == "*":
+                self.stars[one.scope].append(one)
+            else:
+                self.imports[one.scope].setdefault(one.alias, []).append(one)
+        self._bind(facts.bindings)
+        for reference in facts.references:
+            if reference.kind == "inherit":
+                self.bases[reference.scope].append(reference.target)
+
+    def may_bind(self, scope: int, name: str) -> bool:
+        """Say whether a scope binds a name itself, or imports names that are not written there."""
+        names = self._names.get(scope)
+        if names is None:
+            names = {*self.members[scope], *self.imports[scope], *self.bindings[scope]}
+            self._names[scope] = names
+        return name in names or scope in self.stars
+
+    def owner(self, scope: int) -> int:
+        """Return the class around a scope, or the scope itself if it is one; -1 if none is."""
+        while scope >= 0:
+            one = self.definitions[scope]
+            if one.kind in CLASS_LIKE:
+                return scope
+            outside = self.class_outside(one)
+            if outside >= 0:
+                return outside
+            scope = one.parent
+        return -1
+
+    def is_decorated(self, number: int, names: tuple[str, ...]) -> bool:
+        """Say whether a symbol has a decorator whose name ends like one of these."""
+        decorators = self.definitions[number].decorators
+        return any(one.rpartition(".")[2].endswith(names) for one in decorators)
+
+    def without_repeats(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Leave out the heads of overloads, and setters next to their getter."""
+        if len(numbers) < 2:
+            return numbers
+        return [one for one in numbers if not self.is_decorated(one, _REPEATED)] or numbers[:1]
+
+    def _define(self, definitions: tuple[Definition, ...]) -> None:
+        for number, one in enumerate(definitions[1:], 1):
+            if one.kind in LEAVES:
+                continue
+            self.members[one.parent].setdefault(one.name, []).append(number)
+            outside = self.class_outside(one)
+            if outside >= 0:
+                self.members[outside].setdefault(one.name, []).append(number)
+
+    def class_outside(self, one: Definition) -> int:
+        """Return the class of a method written outside of it; -1 if it is elsewhere, or none."""
+        if one.kind != "method" or self.definitions[one.parent].kind in CLASS_LIKE:
+            return -1
+        return self.numbers.get(one.qualified_name.partition("#")[0].rpartition(".")[0], -1)
+
+    def _bind(self, bindings: tuple[Binding, ...]) -> None:
+        for binding in bindings:
+            scope, name, _, _ = binding
+            if not name.startswith("self."):
+                self.bindings[scope].setdefault(name, []).append(binding)
+            elif (owner := self.owner(scope)) >= 0:
+                self.attributes[owner].setdefault(name[5:], []).append(binding)
+
+
+# --- Reads a type as it is written, in whichever language, as far as the call graph needs it ---
+
+
+# What a wrapper does to the type inside it: nothing that matters to a call, or make many of it.
+_WRAPPERS = frozenset(
+    """Optional ClassVar Final Annotated Required NotRequired ReadOnly InitVar Awaitable Coroutine
+    Option Result Box Rc Arc RefCell Mutex RwLock Cow Pin Promise PromiseLike Partial Readonly
+    Observable Task ValueTask Future CompletableFuture Lazy Nullable unique_ptr shared_ptr weak_ptr
+    AbstractContextManager AbstractAsyncContextManager ContextManager AsyncContextManager
+    Ref MutableRefObject Try Either IO""".split()
+)
+_COLLECTIONS = frozenset(
+    """list List Sequence MutableSequence Iterable Iterator AsyncIterable AsyncIterator Generator
+    AsyncGenerator set Set frozenset FrozenSet AbstractSet MutableSet deque Deque Collection
+    KeysView ValuesView Vec VecDeque Array ArrayList LinkedList HashSet TreeSet Queue Stack Deque
+    IEnumerable ICollection IList IReadOnlyList IReadOnlyCollection IAsyncEnumerable vector
+    ReadonlyArray ReadonlySet Seq Stream Slice Iter MutableList""".split()
+)
+_MAPS = frozenset(
+    """dict Dict Mapping MutableMapping DefaultDict defaultdict OrderedDict Map HashMap BTreeMap
+    TreeMap ConcurrentHashMap Dictionary IDictionary IReadOnlyDictionary ConcurrentDictionary
+    Record WeakMap map unordered_map MutableMap ItemsView""".split()
+)
+_NOISE = frozenset("const mut dyn impl struct class enum readonly ref out in unsafe".split())
+_TOKEN = re.compile(r"[^\W\d][\w.]*|\[\]|[\[\]<>(),|?]|\.\.\.")
+_OPENING = frozenset("[<(")
+_CLOSING = frozenset("]>)")
+MAX_TYPE_DEPTH = 20
+
+
+class Type(NamedTuple):
+    """One type: an instance of `name`, the class itself, or a collection of `inner`."""
+
+    kind: Literal["instance", "class", "many", "map", "function"]
+    name: str = ""
+    inner: tuple[Type, ...] = ()
+
+
+@lru_cache(maxsize=20_000)
+def parse_type(text: str) -> tuple[Type, ...]:
+    """Return what a value of this type may be; () if nothing is known."""
+    text = text.replace('"', "").replace("'", "").replace("::", ".").lstrip(":* &")
+    return _Parser(_TOKEN.findall(text)).union(0)
+
+
+class _Parser:
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = tokens
+        self.place = 0
+
+    def union(self, depth: int) -> tuple[Type, ...]:
+        found = [*self._term(depth)]
+        while self._take("|"):
+            found += self._term(depth)
+        return tuple(dict.fromkeys(found))
+
+    def _term(self, depth: int) -> tuple[Type, ...]:
+        if depth > MAX_TYPE_DEPTH:
+            return ()
+        if self._take("[]"):  # Go: a slice of what follows.
+            return (Type("many", inner=self._term(depth + 1)),)
+        if self._take("["):  # An array's length, or the parameters of a Callable.
+            self._skip_to("]")
+            inner = self._term(depth + 1)
+            return (Type("many", inner=inner),) if inner else ()
+        if self._take("("):  # Of several results the first is the one a caller goes on with.
+            first = self.union(depth + 1)
+            self._skip_to(")")
+            return first
+        name = self._name()
+        if not name:
+            return ()
+        arguments = self._arguments(depth)
+        if name == "map" and arguments:  # Go: map[K]V
+            arguments = [*arguments, *([value] if (value := self._term(depth + 1)) else [])]
+        found = _apply(name.rpartition(".")[2], name, arguments)
+        while True:
+            if self._take("[]"):
+                found = (Type("many", inner=found),)
+            elif not self._take("?"):
+                return found
+
+    def _name(self) -> str:
+        while self.place < len(self.tokens):
+            word = self.tokens[self.place]
+            if not (word[0].isalpha() or word[0] == "_"):
+                return ""
+            self.place += 1
+            if word not in _NOISE:
+                return word
+        return ""
+
+    def _arguments(self, depth: int) -> list[tuple[Type, ...]]:
+        close = "]" if self._take("[") else ">" if self._take("<") else ""
+        if not close:
+            return []
+        found = [self.union(depth + 1)]
+        while self._take(","):
+            found.append(self.union(depth + 1))
+        self._skip_to(close)
+        return found
+
+    def _take(self, token: str) -> bool:
+        if self.place < len(self.tokens) and self.tokens[self.place] == token:
+            self.place += 1
+            return True
+        return False
+
+    def _skip_to(self, close: str) -> None:
+        """Go behind the bracket that closes here, over whatever could not be read."""
+        depth = 0
+        while self.place < len(self.tokens):
+            mark = self.tokens[self.place]
+            self.place += 1
+            if mark in _OPENING:
+                depth += 1
+            elif mark in _CLOSING:
+                if depth == 0 and mark == close:
+                    return
+                depth = max(0, depth - 1)
+
+
+def _apply(last: str, name: str, arguments: list[tuple[Type, ...]]) -> tuple[Type, ...]:
+    if last in ("None", "null", "undefined", "void", "Any", "object"):
+        return ()
+    if not arguments:
+        return (Type("instance", name),)
+    if last == "Union":
+        return tuple(one for argument in arguments for one in argument)
+    if last in _WRAPPERS:
+        return arguments[-1] if last == "Coroutine" else arguments[0]
+    if last in ("type", "Type"):
+        return tuple(Type("class", one.name) for one in arguments[0] if one.kind == "instance")
+    if last == "Callable":
+        return (Type("function", inner=arguments[-1]),)
+    if last in _COLLECTIONS:
+        return (Type("many", inner=arguments[0]),)
+    if last in _MAPS:
+        return (Type("map", inner=arguments[-1]),)
+    return (Type("instance", name),)

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pickle
 import select
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Self
 
 from zapomni_core.exceptions import ProcessingError
-from zapomni_core.modules.codebase._child import (
-    READY,
-    read_message,
-    unpack_file,
-    write_message,
-)
-from zapomni_core.modules.codebase._chunks import context_line
-from zapomni_core.modules.codebase._grammars import require_grammar
-from zapomni_core.modules.codebase._languages import language_of
-from zapomni_core.modules.codebase._models import ParsedFile, SourceChunk, SourceFile
-from zapomni_core.modules.codebase._outline import Lines
-from zapomni_core.modules.codebase._parse import PROSE, parse_code
+from zapomni_core.modules.codebase.child import READY, read_message, unpack_file, write_message
+from zapomni_core.modules.codebase.languages import language_of, require_grammar
+from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile
+from zapomni_core.modules.codebase.outline import Lines, context_line
+from zapomni_core.modules.codebase.parse import PROSE, parse_code
+from zapomni_db.models import Chunk
 
 if TYPE_CHECKING:
     from zapomni_core.interfaces import TextChunker
 
-__all__ = ["CodeParser"]
+__all__ = ["ASTChunker", "CodeParser", "first_characters"]
+
 
 CHUNK_SIZE = 200
 # A file takes milliseconds, the worst one some seconds.
@@ -102,7 +99,7 @@ class CodeParser:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # Without -P a file named pickle.py in the folder we were started in would be run.
-        module = "zapomni_core.modules.codebase._child"
+        module = "zapomni_core.modules.codebase.child"
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
             [sys.executable, "-P", "-m", module, str(self._size), str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -159,3 +156,49 @@ def _innermost(file: ParsedFile, byte: int) -> int:
         if symbol.start_byte <= byte < symbol.end_byte:
             owner = number
     return owner
+
+
+# --- Cuts the text of a single file, as the index cuts those of a repository ----------
+
+
+class ASTChunker:
+    """A TextChunker that cuts code at its functions and classes, and other text as before.
+
+    Args:
+        path: The file's name, which decides the language.
+        chunker: Cuts what is no code, and code while the extra `code` is not installed.
+        size: The most tokens in a passage.
+    """
+
+    def __init__(self, path: str, chunker: TextChunker, size: int) -> None:
+        self._path = path
+        self._chunker = chunker
+        self._size = size
+
+    def chunk(self, text: str) -> list[Chunk]:
+        """Cut a text into passages, in order."""
+        data = text.encode("utf-8", "replace")
+        is_prose = language_of(self._path, data) in PROSE
+        if is_prose or importlib.util.find_spec("tree_sitter") is None:
+            return self._chunker.chunk(text)
+        with CodeParser(self._chunker, self._size) as parser:
+            passages = parser.parse(SourceFile(self._path, "", "", data)).chunks
+        if not passages:
+            return self._chunker.chunk(text)
+        starts = first_characters(data, passages)
+        return [
+            Chunk(text=one.text, index=index, start_char=start, end_char=start + len(one.text))
+            for index, (one, start) in enumerate(zip(passages, starts, strict=True))
+        ]
+
+
+def first_characters(data: bytes, passages: Iterable[SourceChunk]) -> Iterator[int]:
+    """Yield where each passage begins, counted in characters."""
+    is_ascii = data.isascii()
+    byte = char = 0
+    for passage in passages:
+        # Passages come in order, so characters are counted from the last one on.
+        between = data[byte : passage.start_byte]
+        char += len(between if is_ascii else between.decode("utf-8", "replace"))
+        byte = passage.start_byte
+        yield char
