@@ -35,10 +35,8 @@ def test_a_modules_public_names_are_listed_and_exist(name):
     if not defined:
         return
 
-    listed = module.__all__
-
-    assert list(listed) == sorted(listed)
-    assert all(hasattr(module, attribute) for attribute in listed)
+    # Their order is the linter's business.
+    assert all(hasattr(module, attribute) for attribute in module.__all__)
 
 
 HEAVY = ["numpy", "onnxruntime", "tokenizers", "mcp", "rich", "httpx2", "tenacity", "click"]
