@@ -44,7 +44,7 @@ COMMANDS = {
     "context": ("zapomni_cli.observations:context", "Show what a new session is told, and why."),
     "projects": (
         "zapomni_cli.projects:projects",
-        "List the projects agents worked on, or join two.",
+        "List the projects agents worked on, join two, or trust a folder.",
     ),
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),

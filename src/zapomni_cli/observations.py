@@ -18,6 +18,7 @@ from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.git import changed_files
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.projects import Project, project_of
+from zapomni_core.settings import Settings
 from zapomni_db.observation_models import (
     Failure,
     Observation,
@@ -26,6 +27,7 @@ from zapomni_db.observation_models import (
     SessionSummary,
 )
 from zapomni_db.sqlite.observations import SqliteObservations, connect_read_only, set_injection
+from zapomni_db.sqlite.project_folders import project_for
 
 __all__ = [
     "context",
@@ -250,7 +252,8 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
     """
     from zapomni_core.workflows.session_context import explain_context, session_context
 
-    path, project = observations_path(read_settings()), _current()
+    settings = read_settings()
+    path, project = observations_path(settings), _current(settings)
     if switch:
         set_injection(path, project.key, project.name, on=switch == "on")
         click.echo(f"New sessions in {one_line(project.name)} are told {_TOLD[switch]}.", err=True)
@@ -260,13 +263,14 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
         click.echo(NOTHING, err=True)
         return
     with closing(connection):
-        given = (project.key, project.branch, changed_files(project.root), source)
-        lines = explain_context(connection, *given)
-        text = session_context(connection, *given)
+        key, trusted = project_for(connection, *_facts(settings, project))
+        given = (key, project.branch, changed_files(project.root), source)
+        lines = explain_context(connection, *given, is_trusted=trusted)
+        text = session_context(connection, *given, is_trusted=trusted)
     if as_json:
-        told = {"project": project.key, "source": source, "text": text}
+        told = {"project": project.key, "trusted": trusted, "source": source, "text": text}
         print_json({**told, "lines": [line._asdict() for line in lines]})
-    elif not lines:
+    elif not text:
         click.echo("Nothing: no work is recorded, or it was switched off with --off.", err=True)
     elif why:
         print_table((f"#{n.id}", n.section, n.why, one_line(n.summary, LINE_CHARS)) for n in lines)
@@ -305,14 +309,25 @@ def _known(work: Callable[[SqliteObservations], Awaitable[T]], otherwise: str) -
         raise _MissingError(otherwise) from None
 
 
-def _current() -> Project:
-    return project_of(os.getcwd())  # noqa: PTH109 - as hooks call it
+def _current(settings: Settings) -> Project:
+    cwd = os.getcwd()  # noqa: PTH109 - as hooks call it
+    return project_of(cwd, str(settings.home / "roots.json"))
+
+
+def _facts(settings: Settings, project: Project) -> tuple[str, str, str, str]:
+    folder = "" if settings.trust == "all" else project.root
+    return project.key, folder, project.identity, project.main
 
 
 async def _projects(
     store: SqliteObservations, project: str | None, every_project: bool
 ) -> list[str] | None:
-    return None if every_project else await store.project_keys(project or _current().key)
+    if every_project:
+        return None
+    if not project:
+        settings = read_settings()
+        project, _ = await store.folder_project(*_facts(settings, _current(settings)))
+    return await store.project_keys(project)
 
 
 # --- Lines -------------------------------------------------------------------------------

@@ -30,9 +30,9 @@ from zapomni_db.sqlite.observations_write import (
     connect_for_capture,
     count_lost,
     is_damaged,
-    resolve_project,
     store_captured,
 )
+from zapomni_db.sqlite.project_folders import project_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -299,17 +299,23 @@ def _secure(home: str) -> None:
         raise PayloadError("the home folder belongs to another user") from None
 
 
+def _config(home: str) -> dict[str, Any]:
+    """Return the settings of config.toml; none if there are none that can be read."""
+    file = os.path.join(home, "config.toml")
+    if not os.path.exists(file):
+        return {}
+    import tomllib
+
+    try:
+        with open(file, "rb") as stream:
+            return tomllib.load(stream)
+    except (OSError, ValueError):
+        return {}
+
+
 def _database_path(home: str, environ: Mapping[str, str]) -> str:
     """Follow the setting `storage` if it names a file; captures always stay on this machine."""
-    storage = environ.get("ZAPOMNI_STORAGE") or ""
-    if not storage and os.path.exists(os.path.join(home, "config.toml")):
-        import tomllib
-
-        try:
-            with open(os.path.join(home, "config.toml"), "rb") as file:
-                storage = str(tomllib.load(file).get("storage") or "")
-        except (OSError, ValueError):
-            storage = ""
+    storage = environ.get("ZAPOMNI_STORAGE") or str(_config(home).get("storage") or "")
     scheme, separator, rest = storage.partition("://")
     if storage not in ("", "sqlite") and not separator:
         return os.path.abspath(os.path.expanduser(storage))
@@ -377,8 +383,16 @@ def _row(
         "event_hash": event_hash,
         "repeat": observation.repeat,
         "redactions": observation.redactions,
+        # Where it was done, so that it can be decided whether the project's key is believed.
+        "folder": "" if _trusts_all() else project.root,
+        "identity": project.identity,
+        "main_folder": project.main,
     }
     return clean_row(row, redactor)
+
+
+def _trusts_all() -> bool:
+    return (os.environ.get("ZAPOMNI_TRUST") or _config(_home(os.environ)).get("trust")) == "all"
 
 
 def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project | None) -> str:
@@ -457,13 +471,11 @@ def _print_context(
         from zapomni_core.infra.git import changed_files
         from zapomni_core.workflows.session_context import session_context
 
-        text = session_context(
-            connection,
-            resolve_project(connection, project.key),
-            project.branch,
-            changed_files(project.root),
-            source,
-        )
+        folder = "" if _trusts_all() else project.root
+        facts = (project.key, folder, project.identity, project.main)
+        key, trusted = project_for(connection, *facts)
+        changed = changed_files(project.root)
+        text = session_context(connection, key, project.branch, changed, source, is_trusted=trusted)
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
         if text and row and not claim_context(connection, row, lost=lost):
             return ""

@@ -100,6 +100,11 @@ class Settings(BaseModel):
         description="Folders that may be indexed as code, separated by colons; default: any from "
         "the command line, the folder the server was started in for agents.",
     )
+    trust: Literal["ask", "all"] = Field(
+        default="ask",
+        description="A folder that claims a project known from another one: ask means it is shown "
+        "nothing until `zapomni projects --trust`, all means it is trusted.",
+    )
     observation_retention_days: dict[str, NonNegativeInt] = Field(
         default={},
         description="Days observations are kept, by type, as a JSON object; 0 means for ever.",

@@ -41,6 +41,15 @@ class ObservationStore(Protocol):
         """
         ...
 
+    async def folder_project(
+        self, key: str, folder: str, identity: str, main: str
+    ) -> tuple[str, bool]:
+        """Return the project whose observations a folder is given, and whether it is trusted.
+
+        A folder that claims a project known from another folder is given what was done in itself.
+        """
+        ...
+
     async def search(self, query: ObservationQuery) -> list[ObservationPreview]:
         """Return the observations that match, best first.
 

@@ -30,8 +30,15 @@ from zapomni_db.sqlite.observation_reads import (
     recurring_failures,
     switched_off,
 )
+from zapomni_db.sqlite.project_folders import untrusted_folders
 
-__all__ = ["ContextLine", "explain_context", "session_context"]
+__all__ = ["UNTRUSTED", "ContextLine", "explain_context", "session_context"]
+
+UNTRUSTED = (
+    "Zapomni shows nothing of this project here: the folder claims to be a project that is known "
+    "from another folder. If it is the user's own, ask the user to run in it: "
+    "zapomni projects --trust"
+)
 
 BUDGET = 8000
 POOL = 600  # The newest rows of a project that are candidates.
@@ -99,17 +106,27 @@ def session_context(
     changed_files: Sequence[str],
     source: str,
     budget: int = BUDGET,
+    *,
+    is_trusted: bool = True,
 ) -> str:
     """Return the context of a new session as Markdown, shorter than `budget` characters.
 
-    Empty if there is nothing to tell, or if the project's context is switched off.
+    Empty if there is nothing to show, or if the project's context is switched off. A folder that is
+    not trusted is given what was done in it, one line that says so, and nothing else.
     """
-    lines = explain_context(db, project, branch, changed_files, source)
-    return render(lines, budget) if lines else ""
+    notice = "" if is_trusted else UNTRUSTED + "\n\n"
+    lines = explain_context(db, project, branch, changed_files, source, is_trusted=is_trusted)
+    return (notice + (render(lines, budget - len(notice)) if lines else "")).rstrip()
 
 
 def explain_context(
-    db: sqlite3.Connection, project: str, branch: str, changed_files: Sequence[str], source: str
+    db: sqlite3.Connection,
+    project: str,
+    branch: str,
+    changed_files: Sequence[str],
+    source: str,
+    *,
+    is_trusted: bool = True,
 ) -> list[ContextLine]:
     """Return the lines of the context, each with the reason it was chosen."""
     off = switched_off(db)
@@ -136,7 +153,7 @@ def explain_context(
         *intents,
         *_recent(seen, seen.limits.local - len(intents), shown),
         *trail,
-        *_cross_project(seen, off),
+        *(_cross_project(seen, off | untrusted_folders(db)) if is_trusted else ()),
     ]
 
 

@@ -11,6 +11,7 @@ from heapq import merge
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.sqlite.observations_write import COURSE
+from zapomni_db.sqlite.project_folders import untrusted_folders
 
 __all__ = [
     "ACTIVE_SESSION",
@@ -116,14 +117,18 @@ def newest(
 def recent(connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int) -> list[Row]:
     """Return the newest rows, one per file; a project's own first, then others' to fill up.
 
-    A project nobody has worked in has no context, so nothing fills it up.
+    Nothing fills up a project without observations, and a folder that is not trusted: these have no
+    context.
     """
     seen: set[tuple[str, str]] = set()
     local = _first_per_file(newest(connection, projects, SCANNED), seen, limit)
     if projects is None or not local or len(local) == limit:
         return local
-    own = set(projects)
-    others = (row for row in newest(connection, None, SCANNED) if row[PROJECT] not in own)
+    hidden = untrusted_folders(connection)
+    if hidden.intersection(projects):
+        return local
+    hidden.update(projects)
+    others = (row for row in newest(connection, None, SCANNED) if row[PROJECT] not in hidden)
     return local + _first_per_file(others, seen, limit - len(local))
 
 

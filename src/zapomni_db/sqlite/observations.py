@@ -33,6 +33,7 @@ from zapomni_db.sqlite.connection import (
     write_transaction,
 )
 from zapomni_db.sqlite.observation_search import MAX_LIMIT, check, match, previews, search
+from zapomni_db.sqlite.project_folders import project_for, untrusted_folders
 from zapomni_db.sqlite.rows import from_json, to_json
 
 __all__ = ["SqliteObservations", "connect_read_only", "set_injection"]
@@ -118,6 +119,14 @@ class SqliteObservations:
         """Return the keys a project is kept under, given one of them or its name."""
         name = name.encode("utf-8", "replace").decode()
         return await self._read("reading", lambda db: _project_keys(db, name), [name])
+
+    async def folder_project(
+        self, key: str, folder: str, identity: str, main: str
+    ) -> tuple[str, bool]:
+        """Return the project whose observations a folder is given, and whether it is trusted."""
+        return await self._read(
+            "reading", lambda db: project_for(db, key, folder, identity, main), (key, True)
+        )
 
     async def search(self, query: ObservationQuery) -> list[ObservationPreview]:
         """Return the observations that match, best first."""
@@ -276,8 +285,10 @@ def _project_keys(connection: sqlite3.Connection, name: str) -> list[str]:
     known = connection.execute("SELECT 1 FROM projects WHERE key = ?", (keys[0],)).fetchone()
     if known or len(keys) > 1:
         return keys
-    named = connection.execute("SELECT key FROM projects WHERE name = ? LIMIT 2", (name,))
-    found = [key for (key,) in named]
+    named = connection.execute("SELECT key FROM projects WHERE name = ?", (name,))
+    # What a folder that is not trusted calls itself must not hide the project of that name.
+    hidden = untrusted_folders(connection)
+    found = [key for (key,) in named if key not in hidden]
     if len(found) > 1:
         raise ValidationError(
             "several projects have this name; give the project's key, as observations show it",

@@ -11,6 +11,8 @@ import sqlite3
 import time
 
 from zapomni_db.sqlite import APPLICATION_ID, LATEST_VERSION
+from zapomni_db.sqlite.project_folders import TABLE as FOLDERS_TABLE
+from zapomni_db.sqlite.project_folders import note_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ __all__ = [
     "count_lost",
     "is_busy",
     "is_damaged",
-    "resolve_project",
     "store_captured",
 ]
 
@@ -33,6 +34,7 @@ BUSY_MS = 150
 REPEAT_SECONDS = 300
 # The schema has had these tables since then.
 OBSERVATIONS_VERSION = 2
+FOLDERS_VERSION = 9
 
 # What a single row can be guilty of; any other error is the database's.
 ROW_ERRORS = (
@@ -197,7 +199,10 @@ def _ready(connection: sqlite3.Connection) -> bool:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if ours and version > LATEST_VERSION:
         raise NewerSchemaError
-    return ours and version >= OBSERVATIONS_VERSION
+    ready = ours and version >= OBSERVATIONS_VERSION
+    if ready and version < FOLDERS_VERSION:
+        connection.execute(FOLDERS_TABLE)
+    return ready
 
 
 def is_busy(error: BaseException) -> bool:
@@ -260,7 +265,9 @@ def store_captured(
 
 
 def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> None:
-    project = resolve_project(connection, row["project"])
+    folder, identity = row.get("folder") or "", row.get("identity") or ""
+    main = row.get("main_folder") or ""
+    project = note_folder(connection, row["project"], folder, identity, main)
     session, when, host = row["session_id"], row["timestamp"], row["host"]
     ended = when if row["obs_type"] == "session_end" else None
     if ended and connection.execute(HAS_WORK, (session,)).fetchone() is None:
@@ -268,7 +275,7 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
         connection.execute("DELETE FROM observations WHERE session_id = ?", (session,))
         connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
         return
-    if project == row["project"]:
+    if project in (row["project"], folder):
         connection.execute(KEEP_PROJECT, (project, row["project_name"], when))
     connection.execute(KEEP_SESSION, (session, project, host, row["branch"], when, ended))
     event_hash = bytes.fromhex(row["event_hash"])
@@ -295,14 +302,6 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     if from_spool:
         connection.execute(COUNT, (host, "spooled", 1, when))
         connection.execute(COUNT, (host, "drained", 1, when))
-
-
-def resolve_project(connection: sqlite3.Connection, key: str) -> str:
-    """Follow an alias to the project it stands for."""
-    found = connection.execute(
-        "SELECT project_key FROM project_aliases WHERE alias = ?", (key,)
-    ).fetchone()
-    return str(found[0]) if found else key
 
 
 def claim_context(connection: sqlite3.Connection, row: Mapping[str, Any], *, lost: bool) -> bool:

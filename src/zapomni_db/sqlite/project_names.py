@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.sqlite.observation_reads import ACTIVE_SESSION
+from zapomni_db.sqlite.project_folders import list_untrusted
 
 __all__ = ["KnownProject", "join_projects", "list_projects"]
 
@@ -21,6 +22,7 @@ class KnownProject(NamedTuple):
     sessions: int
     last_at: int | None
     injection: bool
+    untrusted_folders: list[str]
 
 
 def list_projects(connection: sqlite3.Connection) -> list[KnownProject]:
@@ -35,8 +37,18 @@ def list_projects(connection: sqlite3.Connection) -> list[KnownProject]:
     aliases: dict[str, list[str]] = {}
     for alias, key in connection.execute("SELECT alias, project_key FROM project_aliases"):
         aliases.setdefault(key, []).append(alias)
+    untrusted = list_untrusted(connection)
     return [
-        KnownProject(key, name, sorted(aliases.get(key, [])), seen, sessions, last, bool(on))
+        KnownProject(
+            key,
+            name,
+            sorted(aliases.get(key, [])),
+            seen,
+            sessions,
+            last,
+            bool(on),
+            untrusted.get(key, []),
+        )
         for key, name, on, seen, sessions, last in rows
     ]
 
@@ -59,5 +71,8 @@ def join_projects(connection: sqlite3.Connection, other: str, main: str) -> int:
         "UPDATE observations SET project = ? WHERE project = ?", (main, other)
     ).rowcount
     connection.execute("UPDATE sessions SET project = ? WHERE project = ?", (main, other))
+    connection.execute(
+        "UPDATE OR REPLACE project_folders SET project = ? WHERE project = ?", (main, other)
+    )
     connection.execute("DELETE FROM projects WHERE key = ?", (other,))
     return moved

@@ -212,6 +212,10 @@ def _delete_batch(connection: sqlite3.Connection, chosen: str) -> int:
         " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project = projects.key)"
         " AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.project_key = projects.key)"
     )
+    connection.execute(
+        "DELETE FROM project_folders WHERE NOT EXISTS"
+        " (SELECT 1 FROM observations o WHERE o.project = project_folders.project)"
+    )
     return deleted
 
 

@@ -7,11 +7,12 @@ and every character that could end the quotation or hide in it is written as an 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult
@@ -146,10 +147,11 @@ class ObservationTools:
         and pushes. Use it to find when something was done, how an error was fixed, what was
         tried. Returns 120-character previews with ids: follow with timeline or get_observations.
         """
+        scope = await self._scope()
         found = await self._open().search(
             ObservationQuery(
                 query=query,
-                projects=await self._projects(project),
+                projects=await self._projects(project, scope),
                 obs_type=obs_type or None,
                 file=file or None,
                 failed=failed,
@@ -160,7 +162,7 @@ class ObservationTools:
                 offset=offset,
             )
         )
-        return _answer(Previews(result=found), found)
+        return _answer(Previews(result=found), found, scope)
 
     async def get_observations(
         self,
@@ -171,8 +173,9 @@ class ObservationTools:
         Returns full content, file, session, project, host, tool and metadata (exit code, commit,
         output) in the order of ids. Ids that are gone are left out.
         """
-        found = await self._open().get_observations(ids)
-        return _answer(Observations(result=found), found)
+        scope = await self._scope()
+        found = [item for item in await self._open().get_observations(ids) if scope.shows(item)]
+        return _answer(Observations(result=found), found, scope)
 
     async def timeline(
         self,
@@ -185,13 +188,20 @@ class ObservationTools:
         Use it to understand the context of a hit: what led to an error, what was done next,
         which edit made a failing command pass.
         """
+        scope = await self._scope()
+        missing = "anchor observation not found"
         try:
             found = await self._open().timeline(anchor, before, after)
         except NotFoundError as error:
-            raise ValidationError(
-                "anchor observation not found", "VAL_003", original_exception=error
-            ) from error
-        return _answer(TimelineAnswer(**dict(found)), [found])
+            raise ValidationError(missing, "VAL_003", original_exception=error) from error
+        if not scope.shows(found.anchor):
+            raise ValidationError(missing, "VAL_003")
+        around = {
+            "before": [item for item in found.before if scope.shows(item)],
+            "after": [item for item in found.after if scope.shows(item)],
+        }
+        found = found.model_copy(update=around)
+        return _answer(TimelineAnswer(**dict(found)), [found], scope)
 
     async def recent_context(
         self, project: Project = "", limit: Limit = 30
@@ -201,8 +211,10 @@ class ObservationTools:
         Catch up at the start of a task or after the context was lost: recent edits, commands,
         errors, prompts and commits, newest first; other projects fill up a short list.
         """
-        found = await self._open().recent(await self._projects(project), limit)
-        return _answer(Observations(result=found), found)
+        scope = await self._scope()
+        recent = await self._open().recent(await self._projects(project, scope), limit)
+        found = [item for item in recent if scope.shows(item)]
+        return _answer(Observations(result=found), found, scope)
 
     def _open(self) -> ObservationStore:
         if self._store is None:
@@ -213,14 +225,36 @@ class ObservationTools:
             self._store = SqliteObservations(observations_path(self._settings or load_settings()))
         return self._store
 
-    async def _projects(self, project: str | None) -> list[str] | None:
-        if project is None:
-            return None
-        if not project:
-            from zapomni_core.infra.projects import project_of
+    async def _scope(self) -> _Scope:
+        """Return what the folder the server runs in may see; asked anew, the user may trust it."""
+        from zapomni_core.infra.projects import project_of
+        from zapomni_core.settings import load_settings
 
-            project = project_of(os.getcwd()).key  # noqa: PTH109 - as hooks call it
-        return await self._open().project_keys(project)
+        settings = self._settings or load_settings()
+        cwd = os.getcwd()  # noqa: PTH109 - as hooks call it
+        project = await asyncio.to_thread(project_of, cwd, str(settings.home / "roots.json"))
+        folder = "" if settings.trust == "all" else project.root
+        key, trusted = await self._open().folder_project(
+            project.key, folder, project.identity, project.main
+        )
+        return _Scope(key, trusted)
+
+    async def _projects(self, project: str | None, scope: _Scope) -> list[str] | None:
+        if not scope.trusted:
+            return [scope.project]
+        return (
+            None if project is None else await self._open().project_keys(project or scope.project)
+        )
+
+
+class _Scope(NamedTuple):
+    """The project whose observations this folder is given; in one that is not trusted, no other."""
+
+    project: str
+    trusted: bool
+
+    def shows(self, item: Observation) -> bool:
+        return self.trusted or item.project == self.project
 
 
 # --- Formatting -------------------------------------------------------------------------
@@ -231,11 +265,16 @@ def _seconds(moment: datetime | None) -> int | None:
     return None if zoned is None else int(zoned.timestamp())
 
 
-def _answer(answer: BaseModel, items: Iterable[BaseModel]) -> CallToolResult:
+def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: _Scope) -> CallToolResult:
     lines = ",\n".join(_quoted_json(item.model_dump(mode="json")) for item in items)
     text = lines if isinstance(answer, Timeline) else f"[\n{lines}\n]" if lines else "[]"
-    block = f"{DATA_NOTICE}\n\n{fence(text, kind='observations')}"
-    return to_result(answer, block)
+    notice = DATA_NOTICE
+    if not scope.trusted:
+        from zapomni_core.workflows.session_context import UNTRUSTED
+
+        notice = f"{UNTRUSTED}\n\n{DATA_NOTICE}"
+    block = f"{notice}\n\n{fence(text, kind='observations')}"
+    return to_result(answer.model_copy(update={"data_notice": notice}), block)
 
 
 def _quoted_json(value: Any) -> str:

@@ -38,8 +38,11 @@ LABELS = {
     "tool_name": 200,
     "file_path": 1000,
     "signature": 200,
+    "folder": 4096,
+    "identity": 100,
+    "main_folder": 4096,
 }
-OPTIONAL = frozenset(["tool_name", "file_path", "signature"])
+OPTIONAL = frozenset(["tool_name", "file_path", "signature", "folder", "identity", "main_folder"])
 REPEATS = frozenset(["", "path", "content", "type"])
 # Seconds since 1970 that every calendar knows.
 MAX_TIMESTAMP = 10**10

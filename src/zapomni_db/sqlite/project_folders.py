@@ -1,0 +1,148 @@
+"""Which folders may see what is stored under a project's key. Standard library only, for hooks.
+
+A key is what a folder says of itself, and anyone can write it into a folder. So the first folder of
+a project is trusted, and another one that claims the same project only if it is the same folder,
+moved, or a worktree that a trusted repository itself lists, or if the user says so. What is done in
+a folder that is not trusted is stored under the folder's own path, and nothing else is shown there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import LiteralString
+
+__all__ = [
+    "TABLE",
+    "list_untrusted",
+    "note_folder",
+    "project_for",
+    "trust_folder",
+    "untrusted_folders",
+]
+
+# As migration 9 has it.
+TABLE: LiteralString = """
+CREATE TABLE IF NOT EXISTS project_folders (
+    folder   TEXT NOT NULL,
+    project  TEXT NOT NULL,     -- the key the folder claims
+    identity TEXT NOT NULL,     -- what the file system calls the folder, wherever it is moved
+    trusted  INTEGER NOT NULL,  -- 0: waits for the user's word
+    first_at INTEGER NOT NULL,
+    PRIMARY KEY (folder, project)
+) WITHOUT ROWID"""
+
+PUT: LiteralString = """
+INSERT INTO project_folders (folder, project, identity, trusted, first_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (folder, project) DO UPDATE SET
+    identity = excluded.identity, trusted = max(trusted, excluded.trusted)"""
+
+# Homes made before folders were recorded: what was done in a project has paths.
+SEEN_BEFORE: LiteralString = """
+SELECT 1 FROM (
+    SELECT project FROM observations
+    WHERE file_path >= ?1 || '/' AND file_path < ?1 || '0' LIMIT 20000
+) WHERE project = ?2 LIMIT 1"""
+
+
+def project_for(
+    connection: sqlite3.Connection, key: str, folder: str, identity: str = "", main: str = ""
+) -> tuple[str, bool]:
+    """Return the project whose observations a folder is given, and whether it is the one it claims.
+
+    Args:
+        connection: Any; nothing is written.
+        key: The project the folder claims to be.
+        folder: The top folder of its checkout; "" if folders do not count.
+        identity: What the file system calls it.
+        main: The main work tree, if that one lists this folder as its worktree.
+    """
+    found = connection.execute(
+        "SELECT project_key FROM project_aliases WHERE alias = ?", (key,)
+    ).fetchone()
+    project = str(found[0]) if found else key
+    if not folder or folder == key:
+        return project, True
+    trusted = _is_trusted(connection, project, folder, identity, main)
+    return (project, True) if trusted else (folder, False)
+
+
+def _is_trusted(
+    connection: sqlite3.Connection, project: str, folder: str, identity: str, main: str
+) -> bool:
+    try:
+        known = connection.execute(
+            "SELECT folder, identity FROM project_folders WHERE project = ? AND trusted", (project,)
+        ).fetchall()
+    except sqlite3.OperationalError:
+        known = []  # An older schema, and no hook was there since.
+    for other, its_identity in known:
+        if other in (folder, main) or (identity and identity == its_identity):
+            return True
+    if known:
+        return False
+    used = connection.execute("SELECT 1 FROM observations WHERE project = ? LIMIT 1", (project,))
+    if used.fetchone() is None:
+        return True  # The first folder of a new project.
+    return connection.execute(SEEN_BEFORE, (folder, project)).fetchone() is not None
+
+
+def note_folder(
+    connection: sqlite3.Connection, key: str, folder: str, identity: str, main: str
+) -> str:
+    """Return the project that events of a folder are stored under, and record the folder."""
+    project, trusted = project_for(connection, key, folder, identity, main)
+    if not folder or folder == key:
+        return project
+    claimed = project if trusted else _claimed(connection, key)
+    seen = connection.execute(
+        "SELECT trusted, identity FROM project_folders WHERE folder = ? AND project = ?",
+        (folder, claimed),
+    ).fetchone()
+    if seen != (trusted, identity):
+        now = int(time.time())
+        connection.execute(PUT, (folder, claimed, identity, trusted, now))
+        if trusted and main:
+            # It lists this folder, and this folder names it: they are one repository.
+            connection.execute(PUT, (main, claimed, "", trusted, now))
+    return project
+
+
+def _claimed(connection: sqlite3.Connection, key: str) -> str:
+    return project_for(connection, key, "")[0]
+
+
+def trust_folder(connection: sqlite3.Connection, key: str, folder: str, identity: str) -> int:
+    """Trust a folder with the project it claims; return how many of its observations join it."""
+    project = _claimed(connection, key)
+    connection.execute(PUT, (folder, project, identity, 1, int(time.time())))
+    if folder in (key, project):
+        return 0
+    moved = connection.execute(
+        "UPDATE observations SET project = ? WHERE project = ?", (project, folder)
+    ).rowcount
+    connection.execute("UPDATE sessions SET project = ? WHERE project = ?", (project, folder))
+    connection.execute("DELETE FROM projects WHERE key = ?", (folder,))
+    return moved
+
+
+def list_untrusted(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return the folders that wait for the user's word, by the project they claim."""
+    try:
+        rows = connection.execute(
+            "SELECT project, folder FROM project_folders WHERE NOT trusted ORDER BY folder"
+        ).fetchall()
+    except sqlite3.OperationalError:
+        return {}  # An older schema, and no hook was there since.
+    found: dict[str, list[str]] = {}
+    for project, folder in rows:
+        found.setdefault(project, []).append(folder)
+    return found
+
+
+def untrusted_folders(connection: sqlite3.Connection) -> set[str]:
+    """Return the folders that wait for the user's word: what is done there goes nowhere else."""
+    return {folder for folders in list_untrusted(connection).values() for folder in folders}
