@@ -71,8 +71,9 @@ def test_there_are_two_hundred_payloads():
 
 
 @pytest.fixture
-def stored(private_home):
+def stored(private_home, tmp_path, monkeypatch):
     """A database in which every field that is shown is a payload."""
+    monkeypatch.chdir(tmp_path)  # A folder is its own project; a repository's claim is checked.
     database = open_database(private_home / "zapomni.db")
 
     def store(payload: str) -> list[int]:
