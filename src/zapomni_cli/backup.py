@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import click
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, day, print_json, print_table
 from zapomni_cli.runtime import read_settings
+from zapomni_core.exceptions import ConfigurationError
+from zapomni_core.infra.encryption import is_encrypted, require_encryption
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.backup import back_up, find_backup, list_backups
 from zapomni_core.workflows.backup import restore as put_back
@@ -31,6 +34,7 @@ _NOUNS = {
         "zapomni backup",
         "zapomni backup --to /media/usb --keep 5",
         "zapomni backup --compact",
+        "zapomni backup --encrypt --to /media/cloud",
     )
 )
 @click.option(
@@ -45,12 +49,19 @@ _NOUNS = {
     help="Delete all but the N newest copies that were made by this command in that folder.",
 )
 @click.option("--compact", is_flag=True, help="Leave out free space in the file.")
+@click.option("--encrypt", is_flag=True, help="Encrypt the copy with a passphrase.")
 @json_option
-def backup(*, to: Path | None, keep: int | None, compact: bool, as_json: bool) -> None:
+def backup(
+    *, to: Path | None, keep: int | None, compact: bool, encrypt: bool, as_json: bool
+) -> None:
     """Copy everything that is stored, while agents go on working.
 
     The copy is one file, checked before it gets its name, readable by you alone. Do not copy
     zapomni.db yourself while anything runs: most of it may still be in the log next to it.
+
+    The passphrase of --encrypt is asked for, or is in ZAPOMNI_BACKUP_PASSPHRASE or in the file that
+    ZAPOMNI_BACKUP_PASSPHRASE_FILE names. Without it nothing in the copy can be read again. Needs
+    `pip install 'zapomni[encrypt]'`.
 
     Copies are also made by themselves: before the database is upgraded, before `zapomni models
     reembed` switches models, before `zapomni restore`, and once a day by `zapomni serve`. Of the
@@ -58,7 +69,13 @@ def backup(*, to: Path | None, keep: int | None, compact: bool, as_json: bool) -
     """
     settings = read_settings()
     folder = to.expanduser().absolute() if to else None
-    made = asyncio.run(back_up(settings, to=folder, keep=keep, compact=compact))
+    passphrase = None
+    if encrypt:
+        require_encryption()  # before anything is asked
+        passphrase = _read_passphrase(settings, confirm=True)
+    made = asyncio.run(
+        back_up(settings, to=folder, keep=keep, compact=compact, passphrase=passphrase)
+    )
     if made is None:
         raise click.ClickException("Nothing is stored yet, so there is nothing to back up.")
     if as_json:
@@ -101,7 +118,8 @@ def restore(*, file: str | None, yes: bool, as_json: bool) -> None:
     path = find_backup(settings, file)
     if not yes:
         click.confirm(f"Replace everything that is stored by {path.name}?", abort=True, err=True)
-    done = asyncio.run(put_back(settings, path))
+    passphrase = _read_passphrase(settings, confirm=False) if is_encrypted(path) else None
+    done = asyncio.run(put_back(settings, path, passphrase))
     if as_json:
         before = done.before and str(done.before)
         print_json({"tables": done.tables, "before": before, "problems": done.problems})
@@ -113,6 +131,32 @@ def restore(*, file: str | None, yes: bool, as_json: bool) -> None:
             click.echo(f"{name}: {problem}. Run `zapomni doctor`.", err=True)
     if done.problems:
         click.get_current_context().exit(1)
+
+
+def _read_passphrase(settings: Settings, *, confirm: bool) -> str:
+    """Return the passphrase of the environment or of a file, or ask; never from arguments."""
+    if given := settings.backup_passphrase.get_secret_value():
+        return given
+    if settings.backup_passphrase_file is not None:
+        try:
+            lines = settings.backup_passphrase_file.expanduser().read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(
+                "The file that backup_passphrase_file names cannot be read",
+                "CONF_002",
+                original_exception=error,
+            ) from error
+        if lines and lines[0]:
+            return lines[0]
+        raise ConfigurationError("The file that backup_passphrase_file names is empty", "CONF_002")
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "A passphrase is needed: set ZAPOMNI_BACKUP_PASSPHRASE or "
+            "ZAPOMNI_BACKUP_PASSPHRASE_FILE, or run this on a terminal",
+            "CONF_002",
+        )
+    asked: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)
+    return asked
 
 
 def _list(settings: Settings, *, as_json: bool) -> None:

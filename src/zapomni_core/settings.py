@@ -119,6 +119,12 @@ class Settings(BaseModel):
     tool_timeout_seconds: float = Field(
         default=600.0, gt=0, description="How long one call of an MCP tool may take."
     )
+    backup_passphrase: SecretStr = Field(
+        default=SecretStr(""), description="Passphrase of encrypted backups."
+    )
+    backup_passphrase_file: Path | None = Field(
+        default=None, description="File whose first line is the passphrase of encrypted backups."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None = Field(
         default=None, description="Log level on stderr; default INFO in serve, else ERROR."
     )

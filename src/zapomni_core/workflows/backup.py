@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -19,7 +20,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from zapomni_core.exceptions import DatabaseError, SchemaError, ValidationError
+from zapomni_core.exceptions import (
+    DatabaseError,
+    ProcessingError,
+    SchemaError,
+    ValidationError,
+)
+from zapomni_core.infra.encryption import decrypt_file, encrypt_file, is_encrypted
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.places import note_export
@@ -107,6 +114,7 @@ async def back_up(
     to: Path | None = None,
     keep: int | None = None,
     compact: bool = False,
+    passphrase: str | None = None,
 ) -> BackupReport | None:
     """Copy everything that is stored, while others go on writing.
 
@@ -116,6 +124,7 @@ async def back_up(
         to: Another folder than `backups` in the home folder.
         keep: Delete the user's own older copies in that folder but this many.
         compact: Leave out free space.
+        passphrase: Encrypt the copy with it.
 
     Returns:
         What was made; None if there is nothing to copy yet.
@@ -132,7 +141,16 @@ async def back_up(
     def work() -> BackupReport:
         with translated("backup"), backups.exclusive_folder(folder):
             path = _free_name(folder, database.stem, reason)
-            tables = backups.copy_database(database, path, compact=compact)
+            if passphrase is None:
+                tables = backups.copy_database(database, path, compact=compact)
+            else:
+                # Named as half made, so that the next backup removes it if this one is killed.
+                plain = path.with_name(path.name + ".plain.part")
+                try:
+                    tables = backups.copy_database(database, plain, compact=compact)
+                    path = _encrypt(plain, path, passphrase)
+                finally:
+                    plain.unlink(missing_ok=True)
             removed = _prune(folder, reason, keep)
             return BackupReport(path, path.stat().st_size, tables, removed)
 
@@ -142,6 +160,22 @@ async def back_up(
         "backup_made", reason=reason, size_bytes=report.size_bytes, removed=len(report.removed)
     )
     return report
+
+
+def _encrypt(plain: Path, path: Path, passphrase: str) -> Path:
+    sealed = path.with_name(path.name + ".enc")
+    part = path.with_name(path.name + ".enc.part")
+    try:
+        encrypt_file(plain, part, passphrase)
+        with plain.open("rb") as stream:
+            wanted = hashlib.file_digest(stream, "sha256").hexdigest()
+        if decrypt_file(part, None, passphrase) != wanted:
+            raise ProcessingError("The encrypted copy does not decrypt to what was encrypted.")
+        part.replace(sealed)
+        backups.sync_folder(sealed.parent)
+    finally:
+        part.unlink(missing_ok=True)
+    return sealed
 
 
 async def back_up_if_due(settings: Settings) -> BackupReport | None:
@@ -233,20 +267,27 @@ def _staying(same: list[Backup], reason: BackupReason, keep: int | None) -> Iter
 # --- Putting a copy back ------------------------------------------------------------------
 
 
-async def restore(settings: Settings, file: Path) -> RestoreReport:
+async def restore(settings: Settings, file: Path, passphrase: str | None = None) -> RestoreReport:
     """Put a copy in the place of everything that is stored, and keep what was there.
 
     Other processes may go on: the file stays the same file, readers see the old state until they
     begin anew, writers wait. A crash leaves the old state or the new one.
 
     Raises:
-        ValidationError: The file is no backup of Zapomni, damaged, or of a newer version.
+        ValidationError: The file is no backup of Zapomni, damaged, or of a newer version; or the
+            passphrase is wrong.
         DatabaseError: It could not be put in place; what was there is still there.
     """
     database = observations_path(settings)
     if database.exists() and database.samefile(file):
         raise ValidationError("This is the database itself, not a backup of it.", "VAL_004")
     with private_folder(database.parent) as folder:
+        if is_encrypted(file):
+            if passphrase is None:
+                raise ValidationError("This backup is encrypted: a passphrase is needed.")
+            plain = folder / "decrypted.db"
+            await asyncio.to_thread(decrypt_file, file, plain, passphrase)
+            file = plain
         staged, tables = await asyncio.to_thread(backups.stage, file, folder)
         before = await keep_current(settings, "before-restore")
         await asyncio.to_thread(backups.install, staged, database)
