@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from zapomni_core.settings import load_settings
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 # A runner in the background ignores interrupts, and so would every process it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says something about the machine only.
+settings.register_profile("zapomni", deadline=None)
+settings.load_profile("zapomni")
 
 # Read before any fixture moves HOME: `make test` pulled the model there.
 MODELS_DIR = load_settings().models_path

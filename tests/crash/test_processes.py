@@ -46,7 +46,7 @@ def read_report(report: Path) -> tuple[set[str], dict[str, str]]:
 
 def wait_for(report: Path, start: str, count: int) -> None:
     """Wait until so many lines of the report start like this, or the writer has begun at all."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not report.exists() or report.read_text(encoding="utf-8").count(start) < count:
         assert time.monotonic() < deadline, "the writer never came so far"
         time.sleep(0.001)

@@ -108,7 +108,7 @@ def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(processes, folder
         size = report.stat().st_size
         for writer in pair:
             writer.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while report.stat().st_size == size:
             assert time.monotonic() < deadline, "no writer ever started"
             time.sleep(0.001)

@@ -24,7 +24,7 @@ def zapomni(*args: str, given: bytes = b"", **env: str) -> subprocess.CompletedP
         [sys.executable, "-m", "zapomni_cli", *args],
         input=given,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, **env},
     )
@@ -74,12 +74,12 @@ def on_terminal(*args: str, typed: str = "") -> tuple[int, str]:
         while part := os.read(terminal, 65536):
             shown += part
     os.close(terminal)
-    return child.wait(timeout=60), shown.decode()
+    return child.wait(timeout=180), shown.decode()
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something another process does; give up after half a minute."""
-    for _ in range(3000):
+    """Wait for something another process does; give up after three minutes."""
+    for _ in range(18_000):
         if condition():
             return
         time.sleep(0.01)

@@ -81,7 +81,7 @@ def status_of(task_id: str) -> TaskStatus:
 
 
 def wait_until(task_id: str, wanted: Callable[[TaskStatus], bool]) -> TaskStatus:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not wanted(status := status_of(task_id)):
         assert time.monotonic() < deadline, f"the task never came so far: {status}"
         time.sleep(0.05)

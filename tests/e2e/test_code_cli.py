@@ -369,7 +369,7 @@ def test_a_crash_in_the_middle_is_repaired_by_the_next_run(repository, tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not _some_files(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.01)
     child.kill()

@@ -165,7 +165,7 @@ async def test_an_ambiguous_name_is_answered_with_candidates(client, notes):
 
     async with SqliteStorage(load_settings().database_path) as storage:
         both = [entity("Mercury", "PLACE"), entity("Mercury", "TECHNOLOGY")]
-        await asyncio.wait_for(storage.store_entities(both, []), 30)
+        await asyncio.wait_for(storage.store_entities(both, []), 120)
 
     answer = await call(client, "get_related", entity="mercury")
 

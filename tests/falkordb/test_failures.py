@@ -41,7 +41,7 @@ PASSWORD = "correct horse battery staple"
 
 
 def wait_until(condition) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < deadline, "it never came to that"
         time.sleep(0.01)
@@ -110,7 +110,10 @@ async def test_an_operation_that_meets_the_restart_waits_for_it(own_server, monk
 
 
 async def test_a_halted_server_is_given_up_after_the_timeout(own_server):
-    async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=0.5) as client:
+    # Its schema is made without hurry; then five seconds are enough on any machine.
+    async with FalkorDBClient(unix_socket=str(own_server.socket)) as patient:
+        await patient.add_memory(specified("first"))
+    async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=5) as client:
         await client.add_memory(specified("before"))
         os.kill(own_server.pid, signal.SIGSTOP)
         try:
@@ -120,7 +123,7 @@ async def test_a_halted_server_is_given_up_after_the_timeout(own_server):
         finally:
             os.kill(own_server.pid, signal.SIGCONT)
 
-        assert given_up.value.message == "add_memory operation exceeded timeout (0.5s)"
+        assert given_up.value.message == "add_memory operation exceeded timeout (5s)"
         assert given_up.value.error_code == "QUERY_002"
         assert given_up.value.is_transient
         await client.add_memory(specified("after"))
@@ -170,7 +173,7 @@ async def test_nobody_listens(tmp_path, pauses):
 
 
 async def test_operations_that_wait_in_vain_for_a_connection_say_so(own_server):
-    given = {"unix_socket": str(own_server.socket), "pool_size": 1, "timeout": 2}
+    given = {"unix_socket": str(own_server.socket), "pool_size": 1, "timeout": 6}
     async with FalkorDBClient(**given) as client:
         os.kill(own_server.pid, signal.SIGSTOP)
         try:
@@ -262,6 +265,10 @@ async def test_a_read_only_replica_can_be_read_but_not_written(own_server, own_a
 
 
 SLOW = "UNWIND range(1, 1000000) AS x WITH x WHERE x % 2 = 0 RETURN count(x) AS half"
+ENDLESS = (
+    "UNWIND range(1, 3000) AS x UNWIND range(1, 3000) AS y UNWIND range(1, 3000) AS z"
+    " RETURN count(x + y + z)"
+)
 
 
 async def test_a_server_that_ends_queries_early_lets_ours_finish(own_server, own_admin):
@@ -272,13 +279,13 @@ async def test_a_server_that_ends_queries_early_lets_ours_finish(own_server, own
 
 
 async def test_a_limit_the_server_insists_on_is_respected(own_server, own_admin):
-    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 50)
-    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 50)
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 3000)
+    own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 3000)
     async with FalkorDBClient(unix_socket=str(own_server.socket)) as client:
         memory_id = await client.add_memory(specified("quick enough"))
         assert (await client.get_memory(memory_id)).text == "quick enough"
         with pytest.raises(DatabaseTimeoutError, match="the server gave up the query"):
-            await client.graph_query(SLOW)
+            await client.graph_query(ENDLESS)
 
 
 async def test_a_write_the_server_gives_up_leaves_nothing(own_server, own_admin):
@@ -298,12 +305,9 @@ async def test_a_write_the_server_gives_up_leaves_nothing(own_server, own_admin)
 
 
 async def test_a_long_query_is_ended_with_the_operation_that_asked(own_server, own_admin):
-    async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=0.3) as client:
+    async with FalkorDBClient(unix_socket=str(own_server.socket), timeout=3) as client:
         with pytest.raises(DatabaseTimeoutError):
-            await client.graph_query(
-                "UNWIND range(1, 3000) AS x UNWIND range(1, 3000) AS y UNWIND range(1, 3000) AS z"
-                " RETURN count(x + y + z)"
-            )
+            await client.graph_query(ENDLESS)
         wait_until(lambda: not own_admin.execute_command("GRAPH.INFO", "RunningQueries")[1])
 
 

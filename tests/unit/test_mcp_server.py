@@ -449,11 +449,11 @@ async def test_cancelling_a_call_stops_it_and_the_next_one_works():
 
     async with connect_to(Slow(RuntimeError())) as client:
         task = asyncio.create_task(client.call_tool("get_stats", {}))
-        await asyncio.wait_for(started.wait(), 10)
+        await asyncio.wait_for(started.wait(), 120)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(stopped.wait(), 10)
+        await asyncio.wait_for(stopped.wait(), 120)
         assert "UNKNOWN" in await refusal(client, "get_memory", memory_id="x")
 
 
@@ -522,7 +522,7 @@ async def test_the_engine_is_closed_even_when_everything_is_cancelled():
 
     async with anyio.create_task_group() as group:
         group.start_soon(session)
-        await asyncio.wait_for(opened.wait(), 10)
+        await asyncio.wait_for(opened.wait(), 120)
         group.cancel_scope.cancel()
     assert engine.closed
 

@@ -238,6 +238,5 @@ def test_ten_times_the_text_takes_about_ten_times_the_work(name):
         return best
 
     cpu(1000)  # Compiles the rules.
-    small, large = cpu(8_000), cpu(80_000)
-    # Quadratic work would take a hundred times as long; noise does not reach thirty.
-    assert large < 30 * max(small, 0.001)
+    # Quadratic work takes a hundred times as long in every run; noise does not reach forty in all.
+    assert any(cpu(80_000) < 40 * max(cpu(8_000), 0.001) for _ in range(5))

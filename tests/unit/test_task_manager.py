@@ -52,7 +52,7 @@ async def ended(manager, task_id):
 
 
 async def until(manager, task_id, wanted):
-    for _ in range(3000):
+    for _ in range(18_000):
         status = await manager.get_task_status(task_id)
         if wanted(status):
             return status
@@ -431,7 +431,7 @@ async def test_an_attempt_that_was_taken_over_ends_without_a_trace(open_manager,
     await others.begun.wait()
     await until(first, task_id, lambda s: s.attempts == 2)
     steps.go.release()
-    await asyncio.wait_for(steps.ended.wait(), 30)
+    await asyncio.wait_for(steps.ended.wait(), 120)
     others.go.release()
 
     status = await ended(second, task_id)
@@ -462,7 +462,7 @@ async def test_an_attempt_that_was_taken_over_cannot_finish(open_manager):
 
     first._store.finish = observed
     steps.go.release()
-    await asyncio.wait_for(refused.wait(), 30)
+    await asyncio.wait_for(refused.wait(), 120)
     assert (await second.get_task_status(task_id)).status == "running"
     others.go.release()
     assert (await ended(second, task_id)).attempts == 2
@@ -556,7 +556,7 @@ async def test_a_task_another_process_works_on_is_watched(open_manager):
     await seen.wait()
     steps.go.release()
 
-    assert (await asyncio.wait_for(following, 30)).status == "completed"
+    assert (await asyncio.wait_for(following, 120)).status == "completed"
     assert unused.calls == 0
 
 

@@ -645,10 +645,10 @@ async def test_watching_tells_of_every_change(wordy_engine, repository, monkeypa
         lambda: repository.path("src/store.py").unlink(),
     ):
         change()
-        await asyncio.wait_for(anext(changes), 30)
+        await asyncio.wait_for(anext(changes), 120)
     shutil.rmtree(repository.root)
     with pytest.raises(ValidationError):
-        await asyncio.wait_for(anext(changes), 30)
+        await asyncio.wait_for(anext(changes), 120)
 
 
 async def test_a_symbol_by_name_is_found_after_each_change(wordy_engine, repository):
