@@ -116,6 +116,29 @@ def test_a_child_ends_with_its_parent_however_that_ends(tmp_path, name, ending):
         parent.wait()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no kernel ends a stopped child")
+def test_the_parser_of_code_ends_with_its_parent_even_when_it_cannot_notice(tmp_path):
+    pid = tmp_path / "pid"
+    code = (
+        "import pathlib, time\n"
+        "from zapomni_core.modules.codebase import CodeParser\n"
+        "parser = CodeParser(None)\n"
+        f"pathlib.Path({str(pid)!r}).write_text(str(parser._start().pid))\n"
+        "time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        wait_until(lambda: pid.exists() and pid.read_text(encoding="utf-8"))
+        child = int(pid.read_text(encoding="utf-8"))
+        os.kill(child, signal.SIGSTOP)
+        parent.kill()
+        parent.wait(60)
+        wait_until(lambda: not is_running(child))
+    finally:
+        parent.kill()
+        parent.wait()
+
+
 def test_a_file_in_the_current_folder_is_not_run(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "resource.py").write_text("raise SystemExit(0)", encoding="utf-8")
