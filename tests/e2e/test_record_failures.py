@@ -147,9 +147,11 @@ def test_a_poisoned_spool_of_an_earlier_version_heals(private_home):
     write_spooled(private_home, "00000000000000000001-1", spooled_row(signature="\ud800: no"))
     write_spooled(private_home, "00000000000000000002-1", spooled_row(content="good"))
     write_spooled(private_home, "00000000000000000003-1", spooled_row(branch="\udfff\x00x"))
+    poisoned = spooled_row(content="half\ud800 a\x00b\x9b", metadata='{"a": "\ud800"}')
+    write_spooled(private_home, "00000000000000000004-1", poisoned)
     stored(prompt("after"))
     found = contents(private_home)
-    assert (found[0], found[2], found[4], len(found)) == ("before", "good", "after", 5)
+    assert (found[0], found[2], found[4:]) == ("before", "good", ["half? ab", "after"])
     assert spool_state(str(private_home)) == {"waiting": 0, "bad": 0, "dropped": 0}
 
 
