@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -154,3 +155,20 @@ def test_git_ends_when_its_caller_is_killed(bomb):
     caller.send_signal(signal.SIGKILL)
     caller.wait(timeout=30)
     wait_until_none_runs(bomb)
+
+
+def test_git_is_found_wherever_the_caller_is(tmp_path, monkeypatch):
+    repo = repository(tmp_path / "app")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    # A program of the user's own, above the repository and not inside.
+    (tmp_path / "bin").mkdir()
+    program = Path(shutil.which("git") or "")
+    (tmp_path / "bin" / "git").symlink_to(program)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for folder in (Path("/"), tmp_path, repo, gone):
+        monkeypatch.chdir(folder)
+        gone.rmdir() if folder == gone else None
+        assert guarded.list_files(str(repo)) == ["file.txt"]
+        assert len(guarded.list_root_commits(str(repo))) == 1
+    monkeypatch.chdir("/")

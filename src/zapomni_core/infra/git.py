@@ -9,7 +9,7 @@ when its time is over, when it has said too much, or when the caller dies.
 Standard library only, and little of it: the hook of a session's start imports this.
 """
 # pathlib and subprocess would cost a hook milliseconds:
-# ruff: noqa: PTH109, PTH113, PTH115, PTH117, PTH118, PTH120, PTH123
+# ruff: noqa: PTH113, PTH115, PTH117, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -267,12 +267,14 @@ def _run(
 
 def _find_program(root: str) -> str:
     """Return git's path; never one inside of the repository, or relative to where we are."""
-    inside = (root.rstrip("/") + "/", os.path.realpath(os.getcwd()).rstrip("/") + "/")
+    inside = root.rstrip("/") + "/"
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         file = os.path.join(folder, "git")
         if not os.path.isabs(file) or not os.access(file, os.X_OK) or not os.path.isfile(file):
             continue
-        if not os.path.realpath(file).startswith(inside) and not file.startswith(inside):
+        if inside == "/" or not (
+            file.startswith(inside) or os.path.realpath(file).startswith(inside)
+        ):
             return file
     return ""
 
