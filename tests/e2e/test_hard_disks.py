@@ -75,8 +75,12 @@ async def test_a_read_only_disk_is_searched_and_read_and_writes_are_refused(disk
     stored = answer("add", "The zebra is on this disk.").strip()
     event = b'{"session_id": "s", "cwd": "/x", "hook_event_name": "UserPromptSubmit", '
     answer("record", given=event + b'"prompt_id": "p", "prompt": "where is the zebra"}')
+    # As a home has it that was copied by hand: now it cannot be closed to others.
+    (disk / "home").chmod(0o755)
+    (disk / "home" / "zapomni.db").chmod(0o644)
     remount(disk, "ro")
 
+    answer("status")
     assert set(found()) == {"The zebra is on this disk.", "where is the zebra"}
     assert as_json("get", stored)["text"] == "The zebra is on this disk."
     assert as_json("list")["items"][0]["memory_id"] == stored
@@ -162,6 +166,9 @@ def test_commands_work_on_a_full_disk_as_far_as_they_can(disk):
     assert "full" in told
     assert "Free some space" in told
     assert "DB_002" in told
+    assert "DB_002" in refused(1, "index", str(Path(__file__).parent))
+    assert "DB_002" in refused(1, "backup")
+    answer("status")
 
 
 def test_a_first_start_on_a_full_disk_says_so(disk):

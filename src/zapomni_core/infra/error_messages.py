@@ -7,6 +7,8 @@ from further down may carry a path, an address or a value.
 
 from __future__ import annotations
 
+import errno
+
 from zapomni_core.exceptions import (
     CacheError,
     CircuitBreakerOpenError,
@@ -220,6 +222,9 @@ def sanitize_error_for_user(error: BaseException, correlation_id: str) -> dict[s
     if isinstance(error, ZapomniError):
         code, own_words = error.error_code, error.message
         happened, action = _BY_CODE.get(code) or _look_up(type(error))
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        code = "DB_002"
+        happened, action = _BY_CODE[code]
     return {
         "error": happened.replace("{message}", own_words).strip(),
         "error_code": code,
