@@ -21,6 +21,7 @@ __all__ = [
     "label_options",
     "page_options",
     "parse_when",
+    "redact_option",
     "when_option",
 ]
 
@@ -144,6 +145,7 @@ cites_option = click.option(
     metavar="PLACE",
     help="Code it speaks of: path, path:symbol or path:L10-L20; repeatable.",
 )
+redact_option = click.option("--redact", is_flag=True, help="Mask secrets before it is stored.")
 when_option = click.option(
     "--when", "occurred_at", callback=_when, help="When it happened, if not now: as --since."
 )

@@ -16,10 +16,10 @@ import click
 
 from zapomni_cli.options import examples, json_option, parse_when
 from zapomni_cli.output import count_of, print_json, print_table
-from zapomni_cli.record import capture_key
 from zapomni_cli.runtime import read_settings
 from zapomni_cli.spool import BAD, FOLDER, drain
 from zapomni_core.exceptions import NotFoundError, ValidationError, ZapomniError
+from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.places import PLACES, find_files, find_text, list_exports
 from zapomni_core.settings import Settings

@@ -5,7 +5,7 @@ on: nothing on standard output but the context of a new session, nothing on stan
 reason of exit code 1 or 2, never a traceback.
 """
 # pathlib would cost a hook milliseconds:
-# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH111, PTH116, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH100, PTH110, PTH111, PTH116, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ import time
 
 from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
 from zapomni_cli.spool import SpoolFullError, drain, is_waiting, set_aside_row, spool
+from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.projects import Project, project_of
 from zapomni_core.modules.observations import Observation, clean_row, extract
 from zapomni_core.shared.hashing import keyed_hash
+from zapomni_core.shared.privacy import PrivatePaths, has_private, strip_private
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
     from zapomni_core.modules.observations import Event
 
-__all__ = ["capture_key", "hook_command", "main"]
+__all__ = ["hook_command", "main"]
 
 MAX_INPUT = 32 * 1024 * 1024
 # A megabyte of `[],` becomes twenty in memory.
@@ -53,7 +55,6 @@ LIMIT, LAST_LIMIT, GRACE = 2.0, 1.0, 0.3
 READ_LIMITS = (0.4, 1.5)
 # No system has longer paths; walking up a longer one would take for ever.
 MAX_PATH = 4096
-KEY_FILE = "capture.key"
 
 STORED, REFUSED, DAMAGED = 0, 1, 2
 
@@ -126,6 +127,8 @@ def _record(argv: Sequence[str], *, in_time: bool) -> int:
     given = _host_option(argv)
     data = _read_input(in_time=in_time)
     payload = _parse(data)
+    if has_private(data):
+        payload = strip_private(payload)
     host = given or detect_host(payload)
     by_host = given is not None or host != "generic"
     event = job.event = read_event(payload, host)
@@ -133,6 +136,8 @@ def _record(argv: Sequence[str], *, in_time: bool) -> int:
     found = _stat(home)
     if found and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
         _secure(home)
+    if event is not None and PrivatePaths(_private_patterns(home, os.environ)).concern(event.data):
+        event = job.event = None
     if in_time:
         limit = LAST_LIMIT if event and event.action == "session_end" else LIMIT
         _thread.start_new_thread(_leave_in_time, (job, limit - GRACE))
@@ -299,6 +304,16 @@ def _secure(home: str) -> None:
         raise PayloadError("the home folder belongs to another user") from None
 
 
+def _private_patterns(home: str, environ: Mapping[str, str]) -> list[str]:
+    """Read the setting `private_paths` as `Settings` does."""
+    given: Any = environ.get("ZAPOMNI_PRIVATE_PATHS")
+    if given is None:
+        given = _config(home).get("private_paths", [])
+    if isinstance(given, str):
+        given = given.split(os.pathsep)
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+
+
 def _config(home: str) -> dict[str, Any]:
     """Return the settings of config.toml; none if there are none that can be read."""
     file = os.path.join(home, "config.toml")
@@ -322,34 +337,6 @@ def _database_path(home: str, environ: Mapping[str, str]) -> str:
     if scheme == "sqlite" and rest.startswith("/"):
         return "/" + rest.lstrip("/")
     return os.path.join(home, "zapomni.db")
-
-
-def capture_key(home: str) -> bytes:
-    """Return this installation's key for hashes, making it on the first call."""
-    file = os.path.join(home, KEY_FILE)
-    try:
-        with open(file, "rb") as stream:
-            key = stream.read(64)
-    except FileNotFoundError:
-        key = b""
-    if len(key) == 32:
-        return key
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    part = f"{file}.{os.getpid()}"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(descriptor, os.urandom(32))
-    os.close(descriptor)
-    try:
-        # A link never replaces: of simultaneous first calls one wins, and all use its key.
-        os.link(part, file)
-    except FileExistsError:
-        if key:
-            os.replace(part, file)  # Damaged; two mentions of a secret lose their link, no more.
-    finally:
-        if os.path.exists(part):
-            os.unlink(part)
-    with open(file, "rb") as stream:
-        return stream.read(64)
 
 
 def _event_hash(event: Event, data: bytes, key: bytes) -> str:

@@ -16,6 +16,7 @@ from zapomni_cli.options import (
     examples,
     json_option,
     label_options,
+    redact_option,
     when_option,
 )
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
@@ -58,6 +59,7 @@ __all__ = ["add", "forget", "pin", "update"]
 @click.option("--supersedes", metavar="ID", help="The memory this one replaces.")
 @click.option("--parent", help="The conversation or document it is a part of.")
 @click.option("--position", type=int, help="Where in its parent it stands.")
+@redact_option
 @cites_option
 @when_option
 @json_option
@@ -65,7 +67,8 @@ def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labe
     """Keep a text or files.
 
     TEXT may be - to read standard input. The same text in the same project is kept once. In
-    a pipe the ids come alone, one a line. PDF, DOCX and HTML files need the extra `docs`:
+    a pipe the ids come alone, one a line. What looks like a secret is reported by its kind,
+    and masked with --redact. PDF, DOCX and HTML files need the extra `docs`:
     pip install 'zapomni[docs]'.
     """
     if bool(text) == bool(files):
@@ -172,6 +175,7 @@ def _file_request(path: Path, labels: dict[str, Any]) -> AddMemoryRequest:
 @click.option("--file", type=click.Path(path_type=Path), help="Take the new text from a file.")
 @label_options
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@redact_option
 @cites_option
 @json_option
 def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
@@ -183,6 +187,8 @@ def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
     request = UpdateMemoryRequest(memory_id=memory_id, folder=str(Path.cwd()), **changes)
     record = with_engine(lambda engine: engine.update_memory(request))
     _print_changed(record, "Changed", as_json=as_json)
+    if record.notice:
+        click.echo(record.notice, err=True)
 
 
 def _changes(given: dict[str, Any]) -> dict[str, Any]:

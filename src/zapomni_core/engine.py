@@ -27,6 +27,7 @@ from zapomni_core.exceptions import (
     ZapomniError,
 )
 from zapomni_core.infra.cancelling import Uninterrupted
+from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
@@ -39,11 +40,13 @@ from zapomni_core.interfaces import (
     SearchRequest,
     SearchResponse,
     TextChunker,
+    UpdatedMemory,
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.memories import parse_filters, without_code
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
+from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.citations import Citations
@@ -70,6 +73,9 @@ LATENCIES_KEPT = 100
 ANSWERS_KEPT = 128
 BACKUP_AFTER_SECONDS = 5
 BACKUP_CHECK_SECONDS = 3600
+
+# What of a request for changes is no change itself.
+_NOT_CHANGED = {"memory_id", "folder", "redact"}
 
 logger = get_logger(__name__)
 
@@ -114,6 +120,14 @@ def create_extractor(settings: Settings) -> GraphExtractor:
     return GraphExtractor(rules, build_extraction_model(settings))
 
 
+def _read_key(settings: Settings) -> bytes:
+    """Return the key that links two mentions of a masked secret."""
+    try:
+        return capture_key(str(settings.home))
+    except OSError:
+        return os.urandom(32)  # The disk takes nothing: then nothing is linked either.
+
+
 def _build_reranker(settings: Settings) -> Reranker | None:
     if settings.reranker is None:
         return None
@@ -154,8 +168,14 @@ class ZapomniEngine:
         self._reranker = reranker
         self._embeddings = embeddings
         self._uninterrupted = Uninterrupted()
+        self._redactor = Redactor(os.environ, _read_key(settings))
         self._writer = Writer(
-            storage, chunker, embeddings, settings.chunk_size, self._uninterrupted
+            storage,
+            chunker,
+            embeddings,
+            settings.chunk_size,
+            self._uninterrupted,
+            self._redactor,
         )
         self._searcher = Searcher(storage, embeddings, observations, reranker)
         self._code = code
@@ -196,6 +216,7 @@ class ZapomniEngine:
             self._settings,
             self.tasks.submit_task,
             self._searcher.search,
+            self._redactor,
         )
 
     async def __aenter__(self) -> Self:
@@ -238,14 +259,15 @@ class ZapomniEngine:
         """Keep many texts, in order."""
         started = time.perf_counter()
         given = [await self._citations.read_given(r.cites, r.folder) for r in requests]
+        checked = await self._writer.check(requests)
 
         async def keep_citations(number: int, response: AddMemoryResponse) -> None:
-            asked = requests[number]
+            asked = checked[number].request
             await self._citations.keep(
                 response.memory_id, asked.text, asked.project, asked.folder, given[number]
             )
 
-        responses = await self._writer.add(requests, keep_citations)
+        responses = await self._writer.add(checked, keep_citations)
         logger.info(
             "memories_added",
             memory_ids=[r.memory_id for r in responses[:10]],
@@ -301,7 +323,7 @@ class ZapomniEngine:
         return record
 
     @operation()
-    async def update_memory(self, request: UpdateMemoryRequest) -> MemoryRecord:
+    async def update_memory(self, request: UpdateMemoryRequest) -> UpdatedMemory:
         """Change a memory and return it as it is now."""
         started = time.perf_counter()
         _checked_id(request.memory_id)
@@ -321,7 +343,7 @@ class ZapomniEngine:
         logger.info(
             "memory_updated",
             memory_id=record.memory_id,
-            fields=sorted(request.model_dump(exclude_none=True, exclude={"memory_id", "folder"})),
+            fields=sorted(request.model_dump(exclude_none=True, exclude=_NOT_CHANGED)),
             text_chars=None if request.text is None else len(request.text),
             duration_ms=_milliseconds_since(started),
         )

@@ -40,6 +40,7 @@ __all__ = [
     "TextChunker",
     "TokenEmbedder",
     "UpdateMemoryRequest",
+    "UpdatedMemory",
 ]
 
 
@@ -70,6 +71,8 @@ class AddMemoryRequest(_Frozen):
     """Code it speaks of: `path`, `path:symbol` or `path:L10-L20`."""
     folder: str = ""
     """Where relative paths in `cites` start."""
+    redact: bool = False
+    """Whether secrets in it are masked before it is stored."""
 
 
 class AddMemoryResponse(_Frozen):
@@ -82,7 +85,7 @@ class AddMemoryResponse(_Frozen):
     pending_vectors: int = 0
     """Chunks found by words only until their vectors are made."""
     notice: str | None = None
-    """What the user should know: a duplicate, a missing model, vectors still to come."""
+    """What the user should know: secrets in it, a duplicate, a missing model, pending vectors."""
 
 
 class UpdateMemoryRequest(_Frozen):
@@ -99,6 +102,15 @@ class UpdateMemoryRequest(_Frozen):
     cites: list[str] | None = None
     folder: str = ""
     """As for a new memory."""
+    redact: bool = False
+    """As for a new memory, for what is changed."""
+
+
+class UpdatedMemory(MemoryRecord):
+    """A memory as it is after a change."""
+
+    notice: str | None = None
+    """What the user should know: secrets in what was changed."""
 
 
 class ListRequest(_Frozen):
@@ -226,7 +238,7 @@ class MemoryEngine(Protocol):
         """
         ...
 
-    async def update_memory(self, request: UpdateMemoryRequest) -> MemoryRecord:
+    async def update_memory(self, request: UpdateMemoryRequest) -> UpdatedMemory:
         """Change a memory and return it as it is now."""
         ...
 

@@ -105,6 +105,11 @@ class Settings(BaseModel):
         description="A folder that claims a project known from another one: ask means it is shown "
         "nothing until `zapomni projects --trust`, all means it is trusted.",
     )
+    private_paths: list[str] = Field(
+        default=[],
+        description="Globs of files that are never captured or indexed, separated by colons, "
+        "besides `.env`, keys and other credentials; ! before one makes an exception.",
+    )
     observation_retention_days: dict[str, NonNegativeInt] = Field(
         default={},
         description="Days observations are kept, by type, as a JSON object; 0 means for ever.",
@@ -134,7 +139,7 @@ class Settings(BaseModel):
     def _any_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
 
-    @field_validator("code_roots", mode="before")
+    @field_validator("code_roots", "private_paths", mode="before")
     @classmethod
     def _split_paths(cls, value: Any) -> Any:
         # The environment has them as PATH does, config.toml as a list.

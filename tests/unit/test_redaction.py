@@ -177,9 +177,27 @@ def test_base64_broken_into_lines_is_decoded(width):
     assert encoded[-20:] not in redacted
 
 
-def test_kinds_are_counted_without_the_values():
-    text = f"{PAT} and {OTHER}, password = 'swordfish'"
-    assert Redactor({}, KEY).count_kinds(text) == {"github-pat": 2, "password": 1}
+def test_what_is_found_is_masked_and_everything_else_stays():
+    text = f"naïve ❤️ \x1b[31m{PAT[:9]}\u200b{PAT[9:]}\x1b[0m\r\npassword = 'swordfish'\r\n"
+    redactor = Redactor({}, KEY)
+    spans = redactor.find(text)
+    assert [kind for _, _, kind in spans] == ["github-pat", "password"]
+    masked = redactor.mask(text, spans)
+    assert masked.startswith("naïve ❤️ \x1b[31m[REDACTED:github-pat:")
+    assert masked.endswith("]'\r\n")
+    assert "]\x1b[0m\r\npassword = '[REDACTED:password:" in masked
+
+
+def test_a_mask_in_place_moves_nothing():
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "aB3dEf7hKlMnOpQr\n" * 3
+    text = f"a = '{PAT}'\nb = 'c'  # password: swordfish1\nkey = {key}"
+    redactor = Redactor({}, KEY)
+    masked = redactor.mask_in_place(text, redactor.find(text))
+    assert len(masked) == len(text)
+    assert [len(line) for line in masked.split("\n")] == [len(line) for line in text.split("\n")]
+    assert "swordfish1" not in masked
+    assert "aB3dEf7h" not in masked
+    assert masked.startswith("a = '[REDACTED:github-pat:")
 
 
 def test_values_of_secret_looking_variables_are_masked_whatever_their_form():

@@ -32,7 +32,7 @@ from zapomni_core.shared.redaction_rules import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     Span = tuple[int, int, str]
 
@@ -116,25 +116,51 @@ class Redactor:
         )
 
     def redact(self, text: str) -> tuple[str, int]:
-        """Return the text with placeholders for secrets, and how many there are."""
+        """Return the text with placeholders for secrets, and how many there are.
+
+        What a terminal does not show is taken out as well: it may have split a token.
+        """
         text = _visible(text)
         spans = self._spans(text)
-        if not spans:
-            return text, 0
+        return self.mask(text, spans), len(spans)
+
+    def find(self, text: str) -> list[Span]:
+        """Return where secrets are in a text, from and to, and of which kind, in order."""
+        visible = _visible(text)
+        spans = self._spans(visible)
+        if not spans or visible == text:
+            return spans
+        places = _visible_places(text)
+        if len(places) != len(visible):
+            return self._spans(text)
+        return [(places[start], places[end - 1] + 1, kind) for start, end, kind in spans]
+
+    def mask(self, text: str, spans: Sequence[Span]) -> str:
+        """Return a text with placeholders where `find` found secrets."""
         parts = []
         position = 0
         for start, end, kind in spans:
-            digits = keyed_hash(text[start:end], self._key, 2)
-            parts += [text[position:start], f"{PLACEHOLDER}{kind}:{digits}]"]
+            parts += [text[position:start], self._placeholder(text[start:end], kind)]
             position = end
-        return "".join([*parts, text[position:]]), len(spans)
+        return "".join([*parts, text[position:]])
 
-    def count_kinds(self, text: str) -> dict[str, int]:
-        """Return how many secrets of which kind a text holds; nothing of the secrets themselves."""
-        kinds: dict[str, int] = {}
-        for _, _, kind in self._spans(_visible(text)):
-            kinds[kind] = kinds.get(kind, 0) + 1
-        return kinds
+    def mask_in_place(self, text: str, spans: Sequence[Span]) -> str:
+        """Like `mask`, but every other character and line stays where it is."""
+        parts = []
+        position = 0
+        for start, end, kind in spans:
+            secret = text[start:end]
+            label = self._placeholder(secret, kind)
+            if "\n" in secret or len(label) > len(secret):
+                cover = "".join(c if c in "\r\n" else "*" for c in secret)
+            else:
+                cover = label.ljust(len(secret), "*")
+            parts += [text[position:start], cover]
+            position = end
+        return "".join([*parts, text[position:]])
+
+    def _placeholder(self, secret: str, kind: str) -> str:
+        return f"{PLACEHOLDER}{kind}:{keyed_hash(secret, self._key, 2)}]"
 
     def _spans(self, text: str) -> list[Span]:
         """Return where the secrets are, in order, without overlaps."""
@@ -295,6 +321,20 @@ def _visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
+def _visible_places(text: str) -> list[int]:
+    """Return where the characters that `_visible` leaves are."""
+    hidden: set[int] = set()
+    for match in re.finditer(_ESCAPES, text):
+        hidden.update(range(*match.span()))
+    return [
+        place
+        for place, character in enumerate(text)
+        if place not in hidden
+        and _VISIBLE[ord(character)] is not None
+        and not (character == "\r" and text.startswith("\n", place + 1))
+    ]
 
 
 def _is_varied(text: str, bits: float) -> bool:
@@ -524,7 +564,8 @@ def _is_bare_secret(
     # A plain word: only where it is the whole line, as in YAML, INI and properties files.
     start = _line_start(text, max(0, rest.start() - 200), rest.start())
     line = text[start : rest.end()] + re.split(r"\n|\\n", text[rest.end() : rest.end() + 200])[0]
-    shape = r"[\s+>-]{0,40}[\"']?[\w.-]{1,60}[\"']?(?:\s?:\s{1,4}|=)[^\s,;(){}]{4,100}\s*(?:#.*)?"
+    names = r"[\s+>-]{0,40}(?:[\w.-]{1,30} ){0,2}[\"']?[\w.-]{1,60}[\"']?"
+    shape = names + r"(?:\s?:\s{1,4}|=)[^\s,;(){}]{4,100}\s*(?:#.*)?"
     return (
         (separator == ":" or tight)
         and len(value) >= 4

@@ -370,7 +370,7 @@ CONTEXTS: tuple[tuple[str, tuple[str, ...], str, float], ...] = (
     ("curl-user", (" -u", "--user", "-u "), r"(?:(?<![\w-])-u|\s--(?:proxy-)?user)[\s=]{0,3}[\"']?[^\s:\"'`/]{1,100}:(?P<s>[^\s\"'`]{3,300})", 0),
     ("openssl-pass", ("pass:",), r"(?i)-pass(?:in|out)?\s{1,3}[\"']?pass:(?P<s>[^\s\"'`]{3,200})", 0),
     ("secure-string", ("securestring",), r"(?i)ConvertTo-SecureString\b(?:\s{1,3}-(?:String|AsPlainText|Force))*\s{1,3}[\"']?(?P<s>[^\s\"'`|;-][^\s\"'`|;]{3,200})", 0),
-    ("sql-password", ("identified", "password"), r"(?i)(?:\bidentified\s{1,3}(?:with\s{1,3}[\w'\"]{1,60}\s{1,3})?(?:by|as)(?:\s{1,3}password)?|\b(?:with|encrypted|set|user|role|login)\s{1,3}(?:[^\n;'\"]{0,80}?\s)?password(?:\s{1,3}for\s[^\n=;]{1,60})?)\s{0,3}(?:=\s{0,3}|\s)(?:password\()?\\{0,2}[\"'](?P<s>[^\"'\n\\]{3,200})(?=[\\\"'])", 0),
+    ("sql-password", ("identified", "password"), r"(?i)(?:\bidentified\s{1,3}(?:with\s{1,3}[\w'\"]{1,60}\s{1,3})?(?:by|as)(?:\s{1,3}password)?|\b(?:with|encrypted|set|user|role|login)[ \t]{1,3}(?:[^\n;'\"]{0,80}?[ \t])?password(?:\s{1,3}for\s[^\n=;]{1,60})?)\s{0,3}(?:=\s{0,3}|\s)(?:password\()?\\{0,2}[\"'](?P<s>[^\"'\n\\]{3,200})(?=[\\\"'])", 0),
     ("sql-password", ("identified", "password"), r"(?i)\b(?:create|alter|grant)\s[^\n;]{0,150}?\b(?:identified\s{1,3}by|(?:with|login|encrypted)\s{1,3}password)\s{1,3}(?P<s>[^\s\"';()]{4,200})", 0),
 )
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import (
@@ -25,9 +27,11 @@ from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
     TextChunker,
+    UpdatedMemory,
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.memories import validate_add, validate_update
+from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.text import context_words
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
@@ -58,7 +62,21 @@ _LATER = "Long text: its vectors are made in the background; until then it is fo
 ThenAdded = Callable[[int, AddMemoryResponse], Awaitable[None]]
 ThenUpdated = Callable[[MemoryRecord], Awaitable[None]]
 
+# Where a secret may be; the other fields are names and numbers.
+_SCANNED = ("text", "metadata", "source", "tags")
+
 logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A valid request, its secrets masked if that was asked for."""
+
+    request: AddMemoryRequest
+    preview: str
+    """How it begins, without secrets."""
+    notice: str | None
+    """Which kinds of secrets it has or had."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +96,60 @@ class Writer:
     embeddings: EmbeddingChain
     chunk_size: int
     uninterrupted: Uninterrupted
+    redactor: Redactor
+
+    async def check(self, requests: Sequence[AddMemoryRequest]) -> list[Checked]:
+        """Check everything before anything is stored: limits, and whether there are secrets."""
+        valid = [validate_add(request) for request in requests]
+        return await asyncio.to_thread(lambda: [self._checked(request) for request in valid])
+
+    def _checked(self, request: AddMemoryRequest) -> Checked:
+        fields = {name: getattr(request, name) for name in _SCANNED}
+        masked, notice = self._scan(fields, redact=request.redact)
+        kept = request.model_copy(update=masked) if request.redact else request
+        return Checked(kept, masked["text"][:PREVIEW_CHARS], notice)
+
+    def _scan(self, fields: dict[str, Any], *, redact: bool) -> tuple[dict[str, Any], str | None]:
+        """Return the fields with secrets masked, and words on what was found."""
+        kinds: Counter[str] = Counter()
+        masked = {name: self._mask(value, kinds) for name, value in fields.items()}
+        if not kinds:
+            return masked, None
+        found = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        if redact:
+            return masked, f"Secrets were masked before it was stored: {found}."
+        return masked, (
+            f"It seems to contain secrets, and they are stored as they are: {found}. "
+            "To have them masked, forget it and add it again with redact."
+        )
+
+    def _mask(self, value: Any, kinds: Counter[str]) -> Any:
+        """Mask the secrets in every text of a JSON value, and count them by kind."""
+        if isinstance(value, str):
+            spans = self.redactor.find(value)
+            kinds.update(kind for _, _, kind in spans)
+            return self.redactor.mask(value, spans) if spans else value
+        if isinstance(value, list):
+            return [self._mask(one, kinds) for one in value]
+        if isinstance(value, dict):
+            return {name: self._mask_named(name, one, kinds) for name, one in value.items()}
+        return value
+
+    def _mask_named(self, name: str, value: Any, kinds: Counter[str]) -> Any:
+        """Mask a value of an object: its name may give it away."""
+        if isinstance(value, str):
+            line = f'"{name}": "{value}"'
+            first = len(name) + 5
+            for start, end, kind in self.redactor.find(line):
+                if start == first and end == len(line) - 1:
+                    kinds[kind] += 1
+                    return self.redactor.mask(line, [(start, end, kind)])[first:-1]
+        return self._mask(value, kinds)
 
     async def add(
-        self, requests: Sequence[AddMemoryRequest], then: ThenAdded | None = None
+        self, checked: Sequence[Checked], then: ThenAdded | None = None
     ) -> list[AddMemoryResponse]:
-        """Check everything first, then store in batches, in order.
+        """Store in batches, in order.
 
         `then` is called for each request after it is stored: with its number and its answer. No
         cancellation comes between the two.
@@ -90,22 +157,26 @@ class Writer:
         Raises:
             ProcessingError: PROC_004, the store failed when some of them were stored already.
         """
-        valid = [validate_add(request) for request in requests]
         responses: list[AddMemoryResponse] = []
-        for batch in _batches(valid, STORE_AT_ONCE):
+        for batch in _batches([one.request for one in checked], STORE_AT_ONCE):
             try:
                 responses.extend(await self._add_batch(batch, then, len(responses)))
             except DatabaseError as error:
                 if not responses:
                     raise
                 raise ProcessingError(
-                    f"{len(responses)} of {len(valid)} memories were stored before the database "
+                    f"{len(responses)} of {len(checked)} memories were stored before the database "
                     "failed. Add them again: what is stored already is not stored twice.",
                     "PROC_004",
-                    details={"stored": len(responses), "given": len(valid)},
+                    details={"stored": len(responses), "given": len(checked)},
                     original_exception=error,
                 ) from error
-        return responses
+        return [
+            response.model_copy(
+                update={"notice": _joined(one.notice, response.notice), "text_preview": one.preview}
+            )
+            for one, response in zip(checked, responses, strict=True)
+        ]
 
     async def _add_batch(
         self, batch: Sequence[AddMemoryRequest], then: ThenAdded | None, first: int
@@ -147,12 +218,24 @@ class Writer:
 
     async def update(
         self, request: UpdateMemoryRequest, then: ThenUpdated | None = None
-    ) -> MemoryRecord:
+    ) -> UpdatedMemory:
         """Change a memory at once; a new text is split and embedded like any other.
 
         `then` is called with the memory as it is now. No cancellation comes between the two.
         """
         valid = validate_update(request)
+        given = {name: getattr(valid, name) for name in _SCANNED if getattr(valid, name)}
+        is_remasked = valid.redact and not given
+        if is_remasked:
+            stored = await self.storage.get_memory(valid.memory_id)
+            if stored is None:
+                raise NotFoundError("No memory has this id.")
+            given = {name: getattr(stored, name) for name in _SCANNED if getattr(stored, name)}
+        masked, notice = await asyncio.to_thread(self._scan, given, redact=valid.redact)
+        if is_remasked and notice:
+            notice += " Its history still has them; only forgetting it leaves nothing."
+        if valid.redact:
+            valid = valid.model_copy(update=masked)
         patch = MemoryPatch(**valid.model_dump(exclude={"memory_id"}))
         if valid.text is not None:
             known = (await self.storage.get_summaries([valid.memory_id])).get(valid.memory_id)
@@ -162,13 +245,13 @@ class Writer:
             data = [_chunk_data(c, v, None) for c, v in zip(chunks, vectors, strict=True)]
             patch = patch.model_copy(update={"chunks": data, "space": space})
 
-        async def store() -> MemoryRecord:
+        async def store() -> UpdatedMemory:
             if await self.storage.update_memory(valid.memory_id, patch):
                 record = await self.storage.get_memory(valid.memory_id)
                 if record is not None:
                     if then is not None:
                         await then(record)
-                    return record
+                    return UpdatedMemory(**dict(record), notice=notice)
             raise NotFoundError("No memory has this id.")
 
         return await self.uninterrupted.run(store())
@@ -199,6 +282,10 @@ class Writer:
             logger.warning("stored_without_vectors", error_code=error.error_code)
             return nothing, None, f"Kept, but found by its words only for now: {error.message}"
         return made.texts, made.space, self.embeddings.unused
+
+
+def _joined(*notices: str | None) -> str | None:
+    return " ".join(filter(None, notices)) or None
 
 
 def _batches(

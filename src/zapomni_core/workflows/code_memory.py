@@ -27,6 +27,8 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.interfaces import SearchRequest, SearchResponse, TextChunker
 from zapomni_core.settings import Settings
 from zapomni_core.shared.folders import is_home, lies_in, real_path
+from zapomni_core.shared.privacy import PrivatePaths
+from zapomni_core.shared.redaction import Redactor
 from zapomni_db.code_models import CodeRepository
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
@@ -66,6 +68,7 @@ class CodeMemory:
     settings: Settings
     submit: Submit
     search_memory: Search
+    redactor: Redactor
 
     # --- indexing -----------------------------------------------------------------------
 
@@ -137,7 +140,13 @@ class CodeMemory:
         from zapomni_core.workflows.index_codebase import Indexer
 
         return Indexer(
-            self.storage, self.store, self.embeddings, self.chunker, self.settings.chunk_size
+            self.storage,
+            self.store,
+            self.embeddings,
+            self.chunker,
+            self.settings.chunk_size,
+            self.redactor,
+            PrivatePaths(self.settings.private_paths),
         )
 
     # --- asking -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from zapomni_core.modules.codebase import ParsedFile, SourceFile, first_characters
+from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.text import context_words
 from zapomni_db.code_models import (
     CODE_KIND,
@@ -19,7 +20,7 @@ from zapomni_db.code_models import (
 )
 from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData
 
-__all__ = ["Read", "file_data", "memory_data", "passage_digest"]
+__all__ = ["Read", "file_data", "memory_data", "passage_digest", "read_masked"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,55 @@ class Read:
 
     source: SourceFile
     parsed: ParsedFile
+    """Without secrets in what is stored of it; its hashes are those of the file as it is."""
+    text: str
+    """The file, every secret covered, everything else where it was."""
+
+
+def read_masked(source: SourceFile, parsed: ParsedFile, redactor: Redactor) -> Read:
+    """Cover the secrets of a file: in its text, its passages and what its symbols say.
+
+    Covers are as long as what they cover, so that every line and offset stays right. Hashes are
+    left as they are: citations compare them with the file on the disk.
+    """
+    text = source.data.decode("utf-8", "replace")
+    spans = redactor.find(text)
+    if not spans:
+        return Read(source, parsed, text)
+    masked = redactor.mask_in_place(text, spans)
+    # A short password or a word may be part of other words; where it is one, it is found again.
+    found = {text[start:end]: masked[start:end] for start, end, _ in spans}
+    secrets = {one: cover for one, cover in found.items() if len(one) >= 8 and not one.isalpha()}
+
+    def cover(words: str) -> str:
+        for secret, covered in secrets.items():
+            words = words.replace(secret, covered)
+        return redactor.mask_in_place(words, redactor.find(words))
+
+    starts = first_characters(source.data, parsed.chunks)
+    chunks = []
+    for chunk, start in zip(parsed.chunks, starts, strict=True):
+        end = start + len(chunk.text)
+        whole = text[start:end] == chunk.text
+        words = masked[start:end] if whole else cover(chunk.text)
+        chunks.append(chunk._replace(text=words, context=cover(chunk.context)))
+    symbols = [
+        symbol._replace(
+            signature=cover(symbol.signature),
+            docstring=cover(symbol.docstring),
+            decorators=tuple(map(cover, symbol.decorators)),
+        )
+        for symbol in parsed.symbols
+    ]
+    facts = parsed.packed_facts
+    for secret, covered in secrets.items():
+        # Facts are JSON: what is in a string there may be escaped.
+        facts = facts.replace(secret, covered)
+    return Read(
+        source,
+        parsed._replace(chunks=tuple(chunks), symbols=tuple(symbols), packed_facts=facts),
+        masked,
+    )
 
 
 def passage_digest(text: str) -> str:
@@ -50,7 +100,7 @@ def memory_data(
     # Not validated: its passages are, one by one, when they are made.
     return MemoryData.model_construct(
         memory_id=file.memory_id,
-        text=read.source.data.decode("utf-8", "replace"),
+        text=read.text,
         chunks=chunks,
         metadata={
             "repository": repository.root,

@@ -30,7 +30,9 @@ from zapomni_core.modules.codebase import (
     SourceFile,
     SourceTree,
 )
-from zapomni_core.workflows.code_records import Read, file_data, memory_data
+from zapomni_core.shared.privacy import PrivatePaths
+from zapomni_core.shared.redaction import Redactor
+from zapomni_core.workflows.code_records import Read, file_data, memory_data, read_masked
 from zapomni_core.workflows.fill_vectors import fill_pending
 from zapomni_core.workflows.resolve_code import resolve_references
 from zapomni_db.code_models import CODE_KIND, CodeFile, CodeRepository, FileData
@@ -45,7 +47,7 @@ from zapomni_db.models import (
 __all__ = ["Indexer"]
 
 # Raised when files have to be read again although they did not change.
-READER = "1"
+READER = "2"
 # Transactions are kept short for whoever waits to write: a batch is about a tenth of a second. A
 # fourth of it would make SQLite write twice as many pages, the same ones again and again.
 PASSAGES_AT_ONCE = 1024
@@ -120,6 +122,8 @@ class Indexer:
     embeddings: EmbeddingChain
     chunker: TextChunker
     chunk_size: int
+    redactor: Redactor
+    private: PrivatePaths
 
     async def index(self, root: str, report: Report) -> dict[str, Any]:
         """Bring a folder's index up to date; return what was done, in numbers."""
@@ -179,7 +183,7 @@ class Indexer:
     ) -> asyncio.Task[_Batch] | None:
         if not plan.entries:
             return None
-        return asyncio.create_task(run_to_end(_read_batch, tree, parser, plan))
+        return asyncio.create_task(run_to_end(_read_batch, tree, parser, plan, self.redactor))
 
     def _reader(self, project: str) -> str:
         """Return what everything that is stored depends on, beside the files themselves."""
@@ -199,6 +203,8 @@ class Indexer:
             plan.changes = {} if repository.is_resolved else None
         listed = set()
         for entry in await run_to_end(lambda: list(tree.files())):
+            if self.private.match(entry.path):
+                continue
             listed.add(entry.path)
             file = known.get(entry.path)
             if file is None or file.stamp != entry.stamp or file.key not in plan.whole:
@@ -346,7 +352,7 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan) -> _Batch:
+def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan, redactor: Redactor) -> _Batch:
     """Read and parse until there is enough to be stored."""
     batch = _Batch()
     passages, until = 0, time.monotonic() + SECONDS_AT_ONCE
@@ -363,7 +369,7 @@ def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan) -> _Batch:
         else:
             parsed = parser.parse(source)
             passages += len(parsed.chunks)
-            batch.reads.append(Read(source, parsed))
+            batch.reads.append(read_masked(source, parsed, redactor))
     return batch
 
 

@@ -28,6 +28,7 @@ from zapomni_mcp.fencing import DATA_NOTICE, fence
 from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memory_answers import (
     Added,
+    Changed,
     Deleted,
     MemoryInfo,
     MemoryText,
@@ -71,6 +72,7 @@ Cites = Annotated[
     list[Place],
     Field(max_length=50, description="Code it speaks of: path, path:symbol or path:L10-L20."),
 ]
+Redact = Annotated[bool, Field(description="Mask secrets (keys, passwords) before storing.")]
 Moment = Annotated[datetime, Field(description="ISO 8601; without a time zone it means UTC.")]
 
 
@@ -105,6 +107,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
     idempotency_key: Annotated[
         str, Field(max_length=200, description="Repeat the same key to make a retry harmless.")
     ] = "",
+    redact: Redact = False,
 ) -> Added:
     """Remember: save, store or persist a note, decision, preference, fact, fix or document.
 
@@ -128,6 +131,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         idempotency_key=idempotency_key or None,
         cites=cites or [],
         folder=str(Path.cwd()),
+        redact=redact,
     )
     answer = await engine.add_memory(request)
     return Added.model_validate(answer, from_attributes=True)
@@ -235,7 +239,8 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
     metadata: Metadata | None = None,
     pinned: Annotated[bool, Field(description="Show it first, always.")] | None = None,
     cites: Cites | None = None,
-) -> MemoryInfo:
+    redact: Redact = False,
+) -> Changed:
     """Change, correct or edit a stored memory in place: text, tags, project, source or pin.
 
     What is not given stays as it is; tags, metadata and cites are replaced whole.
@@ -252,8 +257,10 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         pinned=pinned,
         cites=cites,
         folder=str(Path.cwd()),
+        redact=redact,
     )
-    return MemoryInfo(**info(await engine.update_memory(request)))
+    record = await engine.update_memory(request)
+    return Changed(**info(record), notice=record.notice)
 
 
 async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Deleted:

@@ -17,6 +17,7 @@ from zapomni_mcp.fencing import DATA_NOTICE
 
 __all__ = [
     "Added",
+    "Changed",
     "Cited",
     "Deleted",
     "Found",
@@ -58,6 +59,12 @@ class MemoryInfo(BaseModel):
     pinned: bool
     superseded_by: str | None
     total_chars: int
+
+
+class Changed(MemoryInfo):
+    """A memory after a change, without its text."""
+
+    notice: str | None = Field(description="Kinds of secrets in what was changed, if any.")
 
 
 class Cited(BaseModel):

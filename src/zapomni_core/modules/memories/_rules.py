@@ -64,7 +64,7 @@ def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
 
 def validate_update(request: UpdateMemoryRequest) -> UpdateMemoryRequest:
     """Check a request for changes."""
-    if all(getattr(request, name) is None for name in _CHANGEABLE):
+    if not request.redact and all(getattr(request, name) is None for name in _CHANGEABLE):
         raise ValidationError(
             f"Nothing to change: give at least one of {', '.join(_CHANGEABLE)}", "VAL_001"
         )
