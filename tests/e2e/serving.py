@@ -20,7 +20,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from zapomni_db.falkordb.server import LocalServer, find_server
 
-PATIENCE = 90
+PATIENCE = 60
 """Seconds a test waits for what must happen: a busy machine is slow."""
 
 

@@ -43,13 +43,12 @@ async def test_a_dead_server_costs_its_seconds_twice_and_then_nothing(own_server
     async with serving(tmp_path, **settings_for(own_server)) as zapomni:
         memory_id = (await zapomni.call("add_memory", text="still here"))["memory_id"]
         kill(own_server)
-        opened = None
-        while opened is None:
+        for _ in range(2):
             assert "CONN_001" in await zapomni.refused("get_memory", memory_id=memory_id)
-            opened = next(iter(zapomni.lines("circuit_breaker_opened")), None)
+        assert zapomni.lines("circuit_breaker_opened")
         retries = len(zapomni.lines("database_retry"))
 
-        for _ in range(20):
+        for _ in range(10):
             assert "CONN_001" in await zapomni.refused("get_memory", memory_id=memory_id)
 
         # An open circuit makes no attempt: what waits is an attempt that is repeated.
