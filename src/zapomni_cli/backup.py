@@ -84,12 +84,19 @@ def backup(
                 "path": str(made.path),
                 "size_bytes": made.size_bytes,
                 "tables": made.tables,
+                "server_path": made.server_path and str(made.server_path),
+                "server_tables": made.server_tables,
+                "server_changed": made.server_changed,
                 "removed": [str(path) for path in made.removed],
             }
         )
         return
     click.echo(str(made.path))
     click.echo(f"{_counted(made.tables)}; {made.size_bytes / 1e6:.1f} MB, checked.", err=True)
+    if made.server_path is not None:
+        click.echo(f"From the server: {_counted(made.server_tables)}.", err=True)
+    if made.server_changed:
+        click.echo("Memories changed on the server meanwhile; each is as it was read.", err=True)
     for path in made.removed:
         click.echo(f"Deleted the older {path.name}.", err=True)
 
@@ -122,9 +129,20 @@ def restore(*, file: str | None, yes: bool, as_json: bool) -> None:
     done = asyncio.run(put_back(settings, path, passphrase))
     if as_json:
         before = done.before and str(done.before)
-        print_json({"tables": done.tables, "before": before, "problems": done.problems})
+        print_json(
+            {
+                "tables": done.tables,
+                "server_tables": done.server_tables,
+                "before": before,
+                "problems": done.problems,
+            }
+        )
     else:
         click.echo(f"Restored {_counted(done.tables)}.")
+        if done.server_tables is not None:
+            click.echo(f"On the server: {_counted(done.server_tables)}.")
+        elif settings.server is not None:
+            click.echo("The server's memories are unchanged: this backup has none.", err=True)
         if done.before is not None:
             click.echo(f"What was there before: {done.before}", err=True)
         for name, problem in done.problems.items():

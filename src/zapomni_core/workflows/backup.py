@@ -13,13 +13,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from pydantic import SecretStr
+
+from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import (
     DatabaseError,
     ProcessingError,
@@ -31,8 +35,10 @@ from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.places import note_export
 from zapomni_core.settings import Settings
+from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
 from zapomni_db.sqlite import backups
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
+from zapomni_db.sqlite.storage import SqliteStorage
 from zapomni_db.sqlite.upkeep import check_integrity
 
 __all__ = [
@@ -68,6 +74,7 @@ DAYS_KEPT, WEEKS_KEPT = 7, 4
 BEFORE_KEPT = 3
 # What a private folder's name begins with.
 STAGING = ".zapomni-staging-"
+SERVER_ATTEMPTS = 2
 DAILY_AFTER = timedelta(hours=23)
 
 _NAME = re.compile(
@@ -92,6 +99,11 @@ class BackupReport:
     size_bytes: int
     tables: dict[str, int]
     removed: list[Path] = field(default_factory=list)
+    server_path: Path | None = None
+    """The copy of the memories that live on a FalkorDB server."""
+    server_tables: dict[str, int] = field(default_factory=dict)
+    server_changed: bool = False
+    """Whether memories changed on the server while they were read, one after another."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,8 @@ class RestoreReport:
     before: Path | None
     problems: Mapping[str, str]
     """What the checks of `zapomni doctor` found in it: nothing, if all is well."""
+    server_tables: dict[str, int] | None = None
+    """What was put back on the FalkorDB server; None if the backup holds none of its memories."""
 
 
 # --- Making copies ------------------------------------------------------------------------
@@ -134,32 +148,90 @@ async def back_up(
         DatabaseError: It cannot be read, or the copy cannot be written.
     """
     database = observations_path(settings)
+    if settings.server is not None:
+        await asyncio.to_thread(prepare_file, database)
     if not database.exists():
         return None
     folder = to or settings.backups_path
 
-    def work() -> BackupReport:
+    def work(on_server: Path | None) -> BackupReport:
         with translated("backup"), backups.exclusive_folder(folder):
-            path = _free_name(folder, database.stem, reason)
-            if passphrase is None:
-                tables = backups.copy_database(database, path, compact=compact)
-            else:
-                # Named as half made, so that the next backup removes it if this one is killed.
-                plain = path.with_name(path.name + ".plain.part")
-                try:
-                    tables = backups.copy_database(database, plain, compact=compact)
-                    path = _encrypt(plain, path, passphrase)
-                finally:
-                    plain.unlink(missing_ok=True)
+            named = _free_name(folder, database.stem, reason)
+            server_path: Path | None = None
+            server_tables: dict[str, int] = {}
+            if on_server is not None:
+                beside = _memories_of(named)
+                server_path, server_tables = _place(on_server, beside, compact, passphrase)
+            path, tables = _place(database, named, compact, passphrase)
             removed = _prune(folder, reason, keep)
-            return BackupReport(path, path.stat().st_size, tables, removed)
+            size = sum(one.stat().st_size for one in (path, server_path) if one is not None)
+            return BackupReport(path, size, tables, removed, server_path, server_tables)
 
-    report = await asyncio.to_thread(work)
-    note_export(settings, report.path, "backup")
+    if _holds_server(settings, reason):
+        with private_folder(database.parent) as staging:
+            file = staging / "new" / "memories.db"
+            changed = await _copy_from_server(settings, file)
+            report = await asyncio.to_thread(work, file)
+            report = replace(report, server_changed=changed)
+    else:
+        report = await asyncio.to_thread(work, None)
+    for path in filter(None, (report.path, report.server_path)):
+        note_export(settings, path, "backup")
     log.info(
         "backup_made", reason=reason, size_bytes=report.size_bytes, removed=len(report.removed)
     )
     return report
+
+
+def _holds_server(settings: Settings, reason: BackupReason) -> bool:
+    """Return whether a copy includes what is on the FalkorDB server.
+
+    Not the daily one of a server that many machines share: each would copy all of it every day.
+    """
+    if settings.server is None or reason == "before-repair":
+        return False
+    return reason != "daily" or settings.uses_local_server
+
+
+def _memories_of(path: Path) -> Path:
+    """Return the name of the file with the server's memories, next to the local one."""
+    name, _, rest = path.name.partition(".db")
+    return path.with_name(f"{name}.memories.db{rest}")
+
+
+def _place(
+    source: Path, path: Path, compact: bool, passphrase: str | None
+) -> tuple[Path, dict[str, int]]:
+    if passphrase is None:
+        return path, backups.copy_database(source, path, compact=compact)
+    # Named as half made, so that the next backup removes it if this one is killed.
+    plain = path.with_name(path.name + ".plain.part")
+    try:
+        tables = backups.copy_database(source, plain, compact=compact)
+        return _encrypt(plain, path, passphrase), tables
+    finally:
+        plain.unlink(missing_ok=True)
+
+
+async def _copy_from_server(settings: Settings, file: Path) -> bool:
+    """Copy the memories of a server into a file; return whether they changed meanwhile."""
+    async with AsyncExitStack() as opened:
+        server = await open_storage(settings)
+        opened.push_async_callback(server.close)
+        for attempt in range(SERVER_ATTEMPTS):
+            for suffix in ("", "-wal", "-shm"):
+                file.with_name(file.name + suffix).unlink(missing_ok=True)
+            async with SqliteStorage(file) as target:
+                await copy_storage(server, target, _no_progress)
+                original, copied = await compare_storages(server, target, _no_progress)
+            if original == copied:
+                return False
+            log.warning("server_changed_during_backup", attempt=attempt + 1)
+    return True
+
+
+def _no_progress(_done: int, _total: int) -> None:
+    return
 
 
 def _encrypt(plain: Path, path: Path, passphrase: str) -> Path:
@@ -248,6 +320,7 @@ def _prune(folder: Path, reason: BackupReason, keep: int | None) -> list[Path]:
     removed = [backup.path for backup in same if backup.path not in stay]
     for path in removed:
         path.unlink(missing_ok=True)
+        _memories_of(path).unlink(missing_ok=True)
     return removed
 
 
@@ -281,19 +354,81 @@ async def restore(settings: Settings, file: Path, passphrase: str | None = None)
     database = observations_path(settings)
     if database.exists() and database.samefile(file):
         raise ValidationError("This is the database itself, not a backup of it.", "VAL_004")
+    if ".memories.db" in file.name:
+        raise ValidationError(
+            "This is the half of a backup with a server's memories: name the file without .memories"
+        )
+    beside = _memories_of(file)
+    if beside.exists() and settings.server is None:
+        raise ValidationError(
+            "This backup holds the memories of a FalkorDB server: set ZAPOMNI_STORAGE to one first."
+        )
     with private_folder(database.parent) as folder:
-        if is_encrypted(file):
-            if passphrase is None:
-                raise ValidationError("This backup is encrypted: a passphrase is needed.")
-            plain = folder / "decrypted.db"
-            await asyncio.to_thread(decrypt_file, file, plain, passphrase)
-            file = plain
-        staged, tables = await asyncio.to_thread(backups.stage, file, folder)
+        staged, tables = await asyncio.to_thread(_stage, file, folder / "local", passphrase)
+        server_tables = None
+        on_server = None
+        if beside.exists():
+            on_server, server_tables = await asyncio.to_thread(
+                _stage, beside, folder / "memories", passphrase
+            )
         before = await keep_current(settings, "before-restore")
-        await asyncio.to_thread(backups.install, staged, database)
+        if on_server is None:
+            await asyncio.to_thread(backups.install, staged, database)
+        else:
+            async with _copy_to_server(settings, on_server) as take_over:
+                await asyncio.to_thread(backups.install, staged, database)
+                await take_over()
     problems = await asyncio.to_thread(check_database, database)
     log.info("backup_restored", rows=sum(tables.values()), problems=len(problems))
-    return RestoreReport(tables, before, problems)
+    return RestoreReport(tables, before, problems, server_tables)
+
+
+def _stage(file: Path, folder: Path, passphrase: str | None) -> tuple[Path, dict[str, int]]:
+    folder.mkdir(mode=0o700)
+    if is_encrypted(file):
+        if passphrase is None:
+            raise ValidationError("This backup is encrypted: a passphrase is needed.")
+        plain = folder / "decrypted.db"
+        decrypt_file(file, plain, passphrase)
+        file = plain
+    return backups.stage(file, folder)
+
+
+@asynccontextmanager
+async def _copy_to_server(
+    settings: Settings, staged: Path
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Copy memories into a new graph, compare them, and yield what puts it in the place of ours.
+
+    Until then the server's memories are unchanged; then they change in one step.
+    """
+    from zapomni_db.falkordb.client import FalkorDBClient
+
+    address = settings.server
+    assert address is not None
+    # The braces keep both names on one machine of a cluster.
+    aside = replace(address, graph=f"{{{address.graph}}}-restore-{uuid.uuid4().hex[:8]}")
+    storage = {"storage": SecretStr(aside.url())}
+    async with SqliteStorage(staged) as source:
+        target = await open_storage(settings.model_copy(update=storage))
+        assert isinstance(target, FalkorDBClient)
+        moved = False
+
+        async def take_over() -> None:
+            nonlocal moved
+            await target.rename_graph(address.graph)
+            moved = True
+
+        try:
+            await copy_storage(source, target, _no_progress)
+            original, copied = await compare_storages(source, target, _no_progress)
+            if original != copied:
+                raise DatabaseError("The server does not hold what was copied to it.")
+            yield take_over
+        finally:
+            if not moved:
+                await target.drop_graph()
+            await target.close()
 
 
 def check_database(database: Path) -> Mapping[str, str]:

@@ -112,6 +112,12 @@ class FalkorDBClient(FalkorDBStore):
         """Run a Cypher statement that only reads, with parameters; the server refuses others."""
         return await self._run("graph_query", query.run, statement, parameters or {})
 
+    async def rename_graph(self, name: str) -> None:
+        """Put this graph in the place of another one; readers see one or the other."""
+        pool = self._open()
+        await pool.run("rename_graph", lambda session: upkeep.rename(session, name))
+        pool.forget()
+
     async def drop_graph(self) -> None:
         """Delete the graph with everything in it."""
         pool = self._open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import LiteralString
 
@@ -10,7 +11,7 @@ from zapomni_db.falkordb.schema import CURRENT_VERSION, find_missing
 from zapomni_db.falkordb.spaces import active_slot, count_pending
 from zapomni_db.models import MemoryStats
 
-__all__ = ["check_integrity", "count_chunks", "drop", "stats", "version"]
+__all__ = ["check_integrity", "count_chunks", "drop", "rename", "stats", "version"]
 
 
 async def version(session: Session) -> int:
@@ -86,6 +87,14 @@ async def check_integrity(session: Session) -> Mapping[str, str]:
     if not (await session.read(_COUNTERS))[0][0]:
         problems["counters"] = "do not match what is stored"
     return problems
+
+
+async def rename(session: Session, name: str) -> None:
+    """Give the graph another name, in the place of the graph that has it, in one step."""
+    # Clients that know the other graph by its counter must see that this one is not it.
+    await session.write("MATCH (s:Store) SET s.version = s.version + $by", by=int(time.time()))
+    await session.command("RENAME", session.graph, name)
+    await session.command("DEL", f"telemetry{{{session.graph}}}", f"telemetry{{{name}}}")
 
 
 async def drop(session: Session) -> None:
