@@ -44,7 +44,7 @@ _ENVIRONMENT = (
 )  # fmt: skip
 _SETTINGS = {
     "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_NO_LAZY_FETCH": "1",  # Not known to git before 2.45, for which the line above is there.
+    "GIT_NO_LAZY_FETCH": "1",  # Not known to every git; the line above is.
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ATTR_NOSYSTEM": "1",
