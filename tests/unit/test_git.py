@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -27,7 +28,11 @@ def bomb(tmp_path):
     folder = repo / "x" / ("a" * 100) / "/".join("abcdefghijklmnopqrstuvwxyz")
     folder.mkdir(parents=True)
     (folder / "file").write_text("x", "utf-8")
-    return repo
+    yield repo
+    # A broken guard must not leave a process behind that nothing else would end.
+    for process in running_in(repo):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 def running_in(folder: Path) -> list[int]:
