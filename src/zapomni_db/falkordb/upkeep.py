@@ -27,7 +27,8 @@ async def stats(session: Session) -> MemoryStats:
     ((memories, code),) = await session.read(
         "MATCH (m:Memory) RETURN count(m), count(CASE WHEN m.kind = 'code' THEN 1 END)"
     )
-    entities = await session.read("MATCH (e:Entity) RETURN count(e)")
+    # Merged ones count as one, as everywhere.
+    entities = await session.read("MATCH (e:Entity) WHERE outdegree(e, 'IS') = 0 RETURN count(e)")
     usage = await session.command("GRAPH.MEMORY", "USAGE", session.graph)
     slot, chunks = await active_slot(session)
     return MemoryStats(
