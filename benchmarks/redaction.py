@@ -73,7 +73,9 @@ def made_up_samples(per_kind: int = 30) -> Iterator[Sample]:
         for number in range(per_kind):
             secret = make(dice)
             context = list(CONTEXTS.values())[number % len(CONTEXTS)]
-            yield Sample(kind, context(secret), secret, named=True)
+            # Of an address, the longest part is the secret.
+            part = max(re.split(r"[/=;&?\n]", secret), key=len)
+            yield Sample(kind, context(secret), part, named=True)
     for kind, place in IN_CONTEXT.items():
         for _ in range(per_kind):
             secret, line = place(dice)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from zapomni_core.shared.redaction import Redactor
+from zapomni_core.shared.redaction_rules import CONTEXTS, SERVICES, SHAPES, TOKENS
 
 KEY = b"k" * 32
 PAT = "gh" + "p_" + "a1B2c3D4e5F6" * 3
@@ -37,6 +38,7 @@ def test_what_is_masked_is_not_masked_again():
 @pytest.mark.parametrize(
     "text",
     [
+        "s3://aws_access_key_id:aws_secret_access_key@bucket/key",
         "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
         '"integrity": "sha512-' + "aB3d" * 21 + 'aa=="',
@@ -239,6 +241,13 @@ HARD = {
     "dots": "SG.aaaa.",
     "curl": " -u a:b --user c ",
     "nested": '\\"password\\":\\"',
+    "names": "key=key:key=",
+    "edges": "a_b-c.d/",
+    "said": "password is token is ",
+    "lines of base64": "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWZnaGlqa2xtbm9w\n",
+    "ends of keys": "-----END RSA PRIVATE KEY-----\nabcdefgh\n",
+    "services": "aws twilio heroku datadog ",
+    "repeated": "password=tiger12! ",
 }
 
 
@@ -258,3 +267,26 @@ def test_ten_times_the_text_takes_about_ten_times_the_work(name):
     cpu(1000)  # Compiles the rules.
     # Quadratic work takes a hundred times as long in every run; noise does not reach forty in all.
     assert any(cpu(80_000) < 40 * max(cpu(8_000), 0.001) for _ in range(5))
+
+
+def test_no_rule_is_slow_on_what_nearly_matches_it():
+    redactor = Redactor({}, KEY)
+
+    def cpu(text: str) -> float:
+        started = time.process_time()
+        redactor.redact(text)
+        return time.process_time() - started
+
+    beginnings = [word for _, words, _, _ in TOKENS for word in words.split()]
+    keywords = [
+        word for table in (SHAPES, SERVICES, CONTEXTS) for rule in table for word in rule[1]
+    ]
+    slow = []
+    for number, word in enumerate(dict.fromkeys([*beginnings, *keywords])):
+        pump = (word, f"{word}a1B-", f" {word}='x1 ")[number % 3]
+        cpu(pump)  # Compiles the rules.
+        small, large = cpu(pump * (2_000 // len(pump))), cpu(pump * (8_000 // len(pump)))
+        # Four times the text: quadratic work would take sixteen times as long.
+        if large > 12 * max(small, 0.004):
+            slow.append((pump, small, large))
+    assert slow == []

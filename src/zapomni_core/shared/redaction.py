@@ -170,7 +170,7 @@ class Redactor:
         # What is a secret once is one wherever it is repeated.
         secrets = {text[start:end]: kind for start, end, kind in found[:MAX_REPEATED]}
         for secret, kind in secrets.items():
-            if len(secret) >= 8 and not secret.isalpha():
+            if len(secret) >= 8 and _is_mixed(secret):
                 found += [(place, place + len(secret), kind) for place in _places(secret, text)]
         if len(found) < 2:
             return found

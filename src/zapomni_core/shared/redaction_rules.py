@@ -47,6 +47,7 @@ TOKENS: tuple[tuple[str, str, str, float], ...] = (
     ("ntlm-token", "TlRMTVNTUAA", r"[A-Za-z0-9+/]{40,2000}={0,2}", 2),
     # Clouds.
     ("aws-access-key", "AKIA ASIA ABIA ACCA AROA AIDA AGPA AIPA ANPA ANVA APKA ASCA", r"[A-Z0-9]{16}", 2.5),
+    ("aws-access-key", "A3T", r"[A-Z0-9]{17}", 2.5),
     ("aws-bedrock-key", "ABSK", r"[A-Za-z0-9+/]{60,300}={0,2}", 3),
     ("aws-bedrock-key", "bedrock-api-key-", r"[A-Za-z0-9+/=_-]{28,2000}", 3),
     ("aws-mws-key", "amzn.mws.", r"[a-z0-9]{8}-(?:[a-z0-9]{4}-){3}[a-z0-9]{12}", 2),
@@ -150,7 +151,7 @@ TOKENS: tuple[tuple[str, str, str, float], ...] = (
     ("pinecone-key", "pcsk_", r"[A-Za-z0-9_]{50,90}", 3),
     ("together-key", "tgp_v1_", r"[A-Za-z0-9_-]{40,60}", 2.5),
     ("llama-key", "llx-", r"[A-Za-z0-9]{40,60}", 3),
-    ("llama-key", "LLM|", r"\d{10,20}\|[A-Za-z0-9_-]{20,40}", 3),
+    ("llama-key", "LLM|", r"\d{6,20}\|[A-Za-z0-9_-]{16,60}", 3),
     ("fireworks-key", "fw_", _DIGIT + r"[A-Za-z0-9]{22,40}", 3.5),
     ("cerebras-key", "csk-", r"[A-Za-z0-9]{40,60}", 3),
     ("nvidia-key", "nvapi-", r"[A-Za-z0-9_-]{50,90}", 3),
@@ -205,7 +206,7 @@ TOKENS: tuple[tuple[str, str, str, float], ...] = (
     ("polar-token", "polar_oat_ polar_pat_ polar_at_ polar_rt_ polar_cs_ polar_whs_", r"[A-Za-z0-9_]{30,80}", 3),
     ("revenuecat-key", "atk_", r"[A-Za-z0-9]{24,60}", 3.5),
     # Watching machines.
-    ("newrelic-key", "NRAK- NRAA- NRII- NRIQ- NRSP- NRRA- NRBR-", r"[A-Za-z0-9_-]{24,45}", 2.5),
+    ("newrelic-key", "NRAK- NRAA- NRII- NRIQ- NRSP- NRRA- NRBR-", r"[A-Za-z0-9_-]{19,45}", 2.5),
     ("newrelic-key", "NRJS-", r"[a-f0-9]{19}", 2.5),
     ("grafana-token", "glsa_", r"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", 3),
     ("grafana-token", "glc_", r"[A-Za-z0-9+/]{32,400}={0,2}", 3),
@@ -284,6 +285,8 @@ SHAPES: tuple[tuple[str, tuple[str, ...], str, float], ...] = (
     ("azure-key", ("JQQJ99", "ACDb", "AzFu", "AzSe", "AIoT", "+ASt", "+ABa", "+AMC", "APIM", "+ACR"), r"[A-Za-z0-9+/]{20,80}(?:JQQJ99|\+?ACDb|AzFu|AzSe|AIoT|\+ASt|\+ABa|\+AMC|APIM|\+ACR)[A-Za-z0-9+/]{5,50}={0,2}", 4),
     ("azure-devops-token", ("AZDO",), r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", 3),
     ("aws-cognito-pool", ("-1:", "-2:", "-3:"), r"(?:us|eu|ap|sa|ca|af|me|cn)-[a-z]{4,9}-\d:" + _UUID, 3),
+    # Twelve digits, a colon and random bytes, in base64.
+    ("jira-token", ("O",), r"(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){4}O[g-v][A-Za-z0-9+/]{26}", 3.5),
     ("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]{10,20}\.atlasv1\.[A-Za-z0-9_=-]{50,80}", 3),
     ("mailchimp-key", ("-us",), r"[A-Za-z0-9]{32}-us\d{1,2}", 3),
     ("mailgun-signing", ("-",), r"[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}", 3),
@@ -429,7 +432,7 @@ STOP_WORDS = frozenset(
 
 # Words that are put where a value belongs.
 FILLERS = frozenset(
-    "a access account admin an anonymous any api apikey app ask auth auto bad bar basic baz bearer bool boolean bytes change changeit "
+    "a access account admin an anonymous aws mysql postgres any api apikey app ask auth auto bad bar basic baz bearer bool boolean bytes change changeit "
     "changeme changethis char client correct credential credentials db default demo disabled dummy eggs email empty enabled "
     "enter env example fake field file foo foobar guest hash here hidden host hostname id input insert int integer invalid it key keys "
     "localhost login masked me mock my name new nil no none null number object off old on optional our pass passphrase passwd "
