@@ -249,3 +249,29 @@ def test_private_paths_are_read_from_the_configuration_file_with_exceptions(home
     assert holds(home, "day.journal") == []
     assert holds(home, "/p/.npmrc") != []
     assert holds(home, "/p/.env.example") != []
+
+
+# --- Other places of the home -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["tiger12x9", PAT])
+def test_credentials_of_a_remote_reach_no_file_of_the_home(home, tmp_path, word):
+    root = tmp_path / "app"
+    subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=60)
+    remote = f"https://bob:{word}@git.example.com/org/app.git"
+    add = ["git", "-C", str(root), "remote", "add", "origin", remote]
+    subprocess.run(add, check=True, timeout=60)
+    record({**prompt("go on"), "cwd": str(root)})
+    record({"hook_event_name": "SessionStart", "source": "startup", "cwd": str(root)})
+    (root / "a.py").write_text("x = 1\n", encoding="utf-8")
+    zapomni("index", str(root), cwd=root)
+    assert holds(home, word[-8:]) == []
+    assert holds(home, "org/app") != []
+
+
+def test_the_signature_of_a_failure_has_no_secret(home):
+    failed = {"hook_event_name": "PostToolUseFailure", "error": f"Error: bad key {AWS} for x"}
+    record({**tool("Bash", {"command": "deploy"}), **failed})
+    record({**tool(f"tool_{AWS}", {"q": 1}), **failed, "error": "Error: password='swordfish'"})
+    assert holds(home, AWS[6:]) == []
+    assert holds(home, "swordfish") == []
