@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from benchmarks.packages import unpacked
 from benchmarks.scoring import reciprocal_rank_at
-from zapomni_core.code_interfaces import CodeSearchRequest, IndexRequest
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.logging import setup_logging
+from zapomni_core.modules.codebase import CodeSearchRequest, IndexRequest
 from zapomni_core.settings import load_settings
 
 K = 10

@@ -20,7 +20,7 @@ from zapomni_cli.output import (
     print_table,
 )
 from zapomni_cli.runtime import with_engine
-from zapomni_core.code_interfaces import (
+from zapomni_core.modules.codebase import (
     CallsRequest,
     CallsResponse,
     CodeHit,

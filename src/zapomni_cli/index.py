@@ -13,8 +13,8 @@ from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, one_line, print_json
 from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
-from zapomni_core.code_interfaces import IndexRequest
 from zapomni_core.engine import ZapomniEngine
+from zapomni_core.modules.codebase import IndexRequest
 from zapomni_core.shared.folders import is_home
 from zapomni_db.models import TaskStatus
 

@@ -43,13 +43,13 @@ from zapomni_core.interfaces import (
     UpdatedMemory,
     UpdateMemoryRequest,
 )
+from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import parse_filters, without_code
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.add_memory import Writer
-from zapomni_core.workflows.citations import Citations
 from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
 from zapomni_core.workflows.search_memory import Searcher
 from zapomni_db.code_store import CodeStore
@@ -61,9 +61,8 @@ from zapomni_db.sqlite.observations import SqliteObservations
 from zapomni_db.sqlite.tasks import SqliteTasks
 
 if TYPE_CHECKING:
-    from zapomni_core.code_interfaces import StaleMemory
+    from zapomni_core.modules.codebase import CodeMemory, StaleMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
-    from zapomni_core.workflows.code_memory import CodeMemory
     from zapomni_db.code_models import CheckedCitation
     from zapomni_db.graph_models import MemoryVersion
 
@@ -186,7 +185,9 @@ class ZapomniEngine:
         tasks.register(
             "build_graph", lambda params, task: self.graph.run_build(params, task.report)
         )
-        tasks.register("index_codebase", lambda *given: self.code.run_index(*given))  # noqa: PLW0108
+        tasks.register(
+            "index_codebase", lambda given, task: self.code.run_index(given, task.report)
+        )
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._answers = _Answers()
         self._keeps_filling = False
@@ -205,13 +206,13 @@ class ZapomniEngine:
 
     @cached_property
     def code(self) -> CodeMemory:
-        """What stands in repositories."""
-        from zapomni_core.workflows.code_memory import CodeMemory
+        """The code of indexed repositories."""
+        from zapomni_core.modules.codebase import CodeMemory
 
         return CodeMemory(
             self._code,
             self.storage,
-            self._embeddings,
+            self.fill_pending if self._embeddings.embedders else None,
             self._chunker,
             self._settings,
             self.tasks.submit_task,

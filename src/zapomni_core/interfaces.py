@@ -22,7 +22,6 @@ from zapomni_db.models import (
 )
 
 if TYPE_CHECKING:
-    from zapomni_core.code_interfaces import CodeEngine
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = [
@@ -198,7 +197,7 @@ class MemoryEngine(Protocol):
         ...
 
     @property
-    def code(self) -> CodeEngine:
+    def code(self) -> Any:
         """What stands in indexed repositories."""
         ...
 

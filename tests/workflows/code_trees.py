@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from zapomni_core.code_interfaces import IndexRequest
 from zapomni_core.engine import ZapomniEngine
+from zapomni_core.modules.codebase import IndexRequest
 
 AUTH = '''\
 """Tokens."""

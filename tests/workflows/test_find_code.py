@@ -8,13 +8,13 @@ import sqlite3
 import pytest
 from code_trees import AUTH, Repository, index
 
-from zapomni_core.code_interfaces import (
+from zapomni_core.exceptions import NotFoundError, ValidationError
+from zapomni_core.modules.codebase import (
     CallsRequest,
     CodeSearchRequest,
     OutlineRequest,
     SymbolRequest,
 )
-from zapomni_core.exceptions import NotFoundError, ValidationError
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +88,7 @@ async def test_a_symbol_appears_once(code, repository):
 
 
 async def index_again(code, repository) -> None:
-    from zapomni_core.code_interfaces import IndexRequest
+    from zapomni_core.modules.codebase import IndexRequest
 
     class Quiet:
         async def report(self, *_):

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 from code_trees import AUTH, FILES, Repository, index, run_git
 
-from zapomni_core.code_interfaces import (
+from zapomni_core.engine import create_engine
+from zapomni_core.exceptions import DatabaseError, ProcessingError, ValidationError
+from zapomni_core.interfaces import ListRequest, SearchRequest, UpdateMemoryRequest
+from zapomni_core.modules.codebase import (
     CallsRequest,
     CodeSearchRequest,
     IndexRequest,
     OutlineRequest,
     SymbolRequest,
 )
-from zapomni_core.engine import create_engine
-from zapomni_core.exceptions import DatabaseError, ProcessingError, ValidationError
-from zapomni_core.interfaces import ListRequest, SearchRequest, UpdateMemoryRequest
+from zapomni_core.modules.codebase import index as indexing
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows import index_codebase
 
 pytestmark = pytest.mark.anyio
 
@@ -349,7 +349,7 @@ async def test_forgetting_one_leaves_the_other(wordy_engine, repository, databas
 
 async def test_a_run_that_breaks_off_is_completed_by_the_next(repository, monkeypatch, tmp_path):
     """Break off at every single write: the next run ends where an undisturbed one would."""
-    monkeypatch.setattr(index_codebase, "PASSAGES_AT_ONCE", 1)
+    monkeypatch.setattr(indexing, "PASSAGES_AT_ONCE", 1)
     other = Repository(tmp_path / "undisturbed" / "shop")
     wanted, broke = None, True
     for number in range(100):
@@ -429,7 +429,7 @@ async def test_another_reader_reads_everything_again(
 ):
     await index(wordy_engine, repository.root)
     before = state(database)
-    monkeypatch.setattr(index_codebase, "READER", "next")
+    monkeypatch.setattr(indexing, "READER", "next")
     assert (await index(wordy_engine, repository.root))["changed"] == 5
     after = state(database)
     assert [sorted(part, key=str) for part in after] == [sorted(p, key=str) for p in before]
@@ -449,7 +449,7 @@ async def test_a_pinned_file_stays_pinned(wordy_engine, repository, database):
 async def test_a_cancelled_run_ends_and_the_next_one_goes_on(
     wordy_engine, repository, database, monkeypatch
 ):
-    monkeypatch.setattr(index_codebase, "PASSAGES_AT_ONCE", 1)
+    monkeypatch.setattr(indexing, "PASSAGES_AT_ONCE", 1)
     task_id = await wordy_engine.code.index(IndexRequest(path=str(repository.root), folder="/"))
     running = asyncio.create_task(wordy_engine.tasks.run_task(task_id, lambda _: None))
     while not rows(database, "SELECT 1 FROM code_files"):  # noqa: ASYNC110 - another thread writes
@@ -633,10 +633,10 @@ async def test_code_is_not_read_into_the_knowledge_graph(wordy_engine, repositor
 
 
 async def test_watching_tells_of_every_change(wordy_engine, repository, monkeypatch):
-    from zapomni_core.workflows import code_memory
+    from zapomni_core.modules.codebase import service
 
-    monkeypatch.setattr(code_memory, "WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(code_memory, "WATCH_SHARE", 0)
+    monkeypatch.setattr(service, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(service, "WATCH_SHARE", 0)
     changes = wordy_engine.code.watch(str(repository.root))
     await anext(changes)
     for change in (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from zapomni_core.code_interfaces import IndexRequest
 from zapomni_core.exceptions import TransactionError
 from zapomni_core.interfaces import AddMemoryRequest
+from zapomni_core.modules.codebase import IndexRequest
 from zapomni_core.modules.graph import BuildGraphRequest
 from zapomni_core.scheduler import runner
 from zapomni_db.sqlite.tasks import SqliteTasks

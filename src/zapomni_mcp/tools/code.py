@@ -13,7 +13,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from zapomni_core.code_interfaces import (
+from zapomni_core.modules.codebase import (
     CallsRequest,
     CodeSearchRequest,
     IndexRequest,

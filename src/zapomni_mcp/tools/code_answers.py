@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from zapomni_core.code_interfaces import CallsResponse, CodeHit
+from zapomni_core.modules.codebase import CallsResponse, CodeHit
 from zapomni_db.code_models import CodeEdge, CodeSymbol, FileEdit
 from zapomni_mcp.fencing import DATA_NOTICE, fence
 from zapomni_mcp.tools.building import to_result

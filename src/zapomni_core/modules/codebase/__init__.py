@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from zapomni_core.shared.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zapomni_core.modules.codebase.citations import Citations
     from zapomni_core.modules.codebase.models import (
         Binding,
         BindingKind,
@@ -30,19 +31,43 @@ if TYPE_CHECKING:
     )
     from zapomni_core.modules.codebase.parser import ASTChunker, CodeParser, first_characters
     from zapomni_core.modules.codebase.resolve import Resolver, affected_paths
+    from zapomni_core.modules.codebase.schemas import (
+        CallsRequest,
+        CallsResponse,
+        CodeHit,
+        CodeSearchRequest,
+        CodeSearchResponse,
+        IndexRequest,
+        OutlineRequest,
+        OutlineResponse,
+        StaleMemory,
+        SymbolRequest,
+        SymbolResponse,
+    )
+    from zapomni_core.modules.codebase.service import CodeMemory
     from zapomni_core.modules.codebase.tree import Limits, SourceTree, content_hash
 
 __all__ = [
     "ASTChunker",
     "Binding",
     "BindingKind",
+    "CallsRequest",
+    "CallsResponse",
+    "Citations",
+    "CodeHit",
+    "CodeMemory",
     "CodeParser",
+    "CodeSearchRequest",
+    "CodeSearchResponse",
     "Definition",
     "Edge",
     "Facts",
     "FileEntry",
     "Import",
+    "IndexRequest",
     "Limits",
+    "OutlineRequest",
+    "OutlineResponse",
     "ParsedFile",
     "Reference",
     "ReferenceKind",
@@ -53,9 +78,12 @@ __all__ = [
     "SourceChunk",
     "SourceFile",
     "SourceTree",
+    "StaleMemory",
     "Symbol",
     "SymbolId",
     "SymbolKind",
+    "SymbolRequest",
+    "SymbolResponse",
     "affected_paths",
     "content_hash",
     "first_characters",
@@ -73,6 +101,10 @@ __getattr__ = lazy_names(
         "Symbol SymbolId SymbolKind mentioned_names pack_facts unpack_facts",
         "parser": "ASTChunker CodeParser first_characters",
         "resolve": "Resolver affected_paths",
+        "citations": "Citations",
+        "schemas": "CallsRequest CallsResponse CodeHit CodeSearchRequest CodeSearchResponse "
+        "IndexRequest OutlineRequest OutlineResponse StaleMemory SymbolRequest SymbolResponse",
+        "service": "CodeMemory",
         "tree": "Limits SourceTree content_hash",
     },
 )

@@ -1,18 +1,16 @@
-"""What the doors ask of the engine about code."""
+"""Requests and responses about code."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from zapomni_db.code_models import CheckedCitation, CodeEdge, CodeRepository, CodeSymbol, FileEdit
+from zapomni_db.code_models import CheckedCitation, CodeEdge, CodeSymbol, FileEdit
 
 __all__ = [
     "CallsRequest",
     "CallsResponse",
-    "CodeEngine",
     "CodeHit",
     "CodeSearchRequest",
     "CodeSearchResponse",
@@ -72,7 +70,7 @@ class SymbolRequest(_Scoped):
 
     name: str
     history: bool = False
-    """Whether to tell what agents did to it."""
+    """Whether to include what agents did to it."""
 
 
 class CallsRequest(_Scoped):
@@ -147,70 +145,10 @@ class CallsResponse(_Frozen):
 
 
 class StaleMemory(_Frozen):
-    """A memory that speaks of code which is not as it was."""
+    """A memory that cites code which has changed."""
 
     memory_id: str
     preview: str
     project: str
     citations: list[CheckedCitation]
     """Those that are not fresh."""
-
-
-class CodeEngine(Protocol):
-    """What the doors call as `engine.code`.
-
-    Implemented by `zapomni_core.workflows.code_memory.CodeMemory`.
-    """
-
-    async def index(self, request: IndexRequest) -> str:
-        """Begin to index a folder, or to bring its index up to date; return the task's id at once.
-
-        Raises:
-            ValidationError: The folder cannot be indexed, is not allowed, or has to be confirmed.
-            ConfigurationError: The parsers are not installed.
-        """
-        ...
-
-    def watch(self, root: str) -> AsyncIterator[None]:
-        """Yield whenever a file of an indexed folder has changed."""
-        ...
-
-    async def list_repositories(self) -> list[CodeRepository]:
-        """Return what was indexed."""
-        ...
-
-    async def forget(self, repository: str, folder: str) -> CodeRepository:
-        """Take a repository out of the index, with all its passages.
-
-        Raises:
-            NotFoundError: It was not indexed.
-        """
-        ...
-
-    async def search(self, request: CodeSearchRequest) -> CodeSearchResponse:
-        """Find code by words, by parts of identifiers and by meaning."""
-        ...
-
-    async def get_outline(self, request: OutlineRequest) -> OutlineResponse:
-        """Return the symbols of a file.
-
-        Raises:
-            CodeNotFoundError: No indexed file has this path.
-        """
-        ...
-
-    async def get_symbol(self, request: SymbolRequest) -> SymbolResponse:
-        """Return a symbol with its exact source.
-
-        Raises:
-            CodeNotFoundError: No symbol has this name; `near` has names that are like it.
-        """
-        ...
-
-    async def find_callers(self, request: CallsRequest) -> CallsResponse:
-        """Return who calls, inherits from or is decorated by a symbol."""
-        ...
-
-    async def find_callees(self, request: CallsRequest) -> CallsResponse:
-        """Return whom a symbol calls, inherits from or is decorated by."""
-        ...

@@ -1,14 +1,21 @@
-"""Finding symbols and files by name, and who refers to whom, as they stand there now."""
+"""Finding symbols and files by name, and who refers to whom, as they are now."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
+from typing import Self
 
-from zapomni_core.code_interfaces import (
+from zapomni_core.exceptions import NotFoundError, ValidationError
+from zapomni_core.modules.codebase.citing import parse_named
+from zapomni_core.modules.codebase.models import SourceFile, Symbol
+from zapomni_core.modules.codebase.parser import CodeParser
+from zapomni_core.modules.codebase.schemas import (
     CallsRequest,
     CallsResponse,
     OutlineRequest,
@@ -16,16 +23,25 @@ from zapomni_core.code_interfaces import (
     SymbolRequest,
     SymbolResponse,
 )
-from zapomni_core.exceptions import NotFoundError, ValidationError
-from zapomni_core.modules.codebase import SourceFile, SourceTree, Symbol
-from zapomni_core.shared.citing import parse_named
+from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_core.shared.folders import lies_in, real_path
-from zapomni_core.workflows.read_code import Outlines
 from zapomni_db.code_models import CodeEdge, CodeRepository, CodeSymbol, FileEdit, SymbolQuery
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import Chunk
 
-__all__ = ["find_calls", "get_outline", "get_symbol", "repositories_for"]
+__all__ = [
+    "Outlines",
+    "find_calls",
+    "find_lines",
+    "fingerprint",
+    "get_outline",
+    "get_symbol",
+    "lines_digest",
+    "match_symbols",
+    "repositories_for",
+]
+
 
 MAX_CALLS = 1000
 MAX_NAME = 1000
@@ -69,7 +85,7 @@ def _keys(repositories: Sequence[CodeRepository] | None) -> list[int] | None:
 async def get_symbol(
     store: CodeStore, storage: StorageProvider, request: SymbolRequest
 ) -> SymbolResponse:
-    """Return a symbol as it stands in its file now."""
+    """Return a symbol as it is in its file now."""
     found = await _find(store, request.name, request.repository, request.folder)
     if len(found) > 1:
         return SymbolResponse(symbol=None, candidates=found)
@@ -131,7 +147,7 @@ def _read(root: str, path: str) -> SourceFile | None:
         with SourceTree(Path(root)) as tree:
             return tree.read(path)
     except ValidationError:
-        return None  # The whole folder is gone.
+        return None  # The whole folder is missing.
 
 
 def _outline(source: SourceFile) -> tuple[Symbol, ...]:
@@ -178,7 +194,7 @@ async def _with_history(store: CodeStore, answer: SymbolResponse) -> SymbolRespo
 
 
 def _concerns(edit: FileEdit, symbol: CodeSymbol, source: str) -> bool:
-    """Say whether an edit names a symbol, or put in a line that stands in it."""
+    """Return whether an edit names a symbol, or added a line that is in it."""
     summary, *lines = edit.content.splitlines() or [""]
     if symbol.name in _WORD.findall(summary):
         return True
@@ -190,7 +206,7 @@ def _concerns(edit: FileEdit, symbol: CodeSymbol, source: str) -> bool:
 
 
 async def get_outline(store: CodeStore, request: OutlineRequest) -> OutlineResponse:
-    """Return a file's symbols as they stand there now."""
+    """Return a file's symbols as they are now."""
     path = request.path.strip().encode("utf-8", "replace").decode()
     if not path or len(path) > MAX_NAME:
         raise ValidationError("Give the path of a file", "VAL_004")
@@ -254,3 +270,83 @@ async def find_calls(store: CodeStore, calls: Calls, request: CallsRequest) -> C
     return CallsResponse(
         symbol=found[0], edges=edges[: request.limit], more=len(edges) > request.limit
     )
+
+
+# --- Code as it is now on disk: a file's symbols, and lines of it ---------------------
+
+
+OUTLINES_KEPT = 200
+
+Symbols = tuple[Symbol, ...]
+
+_kept: OrderedDict[tuple[str, str], Symbols] = OrderedDict()
+"""The last outlines, by path and contents: the same changed file is asked for again and again."""
+
+
+class _NoPassages:
+    """A chunker for those who want symbols only."""
+
+    def chunk(self, text: str) -> list[Chunk]:  # noqa: ARG002
+        return []
+
+
+class Outlines:
+    """The symbols of files; a context manager, because a process that parses may run behind it."""
+
+    def __init__(self) -> None:
+        self._parser = CodeParser(_NoPassages())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._parser.__exit__(*error)
+
+    def of(self, source: SourceFile) -> Symbols:
+        """Return a file's symbols, the file itself first."""
+        key = (source.path, source.content_hash)
+        found = _kept.pop(key, None)
+        _kept[key] = found = self._parser.parse(source).symbols if found is None else found
+        if len(_kept) > OUTLINES_KEPT:
+            _kept.popitem(last=False)
+        return found
+
+
+def fingerprint(root: str) -> str:
+    """Return a text that changes whenever a file worth reading does, comes or goes.
+
+    Raises:
+        ValidationError: The folder is not there any more.
+    """
+    digest = blake2b(digest_size=16)
+    with SourceTree(Path(root)) as tree:
+        for entry in tree.files():
+            digest.update(f"{entry.path}\0{entry.stamp}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def match_symbols(symbols: Sequence[Symbol], name: str) -> list[Symbol]:
+    """Return the symbols of a qualified name, or those whose qualified name ends so."""
+    whole = [symbol for symbol in symbols if symbol.qualified_name == name]
+    plain = [(symbol, symbol.qualified_name.partition("#")[0]) for symbol in symbols[1:]]
+    ending = [symbol for symbol, known in plain if known == name or known.endswith(f".{name}")]
+    return whole or ending
+
+
+def lines_digest(data: bytes, first: int, last: int) -> str:
+    """Identify lines by their text, whatever blanks they end with; "" if they are not all there."""
+    lines = data.splitlines()
+    return _digest(lines[first - 1 : last]) if first <= last <= len(lines) else ""
+
+
+def find_lines(data: bytes, count: int, digest: str) -> int:
+    """Return at which line a run of lines begins now; 0 if it is nowhere."""
+    lines = data.splitlines()
+    for start in range(len(lines) - count + 1):
+        if _digest(lines[start : start + count]) == digest:
+            return start + 1
+    return 0
+
+
+def _digest(lines: Sequence[bytes]) -> str:
+    return blake2b(b"\n".join(line.rstrip() for line in lines), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Memories anchored in code: which code each speaks of, kept with it and checked at recall."""
+"""The code that memories cite: stored with them and checked at recall."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 
 if TYPE_CHECKING:
-    from zapomni_core.code_interfaces import StaleMemory
+    from zapomni_core.modules.codebase.schemas import StaleMemory
     from zapomni_db.code_models import CheckedCitation, Citation
 
 __all__ = ["Citations"]
+
 
 IDS_AT_ONCE = 200
 
@@ -25,20 +26,20 @@ logger = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Citations:
-    """Keeps and checks what memories cite. What parses code is imported when it is needed."""
+    """Stores and checks citations. What parses code is imported when it is needed."""
 
     store: CodeStore
     storage: StorageProvider
 
     async def read_given(self, cites: Sequence[str], folder: str) -> list[Citation]:
-        """Return what somebody says a memory cites, before it is kept.
+        """Return the citations that a caller gives, before the memory is stored.
 
         Raises:
             ValidationError: There is no such file, symbol or line.
         """
         if not cites:
             return []
-        from zapomni_core.workflows.cite_code import Citer
+        from zapomni_core.modules.codebase.citing import Citer
 
         return await Citer(self.store).given(cites, folder)
 
@@ -48,7 +49,7 @@ class Citations:
         """Let a memory cite what was given and what its text names."""
         found: list[Citation] = []
         if await self.store.list_repositories():
-            from zapomni_core.workflows.cite_code import Citer
+            from zapomni_core.modules.codebase.citing import Citer
 
             found = await Citer(self.store).found(text, project, folder)
         named = {(one.root, one.path, one.symbol) for one in given}
@@ -66,11 +67,11 @@ class Citations:
         await self.store.set_citations(memory_id, [])
 
     async def check(self, memory_ids: Sequence[str]) -> dict[str, list[CheckedCitation]]:
-        """Say what became of the code that memories cite, of those that cite any."""
+        """Return the state of the cited code, of those memories that cite any."""
         kept = await self.store.get_citations(memory_ids)
         if not kept:
             return {}
-        from zapomni_core.workflows.check_citations import CitationChecker
+        from zapomni_core.modules.codebase.citing import CitationChecker
 
         flat = [one for citations in kept.values() for one in citations]
         checked = iter(await CitationChecker(self.store).check(flat))
@@ -97,7 +98,7 @@ class Citations:
 
     async def list_stale(self) -> list[StaleMemory]:
         """Return the memories of which a citation is not fresh."""
-        from zapomni_core.code_interfaces import StaleMemory
+        from zapomni_core.modules.codebase.schemas import StaleMemory
 
         ids = await self.store.list_cited()
         stale: list[StaleMemory] = []
@@ -109,12 +110,12 @@ class Citations:
             for memory_id, citations in (await self.check(list(summaries))).items():
                 old = [one for one in citations if one.status != "fresh"]
                 if old:
-                    told = summaries[memory_id]
+                    summary = summaries[memory_id]
                     stale.append(
                         StaleMemory(
                             memory_id=memory_id,
-                            preview=told.preview,
-                            project=told.project,
+                            preview=summary.preview,
+                            project=summary.project,
                             citations=old,
                         )
                     )

@@ -1,22 +1,23 @@
-"""Searching code: the search of memories, among passages of code, told by symbol."""
+"""Searches code: the search of memories over passages of code, reported by symbol."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from zapomni_core.code_interfaces import CodeHit, CodeSearchRequest, CodeSearchResponse
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
+from zapomni_core.modules.codebase.index import passage_digest
+from zapomni_core.modules.codebase.lookup import repositories_for
+from zapomni_core.modules.codebase.schemas import CodeHit, CodeSearchRequest, CodeSearchResponse
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
-from zapomni_core.workflows.code_records import passage_digest
-from zapomni_core.workflows.find_code import repositories_for
 from zapomni_db.code_models import CODE_KIND, CodeRepository
 from zapomni_db.code_store import CodeStore, Place
 
 __all__ = ["search_code"]
 
+
 MAX_LIMIT = 100
-# So many passages are looked at for names that fit better than their place in the ranking says.
+# How many passages are checked for names that fit better than their rank.
 LOOKED_AT = 50
 # What speaks for a hit: its rank, how much of its name was asked for, how much of the question
 # its name is, and that it defines something. Measured by `benchmarks.code_search`.

@@ -1,9 +1,9 @@
-"""Keeping the index of a repository true: read what changed, store it, forget what is gone.
+"""Indexes a repository: read what changed, store it, remove what is missing.
 
-Every file is a memory of kind `code`, so that one search ranks notes and code together; what
-stands in it is kept beside (`CodeStore`). A file is begun in that store before its memory is
-written and stored there after, both in small batches: who is killed in between finds, next time,
-a file that is not whole, and reads it again.
+Every file is a memory of kind `code`, so that one search ranks notes and code together; its symbols
+and references are in `SqliteCode`. A file is begun in that store before its memory is written and
+completed there after, both in small batches: a run that was killed in between leaves a file that is
+not whole, and the next run reads it again.
 """
 
 from __future__ import annotations
@@ -12,43 +12,62 @@ import asyncio
 import gc
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, ValidationError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.projects import head_commit, project_of
 from zapomni_core.infra.threads import run_to_end
 from zapomni_core.interfaces import TextChunker
-from zapomni_core.modules.codebase import (
-    CodeParser,
+from zapomni_core.modules.codebase.models import (
+    Edge,
+    Facts,
     FileEntry,
+    ParsedFile,
     SourceFile,
-    SourceTree,
+    SymbolId,
+    unpack_facts,
 )
+from zapomni_core.modules.codebase.parser import CodeParser, first_characters
+from zapomni_core.modules.codebase.resolve import Resolver, affected_paths
+from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_core.shared.privacy import PrivatePaths
 from zapomni_core.shared.redaction import Redactor
-from zapomni_core.workflows.code_records import Read, file_data, memory_data, read_masked
-from zapomni_core.workflows.fill_vectors import fill_pending
-from zapomni_core.workflows.resolve_code import resolve_references
-from zapomni_db.code_models import CODE_KIND, CodeFile, CodeRepository, FileData
-from zapomni_db.code_store import CodeStore
-from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import (
-    Embedding,
-    EmbeddingSpace,
-    MemoryFilter,
+from zapomni_core.shared.text import context_words
+from zapomni_db.code_models import (
+    CODE_KIND,
+    CodeFile,
+    CodeRepository,
+    EdgeRow,
+    FileData,
+    PassagePlace,
+    SymbolRow,
 )
+from zapomni_db.code_store import CodeStore, FactReader
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData, MemoryFilter
 
-__all__ = ["Indexer"]
+__all__ = [
+    "Changes",
+    "Indexer",
+    "Read",
+    "file_data",
+    "memory_data",
+    "passage_digest",
+    "read_masked",
+    "resolve_references",
+]
+
 
 # Raised when files have to be read again although they did not change.
 READER = "2"
-# Transactions are kept short for whoever waits to write: a batch is about a tenth of a second. A
+# Transactions are kept short for other writers: a batch is about a tenth of a second. A
 # fourth of it would make SQLite write twice as many pages, the same ones again and again.
 PASSAGES_AT_ONCE = 1024
 SECONDS_AT_ONCE = 0.5
@@ -61,7 +80,9 @@ TRIES = 3
 WHOLE = 1000
 
 Report = Callable[[int, int | None, str], Awaitable[None]]
-"""Called with how much is done, how much there is, and words without anybody's text."""
+"""Called with how much is done, how much there is, and a message without stored text."""
+FillVectors = Callable[[Callable[[int, int], Awaitable[None]]], Awaitable[int]]
+"""Called with what to report progress to; returns how many vectors were made."""
 
 logger = get_logger(__name__)
 
@@ -88,7 +109,7 @@ class _Plan:
 
 @dataclass
 class _Batch:
-    """Files that were looked at."""
+    """Files that were read or compared."""
 
     count: int = 0
     reads: list[Read] = field(default_factory=list)
@@ -119,7 +140,8 @@ class Indexer:
 
     storage: StorageProvider
     code: CodeStore
-    embeddings: EmbeddingChain
+    fill_vectors: FillVectors | None
+    """Makes the vectors still missing; None without an embedder."""
     chunker: TextChunker
     chunk_size: int
     redactor: Redactor
@@ -132,7 +154,7 @@ class Indexer:
             if str(tree.path) != root:
                 raise ValidationError("The folder has become a link to another one", "VAL_004")
             plan = await self._plan(tree)
-            phases = Phases(bool(self.embeddings.embedders))
+            phases = Phases(self.fill_vectors is not None)
             if plan.entries or plan.missing:
                 await self.code.begin_changes(plan.repository.key)
             if plan.entries:
@@ -186,7 +208,7 @@ class Indexer:
         return asyncio.create_task(run_to_end(_read_batch, tree, parser, plan, self.redactor))
 
     def _reader(self, project: str) -> str:
-        """Return what everything that is stored depends on, beside the files themselves."""
+        """Return what everything that is stored depends on, apart from the files themselves."""
         return f"{READER}:{self.chunk_size}:{project}"
 
     # --- what has to be done ------------------------------------------------------------
@@ -221,7 +243,7 @@ class Indexer:
         page = await self.storage.list_memories(filters, 1, 0)
         if page.total == len(kept):
             return frozenset(file.key for file in stored)
-        # Somebody deleted some, or the memories are kept in another store now.
+        # Some were deleted, or the memories are in another store now.
         there: set[str] = set()
         for start in range(0, len(kept), IDS_AT_ONCE):
             ids = [file.memory_id for file in kept[start : start + IDS_AT_ONCE]]
@@ -326,15 +348,15 @@ class Indexer:
         plan.counts["removed"] = len(gone)
 
     async def _make_vectors(self, phases: Phases, report: Report) -> dict[str, Any]:
-        if not self.embeddings.embedders:
+        if self.fill_vectors is None:
             return {"vectors": 0, "notice": None}
 
-        async def tell(made: int, pending: int) -> None:
+        async def report_vectors(made: int, pending: int) -> None:
             done = phases.resolved + (WHOLE - phases.resolved) * made // pending
             await report(done, WHOLE, f"Making vectors ({made:,} of {pending:,})")
 
         try:
-            made = await fill_pending(self.storage, self.embeddings, tell)
+            made = await self.fill_vectors(report_vectors)
         except EmbeddingError as error:
             notice = f"Indexed, but found by words only for now: {error.message}"
             return {"vectors": 0, "notice": notice}
@@ -378,7 +400,7 @@ def _is_same(source: SourceFile, file: CodeFile) -> bool:
 
 
 def _read(tree: SourceTree, path: str) -> tuple[SourceFile | None, bool]:
-    """Read a file; if that fails, say whether because somebody keeps writing it."""
+    """Read a file; if that fails, return whether because it is being written."""
     for _ in range(TRIES):
         before = tree.skipped_counts["changing"]
         source = tree.read(path)
@@ -396,3 +418,224 @@ def _result(plan: _Plan, tree: SourceTree) -> dict[str, Any]:
         "skipped": dict(sorted(tree.skipped_counts.items())),
         "complete": tree.is_complete,
     }
+
+
+# --- Records of a file: its memory, symbols, passages and facts -----------------------
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file that was read and parsed."""
+
+    source: SourceFile
+    parsed: ParsedFile
+    """Without secrets in what is stored of it; its hashes are those of the file as it is."""
+    text: str
+    """The file, every secret covered, everything else where it was."""
+
+
+def read_masked(source: SourceFile, parsed: ParsedFile, redactor: Redactor) -> Read:
+    """Cover the secrets of a file: in its text, its passages and what its symbols say.
+
+    Covers are as long as what they cover, so that every line and offset stays right. Hashes are
+    left as they are: citations compare them with the file on the disk.
+    """
+    text = source.data.decode("utf-8", "replace")
+    spans = redactor.find(text)
+    if not spans:
+        return Read(source, parsed, text)
+    masked = redactor.mask_in_place(text, spans)
+    # A short password or a word may be part of other words; where it is one, it is found again.
+    found = {text[start:end]: masked[start:end] for start, end, _ in spans}
+    secrets = {one: cover for one, cover in found.items() if len(one) >= 8 and not one.isalpha()}
+
+    def cover(words: str) -> str:
+        for secret, covered in secrets.items():
+            words = words.replace(secret, covered)
+        return redactor.mask_in_place(words, redactor.find(words))
+
+    starts = first_characters(source.data, parsed.chunks)
+    chunks = []
+    for chunk, start in zip(parsed.chunks, starts, strict=True):
+        end = start + len(chunk.text)
+        whole = text[start:end] == chunk.text
+        words = masked[start:end] if whole else cover(chunk.text)
+        chunks.append(chunk._replace(text=words, context=cover(chunk.context)))
+    symbols = [
+        symbol._replace(
+            signature=cover(symbol.signature),
+            docstring=cover(symbol.docstring),
+            decorators=tuple(map(cover, symbol.decorators)),
+        )
+        for symbol in parsed.symbols
+    ]
+    facts = parsed.packed_facts
+    for secret, covered in secrets.items():
+        # Facts are JSON: what is in a string there may be escaped.
+        facts = facts.replace(secret, covered)
+    return Read(
+        source,
+        parsed._replace(chunks=tuple(chunks), symbols=tuple(symbols), packed_facts=facts),
+        masked,
+    )
+
+
+def passage_digest(text: str) -> str:
+    """Identify a passage of a file by its exact text."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def memory_data(
+    repository: CodeRepository,
+    file: CodeFile,
+    read: Read,
+    made: Mapping[str, Embedding],
+    space: EmbeddingSpace | None,
+    *,
+    pinned: bool,
+) -> MemoryData:
+    """Return the memory that a file is."""
+    parsed = read.parsed
+    chunks = _chunks(read, made)
+    # Not validated: its passages are, one by one, when they are made.
+    return MemoryData.model_construct(
+        memory_id=file.memory_id,
+        text=read.text,
+        chunks=chunks,
+        metadata={
+            "repository": repository.root,
+            "language": parsed.language,
+            "content_hash": parsed.content_hash,
+        },
+        timestamp=datetime.now(UTC),
+        project=repository.project,
+        source=parsed.path,
+        kind=CODE_KIND,
+        tags=[repository.tag, f"lang:{parsed.language}"],
+        pinned=pinned,
+        # Equal files stay apart, and passages are neighbors of those of their own file only.
+        parent=f"{repository.root.rstrip('/')}/{parsed.path}",
+        space=space if any(chunk.embedding is not None for chunk in chunks) else None,
+    )
+
+
+def _chunks(read: Read, made: Mapping[str, Embedding]) -> list[ChunkData]:
+    chunks: list[ChunkData] = []
+    passages = read.parsed.chunks
+    starts = first_characters(read.source.data, passages)
+    for index, (chunk, char) in enumerate(zip(passages, starts, strict=True)):
+        vector = made.get(chunk.text)
+        chunks.append(
+            ChunkData(
+                text=chunk.text,
+                index=index,
+                start_char=char,
+                end_char=char + len(chunk.text),
+                embedding=vector.vector if vector else None,
+                tokens=vector.tokens if vector else None,
+                context=f"{chunk.context} {context_words(f'{chunk.context} {chunk.text}')}",
+            )
+        )
+    return chunks
+
+
+def file_data(file: CodeFile, read: Read) -> FileData:
+    """Return what is stored with the memory: symbols, places of passages, facts."""
+    parsed = read.parsed
+    return FileData(
+        key=file.key,
+        stamp=read.source.stamp,
+        content_hash=parsed.content_hash,
+        language=parsed.language,
+        lines=parsed.lines,
+        has_errors=parsed.has_errors,
+        symbols=tuple(map(SymbolRow._make, parsed.symbols)),
+        passages=tuple(
+            PassagePlace(passage_digest(c.text), c.symbol, c.start_line, c.end_line)
+            for c in parsed.chunks
+        ),
+        facts=parsed.packed_facts,
+        mentions=parsed.mentions,
+    )
+
+
+# --- Finding out whom the symbols of a repository refer to, where something changed ---
+
+
+# A transaction is kept short for other writers: about a tenth of a second.
+EDGES_AT_ONCE = 8000
+
+Changes = Mapping[str, tuple[str | None, str | None]]
+"""What files said before and say now, packed; None where there was or is no such file."""
+
+
+async def resolve_references(code: CodeStore, repository: int, changes: Changes | None) -> None:
+    """Resolve the references that the changes concern; None: all of the repository."""
+    if changes is not None and not changes:
+        return
+    reader = code.read_facts(repository)
+    with await run_to_end(reader.__enter__):
+        stored = _Stored(reader)
+        waiting = await run_to_end(_concerned, stored, changes)
+        resolver = await run_to_end(Resolver, stored)
+        while waiting:
+            edges = await run_to_end(_resolve_some, resolver, waiting)
+            await code.store_edges(repository, edges)
+
+
+def _concerned(stored: _Stored, changes: Changes | None) -> list[str]:
+    if changes is None:
+        return sorted(stored.paths())
+    unpacked = {
+        path: ((before and unpack_facts(before)) or None, (after and unpack_facts(after)) or None)
+        for path, (before, after) in changes.items()
+    }
+    return sorted(affected_paths(stored, unpacked))
+
+
+def _resolve_some(resolver: Resolver, waiting: list[str]) -> dict[str, list[EdgeRow]]:
+    found: dict[str, list[EdgeRow]] = {}
+    count = 0
+    while waiting and count < EDGES_AT_ONCE:
+        path = waiting.pop()
+        found[path] = [_row(edge) for edge in resolver.resolve(path)]
+        count += len(found[path]) + 1
+    return found
+
+
+def _row(edge: Edge) -> EdgeRow:
+    kind, caller, callee, name, strength, line = edge
+    return EdgeRow(caller.qualified_name, kind, callee, name, strength, line)
+
+
+class _Stored:
+    """The repository as the resolver asks for it, each file's facts unpacked once."""
+
+    def __init__(self, reader: FactReader) -> None:
+        self._reader = reader
+        self._paths: frozenset[str] | None = None
+        self._facts: dict[str, Facts | None] = {}
+        self._named: dict[str, list[SymbolId]] = {}
+
+    def paths(self) -> Collection[str]:
+        """Return the paths of all files."""
+        if self._paths is None:
+            self._paths = frozenset(self._reader.paths())
+        return self._paths
+
+    def facts(self, path: str) -> Facts | None:
+        """Return what a file says."""
+        if path not in self._facts:
+            packed = self._reader.facts(path) if path in self.paths() else None
+            self._facts[path] = None if packed is None else unpack_facts(packed)
+        return self._facts[path]
+
+    def named(self, name: str) -> Sequence[SymbolId]:
+        """Return the symbols of this bare name."""
+        if name not in self._named:
+            self._named[name] = [SymbolId(*one) for one in self._reader.named(name)]
+        return self._named[name]
+
+    def mentioning(self, name: str) -> Collection[str]:
+        """Return the files that mention this name."""
+        return self._reader.mentioning(name)

@@ -1,4 +1,4 @@
-"""CodeMemory: one short method per use case of code."""
+"""CodeMemory: the service of this module, one method per use case."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
-from zapomni_core.code_interfaces import (
+from zapomni_core.exceptions import NotFoundError, ProcessingError, ValidationError
+from zapomni_core.infra.correlation import operation
+from zapomni_core.interfaces import SearchRequest, SearchResponse, TextChunker
+from zapomni_core.modules.codebase.schemas import (
     CallsRequest,
     CallsResponse,
     CodeSearchRequest,
@@ -22,9 +24,6 @@ from zapomni_core.code_interfaces import (
     SymbolRequest,
     SymbolResponse,
 )
-from zapomni_core.exceptions import NotFoundError, ProcessingError, ValidationError
-from zapomni_core.infra.correlation import operation
-from zapomni_core.interfaces import SearchRequest, SearchResponse, TextChunker
 from zapomni_core.settings import Settings
 from zapomni_core.shared.folders import is_home, lies_in, real_path
 from zapomni_core.shared.privacy import PrivatePaths
@@ -34,9 +33,10 @@ from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 
 if TYPE_CHECKING:
-    from zapomni_core.workflows.index_codebase import Indexer
+    from zapomni_core.modules.codebase.index import FillVectors, Indexer, Report
 
 __all__ = ["CodeMemory"]
+
 
 # While nothing changes, watching takes no more than a twentieth of a core.
 WATCH_SECONDS, WATCH_SHARE = 1.0, 20
@@ -46,24 +46,16 @@ Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 Search = Callable[[SearchRequest], Awaitable[SearchResponse]]
 
 
-class Reporter(Protocol):
-    """What a task's progress is reported to."""
-
-    async def report(self, done: int, total: int | None = None, message: str = "") -> None:
-        """Say how far the work is."""
-        ...
-
-
 @dataclass(frozen=True)
 class CodeMemory:
-    """What stands in repositories. Doors call it as `engine.code`.
+    """Indexes, searches and reads code; doors call it as `engine.code`.
 
     What parses code is imported when it is needed: most calls never do.
     """
 
     store: CodeStore
     storage: StorageProvider
-    embeddings: EmbeddingChain
+    fill_vectors: FillVectors | None
     chunker: TextChunker
     settings: Settings
     submit: Submit
@@ -99,13 +91,13 @@ class CodeMemory:
                 "VAL_003",
             )
 
-    async def run_index(self, params: dict[str, Any], context: Reporter) -> dict[str, Any]:
+    async def run_index(self, params: dict[str, Any], report: Report) -> dict[str, Any]:
         """Do the work of an `index_codebase` task."""
-        return await self._indexer().index(params["root"], context.report)
+        return await self._indexer().index(params["root"], report)
 
     async def watch(self, root: str) -> AsyncIterator[None]:
         """Yield at once, and then whenever a file of a folder has changed."""
-        from zapomni_core.workflows.read_code import fingerprint
+        from zapomni_core.modules.codebase.lookup import fingerprint
 
         seen = ""
         while True:
@@ -137,12 +129,12 @@ class CodeMemory:
         return found[0]
 
     def _indexer(self) -> Indexer:
-        from zapomni_core.workflows.index_codebase import Indexer
+        from zapomni_core.modules.codebase.index import Indexer
 
         return Indexer(
             self.storage,
             self.store,
-            self.embeddings,
+            self.fill_vectors,
             self.chunker,
             self.settings.chunk_size,
             self.redactor,
@@ -154,35 +146,35 @@ class CodeMemory:
     @operation()
     async def search(self, request: CodeSearchRequest) -> CodeSearchResponse:
         """Find code by words, by parts of identifiers and by meaning."""
-        from zapomni_core.workflows.search_code import search_code
+        from zapomni_core.modules.codebase.search import search_code
 
         return await search_code(self.store, self.search_memory, request)
 
     @operation()
     async def get_outline(self, request: OutlineRequest) -> OutlineResponse:
         """Return the symbols of a file."""
-        from zapomni_core.workflows.find_code import get_outline
+        from zapomni_core.modules.codebase.lookup import get_outline
 
         return await get_outline(self.store, request)
 
     @operation()
     async def get_symbol(self, request: SymbolRequest) -> SymbolResponse:
         """Return a symbol with its exact source."""
-        from zapomni_core.workflows.find_code import get_symbol
+        from zapomni_core.modules.codebase.lookup import get_symbol
 
         return await get_symbol(self.store, self.storage, request)
 
     @operation()
     async def find_callers(self, request: CallsRequest) -> CallsResponse:
         """Return who refers to a symbol."""
-        from zapomni_core.workflows.find_code import find_calls
+        from zapomni_core.modules.codebase.lookup import find_calls
 
         return await find_calls(self.store, self.store.get_callers, request)
 
     @operation()
     async def find_callees(self, request: CallsRequest) -> CallsResponse:
         """Return whom a symbol refers to."""
-        from zapomni_core.workflows.find_code import find_calls
+        from zapomni_core.modules.codebase.lookup import find_calls
 
         return await find_calls(self.store, self.store.get_callees, request)
 
@@ -193,7 +185,7 @@ def _checked_root(path: str) -> str:
     Raises:
         ValidationError: It is missing, no folder, not readable, or a bare repository.
     """
-    from zapomni_core.modules.codebase import SourceTree
+    from zapomni_core.modules.codebase.tree import SourceTree
 
     with SourceTree(Path(path)) as tree:
         root = str(tree.path)
