@@ -90,12 +90,11 @@ async def test_a_symbol_appears_once(code, repository):
 async def index_again(code, repository) -> None:
     from zapomni_core.modules.codebase import IndexRequest
 
-    class Quiet:
-        async def report(self, *_):
-            return None
+    async def quiet(*_):
+        return None
 
     await code.index(IndexRequest(path=str(repository.root), folder="/"))
-    await code.run_index({"root": str(repository.root)}, Quiet())
+    await code.run_index({"root": str(repository.root)}, quiet)
 
 
 @pytest.mark.parametrize("limit", [0, 101])

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
-from zapomni_core.modules.codebase.citing import parse_named
 from zapomni_core.modules.codebase.models import SourceFile, Symbol
+from zapomni_core.modules.codebase.naming import parse_named
 from zapomni_core.modules.codebase.parser import CodeParser
 from zapomni_core.modules.codebase.schemas import (
     CallsRequest,
