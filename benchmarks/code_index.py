@@ -24,12 +24,13 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.packages import VERSIONS, unpacked
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
+from zapomni_core.adapters.embedders import build_embedders
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.infra.logging import setup_logging
 from zapomni_core.modules.codebase import IndexRequest
+from zapomni_core.modules.memories import EmbeddingChain, fill_pending
+from zapomni_core.modules.memories.embedding import BATCH
 from zapomni_core.settings import Settings, load_settings
-from zapomni_core.workflows.fill_vectors import BATCH, fill_pending
 from zapomni_db.sqlite.storage import SqliteStorage
 
 EDITS = 10

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import Embedder
+from zapomni_core.modules.memories import EmbeddingChain
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import load_settings
 from zapomni_db.interfaces import StorageProvider

@@ -25,7 +25,7 @@ from zapomni_cli.purge import drain_spool, opened
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_cli.spool import FOLDER, spool_state
-from zapomni_core.adapters.embedding_chain import ask_cache, build_cache, build_embedders
+from zapomni_core.adapters.embedders import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ConfigurationError, ZapomniError
@@ -33,6 +33,7 @@ from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
 from zapomni_core.modules.codebase import StaleMemory
+from zapomni_core.modules.memories import ask_cache
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.repair import (
     RepairReport,

@@ -13,11 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedding_chain import (
-    EmbeddingChain,
-    build_cache,
-    build_embedders,
-)
+from zapomni_core.adapters.embedders import build_cache, build_embedders
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.exceptions import (
@@ -44,14 +40,20 @@ from zapomni_core.interfaces import (
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.codebase import Citations
-from zapomni_core.modules.memories import parse_filters, without_code
+from zapomni_core.modules.memories import (
+    EmbeddingChain,
+    Progress,
+    fill_pending,
+    parse_filters,
+    reembed,
+    without_code,
+)
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.add_memory import Writer
-from zapomni_core.workflows.fill_vectors import Progress, fill_pending, reembed
-from zapomni_core.workflows.search_memory import Searcher
+from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus

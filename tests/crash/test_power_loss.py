@@ -16,7 +16,7 @@ from recorders import record_one
 
 from builders import SPACE, memory, vector
 from figures import note
-from zapomni_core.workflows.fill_vectors import reembed
+from zapomni_core.modules.memories import reembed
 from zapomni_db.models import EmbeddingSpace, MemoryPatch
 from zapomni_db.sqlite import connection, migrations, purging, upkeep
 from zapomni_db.sqlite.storage import SqliteStorage

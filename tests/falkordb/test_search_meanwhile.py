@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from builders import memory, vector
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.interfaces import SearchRequest
-from zapomni_core.workflows.rank_memories import MemoryRanker, Question
-from zapomni_core.workflows.search_memory import Searcher
+from zapomni_core.modules.memories import EmbeddingChain, MemoryRanker, Question
+from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, QueryEmbedding
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_embedders
+from zapomni_core.adapters.embedders import build_embedders
 from zapomni_core.exceptions import ConfigurationError, EmbeddingError
+from zapomni_core.modules.memories import EmbeddingChain
 from zapomni_core.settings import load_settings
 from zapomni_db.models import Embedding, EmbeddingSpace
 

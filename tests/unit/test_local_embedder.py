@@ -129,7 +129,7 @@ async def test_a_runtime_that_cannot_load_the_model_is_said(models, monkeypatch)
 def test_nothing_heavy_is_imported_before_the_first_text():
     program = (
         "import sys\n"
-        "from zapomni_core.adapters.embedding_chain import build_embedders\n"
+        "from zapomni_core.adapters.embedders import build_embedders\n"
         "from zapomni_core.settings import load_settings\n"
         "for name in ('local', 'ollama', 'sentence-transformers'):\n"
         "    build_embedders(load_settings(embedder=name))\n"

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zapomni_core.shared.dates import date_window
-from zapomni_core.shared.ranking import (
+from zapomni_core.modules.memories.scoring import (
     Candidate,
     diversify,
     explain,
@@ -19,6 +18,7 @@ from zapomni_core.shared.ranking import (
     score_words,
     trust,
 )
+from zapomni_core.shared.dates import date_window
 from zapomni_db.observation_models import ObservationMatch
 
 

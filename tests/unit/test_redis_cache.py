@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager
 import pytest
 import redis.asyncio
 
-from zapomni_core.adapters.embedding_chain import EmbeddingChain, build_cache
+from zapomni_core.adapters.embedders import build_cache
 from zapomni_core.exceptions import ConfigurationError, DatabaseConnectionError
+from zapomni_core.modules.memories import EmbeddingChain
 from zapomni_core.settings import load_settings
 from zapomni_db.cache import redis_cache
 from zapomni_db.cache.redis_cache import RedisCache

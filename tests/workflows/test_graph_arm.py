@@ -7,8 +7,8 @@ import pytest
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.modules.graph import BuildGraphRequest
+from zapomni_core.modules.memories import graph_arm
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows import graph_arm
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from builders import SPACE, memory, vector
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.modules.memories import EmbeddingChain
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows.search_memory import Searcher
+from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.models import VectorSearchRequest
 from zapomni_db.sqlite.storage import SqliteStorage
 

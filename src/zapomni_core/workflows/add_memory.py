@@ -1,7 +1,7 @@
 """Keeping texts: check, split, embed, store. Also changing the text of one already kept.
 
 A text is stored even when no vector can be made: it is found by its words at once, and by its
-meaning as soon as `fill_vectors` has caught up.
+meaning as soon as `fill_pending` has caught up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import (
     DatabaseError,
     EmbeddingError,
@@ -30,7 +29,7 @@ from zapomni_core.interfaces import (
     UpdatedMemory,
     UpdateMemoryRequest,
 )
-from zapomni_core.modules.memories import validate_add, validate_update
+from zapomni_core.modules.memories import EmbeddingChain, validate_add, validate_update
 from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.text import context_words
 from zapomni_db.interfaces import StorageProvider

@@ -1,19 +1,62 @@
-"""The rules of a memory: what may be stored, changed and asked for."""
+"""Memories: what may be stored, how it is embedded, and how a search ranks it."""
 
-from zapomni_core.modules.memories._rules import (
-    check_moment,
-    check_query,
-    parse_filters,
-    validate_add,
-    validate_update,
-    without_code,
-)
+from typing import TYPE_CHECKING
+
+from zapomni_core.shared.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from zapomni_core.modules.memories.embedding import (
+        EmbeddingChain,
+        Progress,
+        ask_cache,
+        fill_pending,
+        reembed,
+    )
+    from zapomni_core.modules.memories.ranking import MemoryRanker, Question, score_dates
+    from zapomni_core.modules.memories.scoring import (
+        Candidate,
+        explain,
+        level_off,
+        score_observed,
+    )
+    from zapomni_core.modules.memories.validation import (
+        check_moment,
+        check_query,
+        parse_filters,
+        validate_add,
+        validate_update,
+        without_code,
+    )
 
 __all__ = [
+    "Candidate",
+    "EmbeddingChain",
+    "MemoryRanker",
+    "Progress",
+    "Question",
+    "ask_cache",
     "check_moment",
     "check_query",
+    "explain",
+    "fill_pending",
+    "level_off",
     "parse_filters",
+    "reembed",
+    "score_dates",
+    "score_observed",
     "validate_add",
     "validate_update",
     "without_code",
 ]
+
+# Adding needs no ranking, and a command line that only checks its arguments needs no embedding.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
+        "ranking": "MemoryRanker Question score_dates",
+        "scoring": "Candidate explain level_off score_observed",
+        "validation": "check_moment check_query parse_filters validate_add validate_update "
+        "without_code",
+    },
+)

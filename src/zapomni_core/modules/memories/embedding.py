@@ -1,4 +1,7 @@
-"""Which embedder serves: the configured one, else the local one, never two models mixed."""
+"""Vectors of texts: which embedder makes them, and how stored passages get the ones they lack.
+
+The configured embedder is tried first, then the local one; two models are never mixed.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,26 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zapomni_core.exceptions import (
     CacheError,
-    ConfigurationError,
     DatabaseError,
     EmbeddingError,
 )
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Embedder, TokenEmbedder
-from zapomni_core.settings import Settings
+from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
+from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 if TYPE_CHECKING:
     from zapomni_db.cache.redis_cache import RedisCache
 
 __all__ = [
+    "BATCH",
     "Embedded",
     "EmbeddingChain",
+    "Progress",
     "ask_cache",
-    "build_cache",
-    "build_embedders",
+    "fill_pending",
+    "reembed",
 ]
 
 log = get_logger(__name__)
@@ -38,7 +43,13 @@ Stored = Callable[[EmbeddingSpace, Sequence[str]], Awaitable[dict[str, Embedding
 """Looks up what the database already has for exactly these texts."""
 T = TypeVar("T")
 
-QUESTIONS_KEPT = 256
+Progress = Callable[[int, int], Awaitable[None] | None]
+"""Called with how many are done and how many there are in all, and awaited if it wants to be."""
+
+# Passages embedded and committed at once.
+BATCH = 32
+
+QUESTIONS_CACHED = 256
 
 
 @dataclass(frozen=True)
@@ -47,66 +58,6 @@ class Embedded:
 
     space: EmbeddingSpace
     texts: list[Embedding]
-
-
-def build_embedders(settings: Settings) -> list[Embedder]:
-    """Return the embedders the settings ask for, in the order they are tried."""
-    if settings.embedder == "none":
-        return []
-    from zapomni_core.adapters.local_embedder import LocalEmbedder
-
-    local: list[Embedder] = [LocalEmbedder(settings.models_path)]
-    return local if settings.embedder == "local" else [_configured(settings), *local]
-
-
-def _configured(settings: Settings) -> Embedder:
-    model = settings.embedding_model
-    timeout = settings.embed_timeout_seconds
-    if settings.embedder == "ollama":
-        from zapomni_core.adapters.ollama import OllamaEmbedder
-
-        return OllamaEmbedder(settings.ollama_host, model or "nomic-embed-text", timeout)
-    if settings.embedder == "openai":
-        from zapomni_core.adapters.openai import OpenAIEmbedder
-
-        if not settings.openai_base_url:
-            raise ConfigurationError(
-                "The embedder openai needs the address of its server: set "
-                "ZAPOMNI_OPENAI_BASE_URL, such as http://127.0.0.1:8080/v1",
-                "CONF_002",
-            )
-        key = settings.openai_api_key.get_secret_value()
-        model = model or "text-embedding-3-small"
-        return OpenAIEmbedder(settings.openai_base_url, model, key, timeout)
-    from zapomni_core.adapters.sentence_transformers import SentenceTransformersEmbedder
-
-    return SentenceTransformersEmbedder(model or "all-MiniLM-L6-v2")
-
-
-def build_cache(settings: Settings) -> RedisCache | None:
-    """Return the cache the settings ask for.
-
-    Raises:
-        ConfigurationError: Its address cannot be read, or redis-py is missing.
-    """
-    url = settings.cache.get_secret_value()
-    if not url:
-        return None
-    try:
-        from zapomni_db.cache.redis_cache import RedisCache
-
-        return RedisCache(url)
-    except ImportError as error:
-        raise ConfigurationError(
-            "The setting cache needs redis-py: pip install 'zapomni[redis]'", "CONF_002"
-        ) from error
-    except ValueError:
-        # Its own message may quote the address, password and all.
-        raise ConfigurationError(
-            "The setting cache must be an address such as redis://host:6379/0, "
-            "rediss://user:password@host:6379/0 or unix:///run/redis.sock",
-            "CONF_002",
-        ) from None
 
 
 class EmbeddingChain:
@@ -167,7 +118,7 @@ class EmbeddingChain:
                 return known
             made = await _ask(embedder, text)
             self._questions[space, text] = made
-            if len(self._questions) > QUESTIONS_KEPT:
+            if len(self._questions) > QUESTIONS_CACHED:
                 self._questions.popitem(last=False)
             return made
 
@@ -334,3 +285,64 @@ class _VectorCache:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+async def fill_pending(
+    storage: StorageProvider, embeddings: EmbeddingChain, progress: Progress | None = None
+) -> int:
+    """Make the vectors still missing in the active space; return how many.
+
+    Raises:
+        EmbeddingError: No embedder fits the stored vectors, or none works.
+    """
+    # One at a time in a process: two would make the same vectors.
+    async with embeddings.filling:
+        done, total = 0, await storage.count_pending(None)
+        while batch := await storage.get_pending(None, BATCH):
+            await _embed_batch(storage, embeddings, await storage.get_space(), batch)
+            done += len(batch)
+            await _report(progress, done, max(done, total))
+        return done
+
+
+async def reembed(
+    storage: StorageProvider, embeddings: EmbeddingChain, progress: Progress | None = None
+) -> int:
+    """Move every vector into the configured embedder's space; return how many were made.
+
+    Searches use the old vectors until the last new one is stored.
+    """
+    if not embeddings.embedders:
+        raise EmbeddingError("No embedder is configured: the setting embedder is none.", "EMB_004")
+    target = await embeddings.embedders[0].space()
+    done, total = 0, await storage.count_pending(target)
+    while True:
+        batch = await storage.get_pending(target, BATCH)
+        if batch:
+            await _embed_batch(storage, embeddings, target, batch)
+            done += len(batch)
+            await _report(progress, done, max(done, total))
+        elif not await storage.activate_space(target):
+            return done
+
+
+async def _embed_batch(
+    storage: StorageProvider,
+    embeddings: EmbeddingChain,
+    space: EmbeddingSpace | None,
+    batch: Sequence[PendingChunk],
+) -> None:
+    made = await embeddings.embed([chunk.text for chunk in batch], space)
+    vectors = [
+        ChunkVector.model_construct(
+            chunk_id=chunk.chunk_id, embedding=text.vector, tokens=text.tokens
+        )
+        for chunk, text in zip(batch, made.texts, strict=True)
+    ]
+    await storage.store_vectors(made.space, vectors)
+
+
+async def _report(progress: Progress | None, done: int, total: int) -> None:
+    reported = None if progress is None else progress(done, total)
+    if reported is not None:
+        await reported

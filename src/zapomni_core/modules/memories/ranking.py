@@ -1,7 +1,7 @@
 """Ranking memories: words, vectors, late interaction, a second hop, one ranking.
 
 Whatever is missing (the model, token vectors, parents) is left out, and the rest still works.
-`zapomni_core.shared.ranking` holds the arithmetic.
+`zapomni_core.modules.memories.scoring` holds the arithmetic.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
-from zapomni_core.shared.dates import date_window
-from zapomni_core.shared.late_interaction import max_similarities, score_tokens
-from zapomni_core.shared.ranking import (
+from zapomni_core.modules.memories.graph_arm import Links, follow_graph
+from zapomni_core.modules.memories.scoring import (
     HOP,
     SEED_HOP,
     Candidate,
@@ -28,8 +27,9 @@ from zapomni_core.shared.ranking import (
     score_words,
     trust,
 )
+from zapomni_core.shared.dates import date_window
+from zapomni_core.shared.late_interaction import max_similarities, score_tokens
 from zapomni_core.shared.text import encodable, is_stop_token, query_phrases, rare_words
-from zapomni_core.workflows.graph_arm import Links, follow_graph
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,

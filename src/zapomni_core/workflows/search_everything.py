@@ -1,7 +1,7 @@
-"""Finding what is kept and what was done, top to bottom: embed, rank, merge, rerank, describe.
+"""Search over memories and observations: embed, rank, merge, rerank, describe.
 
-`rank_memories` ranks what was kept; what agents did is found by its words. Whatever is missing
-(the model, the reranker, observations) is left out and said, and the rest still works. All reads
+`MemoryRanker` ranks memories; observations are found by their words. Whatever is missing (the
+model, the reranker, observations) is left out and reported, and the rest still works. All reads
 of memories happen in one snapshot of the store: what other processes add or delete meanwhile
 neither fails a search nor leaves half of it in the answer.
 """
@@ -13,19 +13,24 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from zapomni_core.adapters.embedding_chain import EmbeddingChain
 from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, SearchResult
 from zapomni_core.modules.memories import (
+    Candidate,
+    EmbeddingChain,
+    MemoryRanker,
+    Question,
     check_query,
+    explain,
+    level_off,
     parse_filters,
+    score_dates,
+    score_observed,
     without_code,
 )
-from zapomni_core.shared.ranking import Candidate, explain, level_off, score_observed
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.shared.validation import validate_page
-from zapomni_core.workflows.rank_memories import MemoryRanker, Question, score_dates
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemorySummary, Passage, QueryEmbedding
 from zapomni_db.observation_models import ObservationMatch, ObservationQuery
