@@ -18,7 +18,7 @@ from builders import SPACE, memory, vector
 from figures import note
 from zapomni_core.modules.memories import reembed
 from zapomni_db.models import EmbeddingSpace, MemoryPatch
-from zapomni_db.sqlite import connection, migrations, purging, upkeep
+from zapomni_db.sqlite import connection, damage, migrations, purging
 from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.skipif(power.why_not() is not None, reason=power.why_not() or "")
@@ -72,7 +72,7 @@ def judge(
             connection.prepare_file(path)
             db = connection.connect(path)
             try:
-                problem = str(dict(upkeep.check_integrity(db)) or "") or check(db, crash.mark)
+                problem = str(dict(damage.check_integrity(db)) or "") or check(db, crash.mark)
             finally:
                 db.close()
         except Exception as error:  # noqa: BLE001 - whatever stops a restart is damage

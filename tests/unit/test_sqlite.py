@@ -24,7 +24,8 @@ from zapomni_core.exceptions import (
     TransactionError,
 )
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, VectorSearchRequest
-from zapomni_db.sqlite import connection, migrations, spaces, vector_cache
+from zapomni_db.sqlite import connection, migrations
+from zapomni_db.sqlite import vectors as vectors_module
 from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.anyio
@@ -223,7 +224,7 @@ async def test_a_full_disk_loses_nothing_and_says_so(path):
             db.execute(f"PRAGMA max_page_count = {pages + 2}")
 
         for _ in range(8):  # every worker thread's connection
-            await storage._read("limiting", limit_pages)
+            await storage.read("limiting", limit_pages)
         with pytest.raises(DatabaseError, match="disk is full") as caught:
             for number in range(50):
                 await storage.store_memory(memory(f"too much {number} " * 2000))
@@ -312,7 +313,7 @@ async def test_a_write_that_cannot_be_undone_says_so_and_leaves_nothing(path):
 
     async with SqliteStorage(path) as storage:
         with pytest.raises(TransactionError) as caught:
-            await storage._write("storing", fail)
+            await storage.write("storing", fail)
         assert caught.value.error_code == "TXN_001"
         await storage.store_memory(memory("now it works"))
         assert await storage.check_integrity() == {}
@@ -335,7 +336,7 @@ async def test_a_cache_that_missed_pruned_changes_reloads_whole(path, monkeypatc
     async with SqliteStorage(path) as reader, SqliteStorage(path) as writer:
         gone = await writer.store_memory(memory("gone", vector(1)))
         assert await texts_near(reader, vector(1)) == ["gone"]
-        monkeypatch.setattr(spaces, "LOG_ENTRIES_KEPT", 2)
+        monkeypatch.setattr(vectors_module, "LOG_ENTRIES_KEPT", 2)
         await writer.delete_memory(gone)
         for number in range(5):
             await writer.store_memory(memory(f"new {number}", vector(1, number)))
@@ -369,8 +370,8 @@ async def test_the_cache_agrees_with_the_file_after_any_mix_of_changes(path):
 
 
 async def test_of_very_many_vectors_the_nearest_are_still_found(path, monkeypatch):
-    monkeypatch.setattr(vector_cache, "SIGNS_FROM", 500)
-    monkeypatch.setattr(vector_cache, "NEAR_AT_LEAST", 300)
+    monkeypatch.setattr(vectors_module, "SIGNS_FROM", 500)
+    monkeypatch.setattr(vectors_module, "NEAR_AT_LEAST", 300)
     dice = random.Random(3)
     space = EmbeddingSpace(model="wide", dimension=100)
     centres = [[dice.gauss(0, 1) for _ in range(100)] for _ in range(20)]
@@ -383,11 +384,11 @@ async def test_of_very_many_vectors_the_nearest_are_still_found(path, monkeypatc
             found = await storage.rank_by_vector(
                 VectorSearchRequest(query_embedding=query, limit=10, min_similarity=-1)
             )
-            monkeypatch.setattr(vector_cache, "SIGNS_FROM", 10**9)
+            monkeypatch.setattr(vectors_module, "SIGNS_FROM", 10**9)
             exact = await storage.rank_by_vector(
                 VectorSearchRequest(query_embedding=query, limit=10, min_similarity=-1)
             )
-            monkeypatch.setattr(vector_cache, "SIGNS_FROM", 500)
+            monkeypatch.setattr(vectors_module, "SIGNS_FROM", 500)
             assert found.scores == exact.scores
 
 

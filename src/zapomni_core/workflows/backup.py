@@ -38,8 +38,8 @@ from zapomni_core.settings import Settings
 from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
 from zapomni_db.sqlite import backups
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
+from zapomni_db.sqlite.damage import check_integrity
 from zapomni_db.sqlite.storage import SqliteStorage
-from zapomni_db.sqlite.upkeep import check_integrity
 
 __all__ = [
     "Backup",

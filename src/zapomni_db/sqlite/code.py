@@ -1,154 +1,158 @@
-"""SqliteCode: the whole CodeStore in the local file."""
+"""SqliteCode: repositories, symbols, references and citations in the local file.
+
+Whatever engine holds the memories, code is stored here. A method is a function over a connection
+that is run in a transaction; what it does is written where it is defined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self, TypeVar
 
-from zapomni_db.code_models import (
-    Citation,
-    CodeEdge,
-    CodeFile,
-    CodeRepository,
-    CodeSymbol,
-    EdgeRow,
-    FileData,
-    FileEdit,
-    SymbolQuery,
-)
-from zapomni_db.code_store import Place
-from zapomni_db.sqlite import code_citations, code_reads, code_writes
-from zapomni_db.sqlite.code_facts import SqliteFacts
-from zapomni_db.sqlite.file import SqliteFile
+from zapomni_db.sqlite import code_reads, code_writes
+from zapomni_db.sqlite.connection import connect, translated
+from zapomni_db.sqlite.file import SqliteFile, reading, writing
 
-__all__ = ["SqliteCode"]
+__all__ = ["SqliteCode", "SqliteFacts"]
 
 T = TypeVar("T")
 
 
 class SqliteCode(SqliteFile):
-    """Repositories, symbols, references and citations; opened by the first call."""
+    """All that is known about code. The first call opens the file.
+
+    A file is begun before its memory is written and stored after: if the process ends in between,
+    `get_files` shows it as incomplete and the next run indexes it again.
+    """
 
     async def _run(self, work: Callable[[], T]) -> T:
         await self.connect()
         return await super()._run(work)
 
-    # --- writing ------------------------------------------------------------------------
+    # --- Indexing -----------------------------------------------------------------------
 
-    async def list_repositories(self) -> list[CodeRepository]:
-        """Return what was indexed."""
-        return await self._read("reading code", code_writes.repositories)
-
-    async def open_repository(self, root: str, name: str, project: str) -> CodeRepository:
-        """Return a repository by its root, new or known."""
-        return await self._write("indexing code", code_writes.open_repository, root, name, project)
-
-    async def begin_changes(self, key: int) -> None:
-        """Say that files are about to change."""
-        await self._write("indexing code", code_writes.begin_changes, key)
-
-    async def finish_repository(self, key: int, commit: str, reader: str) -> None:
-        """Say that a repository was read to its end just now."""
-        await self._write("indexing code", code_writes.finish, key, commit, reader)
-
-    async def forget_repository(self, key: int) -> None:
-        """Forget a repository."""
-        await self._write("forgetting code", code_writes.forget, key)
-
-    async def get_files(self, repository: int) -> list[CodeFile]:
-        """Return all files of a repository."""
-        return await self._read("reading code", code_writes.files, repository)
-
-    async def begin_files(self, repository: int, paths: Sequence[str]) -> list[CodeFile]:
-        """Say that these files are about to be written."""
-        return await self._write("indexing code", code_writes.begin_files, repository, paths)
-
-    async def move_file(self, key: int, path: str) -> None:
-        """Give a file another path."""
-        await self._write("indexing code", code_writes.move_file, key, path)
-
-    async def find_origin(self, among: Sequence[int], hashes: Sequence[str]) -> int | None:
-        """Return which of these files has half of its symbols in common."""
-        return await self._read("reading code", code_writes.find_origin, among, hashes)
-
-    async def store_files(self, files: Sequence[FileData]) -> None:
-        """Store what stands in files."""
-        await self._write("indexing code", code_writes.store_files, files)
-
-    async def set_stamps(self, stamps: Mapping[int, str]) -> None:
-        """Note that files were touched."""
-        await self._write("indexing code", code_writes.set_stamps, stamps)
-
-    async def remove_files(self, keys: Sequence[int]) -> None:
-        """Forget files."""
-        await self._write("indexing code", code_writes.remove_files, keys)
+    list_repositories = reading("reading code", code_writes.list_repositories)
+    open_repository = writing("indexing code", code_writes.open_repository)
+    begin_changes = writing("indexing code", code_writes.begin_changes)
+    finish_repository = writing("indexing code", code_writes.finish_repository)
+    forget_repository = writing("forgetting code", code_writes.forget_repository)
+    get_files = reading("reading code", code_writes.get_files)
+    begin_files = writing("indexing code", code_writes.begin_files)
+    move_file = writing("indexing code", code_writes.move_file)
+    find_origin = reading("reading code", code_writes.find_origin)
+    store_files = writing("indexing code", code_writes.store_files)
+    set_stamps = writing("indexing code", code_writes.set_stamps)
+    remove_files = writing("indexing code", code_writes.remove_files)
+    get_facts = reading("reading code", code_writes.get_facts)
+    store_edges = writing("indexing code", code_writes.store_edges)
 
     def read_facts(self, repository: int) -> SqliteFacts:
-        """Open what files say about each other."""
+        """Open what files contain about each other, to be read and closed in one thread."""
         return SqliteFacts(self.path, repository)
 
-    async def get_facts(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return what files say about others."""
-        return await self._read("reading code", code_writes.facts, keys)
+    # --- Questions about code -----------------------------------------------------------
 
-    async def store_edges(self, repository: int, edges: Mapping[str, Sequence[EdgeRow]]) -> None:
-        """Store whom the symbols of these files refer to."""
-        await self._write("indexing code", code_writes.store_edges, repository, edges)
+    find_symbols = reading("reading code", code_reads.find_symbols)
+    get_symbol = reading("reading code", code_reads.get_symbol)
+    suggest_names = reading("reading code", code_reads.suggest_names)
+    find_files = reading("reading code", code_reads.find_files)
+    find_copies = reading("reading code", code_reads.find_copies)
+    get_outline = reading("reading code", code_reads.get_outline)
+    get_callers = reading("reading code", code_reads.get_callers)
+    get_callees = reading("reading code", code_reads.get_callees)
+    get_places = reading("reading code", code_reads.get_places)
+    get_edits = reading("reading observations", code_reads.get_edits)
 
-    # --- reading ------------------------------------------------------------------------
+    # --- Citations ----------------------------------------------------------------------
 
-    async def find_symbols(self, query: SymbolQuery) -> list[CodeSymbol]:
-        """Return the symbols that match."""
-        return await self._read("reading code", code_reads.find_symbols, query)
+    set_citations = writing("citing code", code_writes.set_citations)
+    get_citations = reading("reading citations", code_writes.get_citations)
+    list_cited = reading("reading citations", code_writes.list_cited)
 
-    async def get_symbol(self, symbol_id: int) -> CodeSymbol | None:
-        """Return a symbol by its id."""
-        return await self._read("reading code", code_reads.get_symbol, symbol_id)
 
-    async def suggest_names(self, repositories: Sequence[int] | None, name: str) -> list[str]:
-        """Return names that are like one nobody has."""
-        return await self._read("reading code", code_reads.suggest_names, repositories, name)
+# Looking through all files for a name costs a few milliseconds; for many, one look at everything.
+ONE_BY_ONE = 20
 
-    async def find_files(
-        self, repositories: Sequence[int] | None, path: str
-    ) -> list[tuple[str, CodeFile]]:
-        """Return files by path, or by the end of one."""
-        return await self._read("reading code", code_reads.find_files, repositories, path)
+_MENTIONS = (
+    "SELECT f.path, d.mentions FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
+    " WHERE f.repository_key = ?"
+)
+_MENTIONING = (
+    "SELECT f.path FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
+    " WHERE f.repository_key = ? AND instr(d.mentions, ?)"
+)
 
-    async def find_copies(self, repository: int, content_hash: str) -> list[str]:
-        """Return the paths of the files with these contents."""
-        return await self._read("reading code", code_reads.find_copies, repository, content_hash)
 
-    async def get_outline(self, file_key: int) -> list[CodeSymbol]:
-        """Return a file's symbols."""
-        return await self._read("reading code", code_reads.outline, file_key)
+class SqliteFacts:
+    """The FactReader on one connection of its own, opened by the thread that enters it."""
 
-    async def get_callers(self, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
-        """Return who refers to a symbol."""
-        return await self._read("reading code", code_reads.callers, symbol, limit)
+    def __init__(self, path: Path, repository: int) -> None:
+        self._path = path
+        self._repository = repository
+        self._opened: sqlite3.Connection | None = None
+        self._asked = 0
+        self._mentioning: dict[str, list[str]] | None = None
 
-    async def get_callees(self, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
-        """Return whom a symbol refers to."""
-        return await self._read("reading code", code_reads.callees, symbol, limit)
+    def __enter__(self) -> Self:
+        with translated("reading code"):
+            self._opened = connect(self._path)
+        return self
 
-    async def get_places(self, memory_ids: Sequence[str]) -> dict[str, Place]:
-        """Return which files memories of code stand for."""
-        return await self._read("reading code", code_reads.places, memory_ids)
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
 
-    async def get_edits(self, paths: Sequence[str], limit: int) -> list[FileEdit]:
-        """Return the newest edits of a file by agents."""
-        return await self._read("reading observations", code_reads.edits, paths, limit)
+    def paths(self) -> list[str]:
+        """Return the paths of all files."""
+        return self._column("SELECT path FROM code_files WHERE repository_key = ?")
 
-    # --- citations ----------------------------------------------------------------------
+    def _column(self, statement: str, *values: str) -> list[str]:
+        with translated("reading code"):
+            rows = self._connection.execute(statement, (self._repository, *values))
+            return [value for (value,) in rows]
 
-    async def set_citations(self, memory_id: str, citations: Sequence[Citation]) -> None:
-        """Let these be all of a memory's citations."""
-        await self._write("citing code", code_citations.set_citations, memory_id, citations)
+    def facts(self, path: str) -> str | None:
+        """Return what a file says, packed."""
+        with translated("reading code"):
+            row = self._connection.execute(
+                "SELECT d.facts FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
+                " WHERE f.repository_key = ? AND f.path = ?",
+                (self._repository, path),
+            ).fetchone()
+        return None if row is None else str(row[0])
 
-    async def get_citations(self, memory_ids: Sequence[str]) -> dict[str, list[Citation]]:
-        """Return the citations of memories."""
-        return await self._read("reading citations", code_citations.citations, memory_ids)
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """Return path and qualified name of all symbols of this bare name."""
+        with translated("reading code"):
+            rows = self._connection.execute(
+                "SELECT f.path, s.qualified_name FROM code_symbols s"
+                " JOIN code_files f ON f.key = s.file_key"
+                " WHERE s.name = ?1 COLLATE NOCASE AND s.name = ?1 AND f.repository_key = ?2"
+                " AND s.kind <> 'module'",
+                (name, self._repository),
+            )
+            return [(path, qualified) for path, qualified in rows]
 
-    async def list_cited(self) -> list[str]:
-        """Return the ids of all memories that cite code."""
-        return await self._read("reading citations", code_citations.cited)
+    def mentioning(self, name: str) -> list[str]:
+        """Return the files that mention a name."""
+        if self._asked < ONE_BY_ONE:
+            self._asked += 1
+            return self._column(_MENTIONING, f"\n{name}\n")
+        if self._mentioning is None:
+            self._mentioning = self._all_mentions()
+        return self._mentioning.get(name, [])
+
+    def _all_mentions(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        with translated("reading code"):
+            rows = self._connection.execute(_MENTIONS, (self._repository,))
+            for path, names in rows:
+                for name in names.split():
+                    found.setdefault(name, []).append(path)
+        return found
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        assert self._opened is not None
+        return self._opened

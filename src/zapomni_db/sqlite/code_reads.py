@@ -17,19 +17,18 @@ from zapomni_db.code_models import (
     SymbolQuery,
 )
 from zapomni_db.code_store import Place
-from zapomni_db.sqlite.filters import in_path
-from zapomni_db.sqlite.rows import from_json, to_json
+from zapomni_db.sqlite.rows import from_json, in_path, to_json
 
 __all__ = [
-    "callees",
-    "callers",
-    "edits",
     "find_copies",
     "find_files",
     "find_symbols",
+    "get_callees",
+    "get_callers",
+    "get_edits",
+    "get_outline",
+    "get_places",
     "get_symbol",
-    "outline",
-    "places",
     "suggest_names",
 ]
 
@@ -170,14 +169,14 @@ def find_copies(connection: sqlite3.Connection, repository: int, content_hash: s
     return [path for (path,) in rows]
 
 
-def outline(connection: sqlite3.Connection, file_key: int) -> list[CodeSymbol]:
+def get_outline(connection: sqlite3.Connection, file_key: int) -> list[CodeSymbol]:
     rows = connection.execute(
         "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key = ? ORDER BY s.position", (file_key,)
     )
     return [_symbol(row) for row in rows]
 
 
-def places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, Place]:
+def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, Place]:
     rows = connection.execute(
         "SELECT f.memory_id, r.root, f.path, f.language, d.passages, f.key FROM code_files f"
         " JOIN code_repositories r ON r.key = f.repository_key"
@@ -190,7 +189,7 @@ def places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[st
             path,
             language,
             [PassagePlace(*passage) for passage in from_json(passages)],
-            outline(connection, key),
+            get_outline(connection, key),
         )
         for memory_id, root, path, language, passages, key in rows
     }
@@ -199,7 +198,7 @@ def places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[st
 # --- References -------------------------------------------------------------------------
 
 
-def callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
+def get_callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
     select: LiteralString = (
         "SELECT e.kind, e.name, e.strength, e.line, " + _SYMBOL + " FROM code_edges e"
         " JOIN code_symbols s ON s.key = e.caller_key JOIN code_files f ON f.key = s.file_key"
@@ -218,7 +217,7 @@ def callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> l
     return [*known, *(_edge(row[:4], _symbol(row[4:]), None) for row in named)]
 
 
-def callees(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
+def get_callees(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
     inner = connection.execute(
         "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key ="
         " (SELECT file_key FROM code_symbols WHERE key = ?) AND s.start_byte >= ?"
@@ -256,7 +255,7 @@ def _edge(values: Sequence[Any], caller: CodeSymbol, callee: CodeSymbol | None) 
 # --- What agents did --------------------------------------------------------------------
 
 
-def edits(connection: sqlite3.Connection, paths: Sequence[str], limit: int) -> list[FileEdit]:
+def get_edits(connection: sqlite3.Connection, paths: Sequence[str], limit: int) -> list[FileEdit]:
     rows = connection.execute(
         "SELECT o.id, o.timestamp, o.session_id, o.host, coalesce(o.tool_name, ''), o.content,"
         " coalesce((SELECT p.content FROM observations p WHERE p.id = o.prompt_id), ''),"

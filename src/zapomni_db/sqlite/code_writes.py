@@ -9,25 +9,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from zapomni_db.code_models import CodeFile, CodeRepository, EdgeRow, FileData, SymbolRow
-from zapomni_db.sqlite.rows import from_time, to_json
+from zapomni_db.code_models import Citation, CodeFile, CodeRepository, EdgeRow, FileData, SymbolRow
+from zapomni_db.sqlite.rows import from_json, from_time, to_json
 
 __all__ = [
     "begin_changes",
     "begin_files",
-    "facts",
-    "files",
     "find_origin",
-    "finish",
-    "forget",
+    "finish_repository",
+    "forget_repository",
+    "get_citations",
+    "get_facts",
+    "get_files",
+    "list_cited",
+    "list_repositories",
     "move_file",
     "open_repository",
     "remove_files",
-    "repositories",
+    "set_citations",
     "set_stamps",
     "store_edges",
     "store_files",
 ]
+
 
 # How sure a reference is of which only the name is known.
 NAME_ALONE = 0.1
@@ -43,7 +47,7 @@ _FILE = "SELECT key, path, memory_id, stamp, content_hash, is_empty FROM code_fi
 # --- Repositories -----------------------------------------------------------------------
 
 
-def repositories(connection: sqlite3.Connection) -> list[CodeRepository]:
+def list_repositories(connection: sqlite3.Connection) -> list[CodeRepository]:
     return [_repository(row) for row in connection.execute(_REPOSITORY + " ORDER BY root")]
 
 
@@ -83,7 +87,7 @@ def begin_changes(connection: sqlite3.Connection, key: int) -> None:
     connection.execute("UPDATE code_repositories SET unresolved = 1 WHERE key = ?", (key,))
 
 
-def finish(connection: sqlite3.Connection, key: int, commit: str, reader: str) -> None:
+def finish_repository(connection: sqlite3.Connection, key: int, commit: str, reader: str) -> None:
     connection.execute(
         "UPDATE code_repositories SET unresolved = 0, head = ?1, reader = ?2, indexed_at = ?3,"
         " (files, lines) = (SELECT count(*), coalesce(sum(lines), 0) FROM code_files"
@@ -94,14 +98,14 @@ def finish(connection: sqlite3.Connection, key: int, commit: str, reader: str) -
     )
 
 
-def forget(connection: sqlite3.Connection, key: int) -> None:
+def forget_repository(connection: sqlite3.Connection, key: int) -> None:
     connection.execute("DELETE FROM code_repositories WHERE key = ?", (key,))
 
 
 # --- Files ------------------------------------------------------------------------------
 
 
-def files(connection: sqlite3.Connection, repository: int) -> list[CodeFile]:
+def get_files(connection: sqlite3.Connection, repository: int) -> list[CodeFile]:
     rows = connection.execute(_FILE + " WHERE repository_key = ? ORDER BY path", (repository,))
     return [CodeFile(*row) for row in rows]
 
@@ -147,7 +151,7 @@ def find_origin(
     return best
 
 
-def facts(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+def get_facts(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
     rows = connection.execute(
         "SELECT file_key, facts FROM code_file_data WHERE file_key IN"
         " (SELECT value FROM json_each(?))",
@@ -325,3 +329,53 @@ class _Keys:
             )
             known = self._symbols[path] = dict(rows.fetchall())
         return known
+
+
+# --- Citations -------------------------------------------------------------------------
+
+
+_CITATION = (
+    "root, path, symbol, start_line, end_line, given, file_hash, content_hash, body_hash, twins,"
+    " head"
+)
+
+
+def set_citations(
+    connection: sqlite3.Connection, memory_id: str, wanted: Sequence[Citation]
+) -> None:
+    connection.execute("DELETE FROM code_citations WHERE memory_id = ?", (memory_id,))
+    connection.executemany(
+        "INSERT INTO code_citations (memory_id, " + _CITATION + ")"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                memory_id,
+                *(one.root, one.path, one.symbol, one.start_line, one.end_line, int(one.given)),
+                *(one.file_hash, one.content_hash, one.body_hash, to_json(one.twins), one.commit),
+            )
+            for one in wanted
+        ],
+    )
+
+
+def get_citations(
+    connection: sqlite3.Connection, memory_ids: Sequence[str]
+) -> dict[str, list[Citation]]:
+    rows = connection.execute(
+        "SELECT memory_id, " + _CITATION + " FROM code_citations WHERE memory_id IN"
+        " (SELECT value FROM json_each(?)) ORDER BY key",
+        (to_json(list(memory_ids)),),
+    )
+    found: dict[str, list[Citation]] = {}
+    for memory_id, *row in rows:
+        values = dict(zip(Citation.model_fields, row, strict=True))
+        values |= {"given": bool(values["given"]), "twins": from_json(values["twins"])}
+        found.setdefault(memory_id, []).append(Citation.model_construct(**values))
+    return found
+
+
+def list_cited(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT memory_id FROM code_citations GROUP BY memory_id ORDER BY min(key)"
+    )
+    return [memory_id for (memory_id,) in rows]

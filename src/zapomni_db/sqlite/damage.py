@@ -1,4 +1,4 @@
-"""What is wrong with a database file, and what can still be read in it. Standard library only.
+"""Checking a database file, and salvaging what can be read of a damaged one. Standard library only.
 
 `sqlite3`'s own `.recover` is part of the command-line program, not of Python. `salvage` reads every
 table around the pages that cannot be read and puts the rows into a new file.
@@ -11,7 +11,7 @@ import sqlite3
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,10 @@ from typing import Any
 
 from zapomni_db.sqlite.backups import count_rows
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
-from zapomni_db.sqlite.migrations import APPLICATION_ID, LATEST_VERSION
+from zapomni_db.sqlite.migrations import APPLICATION_ID, LATEST_VERSION, migrate
 from zapomni_db.sqlite.rows import content_hash, text_hash
-from zapomni_db.sqlite.upkeep import check_integrity, missing_tables
 
-__all__ = ["Damage", "Salvage", "find_damage", "rebuild_indexes", "salvage"]
+__all__ = ["Damage", "Salvage", "check_integrity", "find_damage", "rebuild_indexes", "salvage"]
 
 HEADER = b"SQLite format 3\0"
 HEADER_BYTES = 100
@@ -63,6 +62,76 @@ class Salvage:
     lost: dict[str, int | None]
     altered: int
     """Memories whose text is not the one that was stored: its hash says so."""
+
+
+# --- Checking a file that can be read ------------------------------------------------------
+
+# Each returns how many rows are wrong; 0 is sound.
+_COUNTED_CHECKS = {
+    "passages without a memory": "SELECT count(*) FROM chunks c WHERE NOT EXISTS"
+    " (SELECT 1 FROM memories m WHERE m.key = c.memory_key)",
+    "memories without text": "SELECT count(*) FROM memories m WHERE NOT EXISTS"
+    " (SELECT 1 FROM memory_texts t WHERE t.memory_key = m.key)",
+    "memories without passages": "SELECT count(*) FROM memories m WHERE NOT EXISTS"
+    " (SELECT 1 FROM chunks c WHERE c.memory_key = m.key)",
+    "vectors of the wrong size": "SELECT count(*) FROM chunk_vectors v JOIN embedding_spaces s"
+    " ON s.key = v.space_key WHERE length(v.vector) <> 4 * s.dimension",
+    "passages wrongly marked as having a vector": "SELECT count(*) FROM chunks c"
+    " WHERE c.vector_pending = 0 AND NOT EXISTS (SELECT 1 FROM chunk_vectors v"
+    " JOIN embedding_spaces s ON s.key = v.space_key AND s.active = 1 WHERE v.chunk_id = c.id)",
+    "entities nothing speaks of": "SELECT count(*) FROM graph_entities e WHERE e.given = 0"
+    " AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key)"
+    " AND NOT EXISTS (SELECT 1 FROM graph_relationships WHERE source_key = e.key)"
+    " AND NOT EXISTS (SELECT 1 FROM graph_relationships WHERE target_key = e.key)",
+    "relationships with the wrong support": "SELECT count(*) FROM graph_relationships r"
+    " WHERE r.support < 1 OR r.support <>"
+    " (SELECT count(*) FROM graph_evidence WHERE relationship_key = r.key)",
+}
+
+
+_WORD_INDEXES = (
+    (
+        "word index",
+        "passages",
+        "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)",
+    ),
+    (
+        "word index of observations",
+        "observations",
+        "INSERT INTO observations_fts (observations_fts, rank) VALUES ('integrity-check', 1)",
+    ),
+)
+
+
+def _missing_tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of tables that a new file has and this one has not."""
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh)
+        wanted = {name for (name,) in fresh.execute(sql)}
+    return sorted(wanted.difference(name for (name,) in connection.execute(sql)))
+
+
+def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
+    """Run SQLite's own checks, the word index's, and ours."""
+    problems: dict[str, str] = {}
+    verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if verdict != "ok":
+        problems["file structure"] = "damaged"
+    if missing := _missing_tables(connection):
+        return {**problems, "missing tables": ", ".join(missing)}
+    if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        problems["references"] = "broken"
+    for name, what, sql in _WORD_INDEXES:
+        try:
+            connection.execute(sql)
+        except sqlite3.DatabaseError:
+            problems[name] = f"does not match the stored {what}"
+    for name, sql in _COUNTED_CHECKS.items():
+        wrong = connection.execute(sql).fetchone()[0]
+        if wrong:
+            problems[name] = f"{wrong} found"
+    return problems
 
 
 # --- Naming the damage --------------------------------------------------------------------
@@ -111,7 +180,7 @@ def _ask_sqlite(connection: sqlite3.Connection) -> Damage:
     if not tables or version != LATEST_VERSION:
         return Damage(())  # Opening it creates or migrates it, or says that it is too new.
     problems: list[str] = []
-    if missing := missing_tables(connection):
+    if missing := _missing_tables(connection):
         problems.append(f"missing tables: {', '.join(missing)}")
     lines: list[str] = []
     ended = False

@@ -8,16 +8,15 @@ import copy
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from zapomni_db.exceptions import DatabaseError, TransactionError
 from zapomni_db.logs import get_logger
-from zapomni_db.sqlite import spaces
 from zapomni_db.sqlite.connection import (
     Connection,
     DatabaseReplacedError,
@@ -30,11 +29,13 @@ from zapomni_db.sqlite.connection import (
     translated,
     write_transaction,
 )
+from zapomni_db.sqlite.vectors import prune_log
 
-__all__ = ["SqliteFile"]
+__all__ = ["SqliteFile", "reading", "reading_here", "writing"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+M = TypeVar("M", bound=Callable[..., Any])
 
 logger = get_logger(__name__)
 
@@ -118,13 +119,15 @@ class SqliteFile:
             # A caller that gave up may have left a read running: that one ends the snapshot.
             snapshot.end()
 
-    async def _read(
+    async def read(
         self,
         operation: str,
         function: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
+        """Run a function that reads on a worker thread, in a snapshot of the file."""
+
         def work() -> T:
             with translated(operation, self.path), self._reading() as connection:
                 return function(connection, *args, **kwargs)
@@ -132,7 +135,7 @@ class SqliteFile:
         with _logged(operation, function):
             return await self._run(work)
 
-    def _read_here(
+    def read_here(
         self,
         operation: str,
         function: Callable[Concatenate[sqlite3.Connection, P], T],
@@ -158,13 +161,15 @@ class SqliteFile:
             return self._snapshot.reading()
         return read_transaction(self._connection())
 
-    async def _write(
+    async def write(
         self,
         operation: str,
         function: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
+        """Run a function that writes on a worker thread: all it did is stored, or nothing."""
+
         def work() -> T:
             # Own threads take turns here; waiting in SQLite means sleeping and polling.
             with self._writing, translated(operation, self.path):
@@ -192,7 +197,7 @@ class SqliteFile:
             try:
                 with write_transaction(connection):
                     result = function(connection, *args, **kwargs)
-                    spaces.prune_log(connection)
+                    prune_log(connection)
             except TransactionError:
                 # Closing undoes what could not be rolled back.
                 self._discard(connection)
@@ -214,7 +219,8 @@ class SqliteFile:
             raise DatabaseError(NOT_CONNECTED, "CONN_001") from error
         return await running
 
-    def _read_version(self) -> int:
+    def read_version(self) -> int:
+        """Return a number that changes with every write by any process."""
         # SQLite tells a connection of others' commits. This one never writes: all are others'.
         with self._watching, translated("watching", self.path):
             if self._watcher is None or not self._watcher.is_current():
@@ -253,6 +259,44 @@ class SqliteFile:
         if connection in self._connections:
             self._connections.remove(connection)
             connection.close()
+
+
+def reading(
+    operation: str, function: Callable[Concatenate[sqlite3.Connection, P], T]
+) -> Callable[Concatenate[SqliteFile, P], Coroutine[Any, Any, T]]:
+    """Return a function over a connection as a method that reads on a worker thread."""
+
+    async def method(self: SqliteFile, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.read(operation, function, *args, **kwargs)
+
+    return _named(method, function)
+
+
+def reading_here(
+    operation: str, function: Callable[Concatenate[sqlite3.Connection, P], T]
+) -> Callable[Concatenate[SqliteFile, P], Coroutine[Any, Any, T]]:
+    """Return a function over a connection as a method that reads on the caller's own thread."""
+
+    async def method(self: SqliteFile, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.read_here(operation, function, *args, **kwargs)
+
+    return _named(method, function)
+
+
+def writing(
+    operation: str, function: Callable[Concatenate[sqlite3.Connection, P], T]
+) -> Callable[Concatenate[SqliteFile, P], Coroutine[Any, Any, T]]:
+    """Return a function over a connection as a method that writes in one transaction."""
+
+    async def method(self: SqliteFile, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.write(operation, function, *args, **kwargs)
+
+    return _named(method, function)
+
+
+def _named(method: M, function: Callable[..., object]) -> M:
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
+    return method
 
 
 @contextmanager

@@ -1,24 +1,34 @@
-"""Writing the graph: what passages say, what callers tell, and which passages are still unread."""
+"""Writing the graph: extractions from passages, what callers store, and merges of entities.
+
+Merges are stored by id, apart from the entities: a merge also holds for later texts, and undoing
+one separates exactly what belongs to each of the two. `graph_entities.root` is only the result: the
+last entity of a chain of merges that exists.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import LiteralString, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, LiteralString, NamedTuple
 
-from zapomni_db.exceptions import ValidationError
-from zapomni_db.graph_models import ExtractedChunk, GraphGrowth, GraphScope, UnreadChunk
-from zapomni_db.graph_rules import EVER, alias_of, beginning, fold, most_certain
+from zapomni_db.exceptions import EntityNotFoundError, ValidationError
+from zapomni_db.graph_models import ExtractedChunk, GraphGrowth, GraphScope, Merge, UnreadChunk
+from zapomni_db.graph_rules import EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.sqlite.graph_merges import merge_same, reroot
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = [
     "count_unread",
-    "store",
+    "get_unread",
+    "merge_entities",
+    "merge_same",
+    "reroot",
+    "store_entities",
     "store_extractions",
-    "unread",
+    "undo_merge",
 ]
+
 
 # When a memory was told: when it happened, or when its text was last changed.
 _SAID: LiteralString = (
@@ -49,10 +59,10 @@ class _Sentence(NamedTuple):
     until: int | None
 
 
-# --- Told by a caller -------------------------------------------------------------------
+# --- Stored by a caller ----------------------------------------------------------------
 
 
-def store(
+def store_entities(
     connection: sqlite3.Connection,
     entities: Sequence[EntityData],
     relationships: Sequence[RelationshipData],
@@ -83,14 +93,14 @@ def store(
     return len(entities)
 
 
-# --- Read in passages -------------------------------------------------------------------
+# --- Extracted from passages -----------------------------------------------------------
 
 
 def store_extractions(
     connection: sqlite3.Connection,
     extractor: str,
     chunks: Sequence[ExtractedChunk],
-    same: Sequence[tuple[str, str]],
+    same: Sequence[tuple[str, str]] = (),
 ) -> GraphGrowth:
     tellers = _tellers(connection, [chunk.chunk_id for chunk in chunks])
     present = [chunk for chunk in chunks if chunk.chunk_id in tellers]
@@ -275,14 +285,14 @@ def _insert_evidence(
 # --- Unread passages --------------------------------------------------------------------
 
 
-def unread(
+def get_unread(
     connection: sqlite3.Connection,
     extractor: str,
     scope: GraphScope,
     after: str | None,
     limit: int,
 ) -> list[UnreadChunk]:
-    tables, values = _unread(extractor, scope)
+    tables, values = _unread_query(extractor, scope)
     rows = connection.execute(
         "SELECT c.id, m.id, c.text, " + _SAID + ", (SELECT p.end_char - c.start_char FROM chunks p"
         " WHERE p.memory_key = c.memory_key AND p.position = c.position - 1)"
@@ -303,11 +313,11 @@ def unread(
 
 
 def count_unread(connection: sqlite3.Connection, extractor: str, scope: GraphScope) -> int:
-    tables, values = _unread(extractor, scope)
+    tables, values = _unread_query(extractor, scope)
     return int(connection.execute("SELECT count(*)" + tables, values).fetchone()[0])
 
 
-def _unread(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[object]]:
+def _unread_query(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[object]]:
     tables: LiteralString = (
         " FROM memories m JOIN chunks c ON c.memory_key = m.key LEFT JOIN graph_extractions x"
         " ON x.chunk_id = c.id AND x.extractor = ? WHERE x.chunk_id IS NULL"
@@ -322,3 +332,126 @@ def _unread(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[obje
         tables += " AND m.id IN (SELECT value FROM json_each(?))"
         values.append(to_json(scope.memory_ids))
     return tables, values
+
+
+# --- Merges ----------------------------------------------------------------------------
+
+
+def merge_entities(connection: sqlite3.Connection, source_id: str, target_id: str) -> Merge:
+    """Merge what these two stand for."""
+    source, target = _root_id(connection, source_id), _root_id(connection, target_id)
+    if source is None or target is None:
+        raise EntityNotFoundError("No entity has this id.")
+    if source == target:
+        raise ValidationError("These two are one entity already.", "VAL_003")
+    return _merge(connection, source, target, automatic=False)
+
+
+def merge_same(connection: sqlite3.Connection, pairs: Sequence[tuple[str, str]]) -> None:
+    """Merge what an extractor holds to be one, unless somebody decided about it before."""
+    for source_id, target_id in pairs:
+        decided = connection.execute(
+            "SELECT 1 FROM graph_merges WHERE source_id = ?1"
+            " AND (undone_at IS NULL OR target_id = ?2)",
+            (source_id, target_id),
+        ).fetchone()
+        source, target = _root_id(connection, source_id), _root_id(connection, target_id)
+        if decided is None and source == source_id and target not in (None, source):
+            assert target is not None
+            _merge(connection, source, target, automatic=True)
+
+
+def undo_merge(connection: sqlite3.Connection, source_id: str | None) -> Merge | None:
+    """Undo the newest merge, of this entity or of all; by hand only if no entity is named."""
+    row = connection.execute(
+        "SELECT key, source_id, target_id, automatic, merged_at FROM graph_merges"
+        " WHERE undone_at IS NULL AND (source_id = ?1 OR (?1 IS NULL AND automatic = 0))"
+        " ORDER BY key DESC LIMIT 1",
+        (source_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    key, source, target, automatic, merged_at = row
+    connection.execute("UPDATE graph_merges SET undone_at = ? WHERE key = ?", (_now(), key))
+    reroot(connection, {source})
+    return Merge(
+        source_id=source,
+        target_id=target,
+        automatic=bool(automatic),
+        merged_at=from_time(merged_at),
+    )
+
+
+def _root_id(connection: sqlite3.Connection, entity_id: str) -> str | None:
+    row = connection.execute(
+        "SELECT coalesce((SELECT r.id FROM graph_entities r WHERE r.key = e.root), e.id)"
+        " FROM graph_entities e WHERE e.id = ?",
+        (entity_id,),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _merge(
+    connection: sqlite3.Connection, source_id: str, target_id: str, *, automatic: bool
+) -> Merge:
+    now = _now()
+    # It may stand for itself because what it was merged into is gone for now.
+    connection.execute(
+        "UPDATE graph_merges SET undone_at = ? WHERE source_id = ? AND undone_at IS NULL",
+        (now, source_id),
+    )
+    connection.execute(
+        "INSERT INTO graph_merges (source_id, target_id, automatic, merged_at) VALUES (?, ?, ?, ?)",
+        (source_id, target_id, int(automatic), now),
+    )
+    reroot(connection, {source_id})
+    return Merge(
+        source_id=source_id,
+        target_id=target_id,
+        automatic=automatic,
+        merged_at=from_time(now),
+    )
+
+
+# Everything that is merged into these, directly or not, and these.
+_BELOW = """
+WITH RECURSIVE below (id) AS (
+    SELECT value FROM json_each(?)
+    UNION
+    SELECT m.source_id FROM graph_merges m JOIN below b ON m.target_id = b.id
+    WHERE m.undone_at IS NULL
+)
+SELECT id FROM below
+"""
+_NEXT: LiteralString = (
+    "SELECT target_id FROM graph_merges WHERE source_id = ? AND undone_at IS NULL"
+)
+_KEY: LiteralString = "SELECT key FROM graph_entities WHERE id = ?"
+
+
+def reroot(connection: sqlite3.Connection, ids: Collection[str]) -> None:
+    """Find again what each of these, and what was merged into them, stands for."""
+    if connection.execute("SELECT 1 FROM graph_merges LIMIT 1").fetchone() is None:
+        return
+    for (entity_id,) in connection.execute(_BELOW, (to_json(sorted(ids)),)).fetchall():
+        connection.execute(
+            "UPDATE graph_entities SET root = ? WHERE id = ?",
+            (_find_root(connection, entity_id), entity_id),
+        )
+
+
+def _find_root(connection: sqlite3.Connection, entity_id: str) -> int | None:
+    def value(sql: LiteralString, asked: str) -> Any:
+        row = connection.execute(sql, (asked,)).fetchone()
+        return row and row[0]
+
+    root = find_root(
+        entity_id,
+        lambda source: value(_NEXT, source),
+        lambda known: value(_KEY, known) is not None,
+    )
+    return None if root is None else int(value(_KEY, root))
+
+
+def _now() -> int:
+    return to_time(datetime.now(UTC))

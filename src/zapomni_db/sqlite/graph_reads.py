@@ -1,25 +1,307 @@
-"""Reading the graph's entities. Merged ones are read as what they were merged into."""
+"""Reading the graph: relationships and their evidence, entities, mentions.
+
+A merged entity is read as the one it was merged into.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import LiteralString
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, LiteralString, NamedTuple
 
-from zapomni_db.graph_models import Entity, EntityName, EntityQuery, GraphScope, GraphStats
+from zapomni_db.graph_models import (
+    Edge,
+    EdgeKey,
+    EdgeQuery,
+    Entity,
+    EntityName,
+    EntityQuery,
+    Evidence,
+    GraphScope,
+    GraphStats,
+    Mention,
+)
 from zapomni_db.graph_rules import (
     ALIASES_SHOWN,
+    EVER,
     LEAST_LIKENESS,
+    Statement,
+    Told,
     choose_aliases,
     fold,
+    join_edges,
     likeness,
+    spans,
 )
 from zapomni_db.sqlite.graph import count_unread
-from zapomni_db.sqlite.graph_edges import SPOKEN, STATED, count_edges, leaves_of, moment
-from zapomni_db.sqlite.rows import to_json
+from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
-__all__ = ["find_entities", "get_entities", "list_entities", "names", "stats"]
+__all__ = [
+    "SPOKEN",
+    "STATED",
+    "count_edges",
+    "find_entities",
+    "find_named",
+    "get_edges",
+    "get_entities",
+    "get_evidence",
+    "get_graph_stats",
+    "get_mentions",
+    "get_named",
+    "get_names",
+    "leaves_of",
+    "list_entities",
+    "moment",
+]
+
+
+# Conditions on mentions, and on evidence. No table they meet has other columns of these names.
+SPOKEN: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
+STATED: LiteralString = SPOKEN + " AND (until IS NULL OR until > :now)"
+_RELATIONSHIP: LiteralString = (
+    "SELECT key, source_key, target_key, type, exclusive FROM graph_relationships r WHERE "
+)
+_HOLDS: LiteralString = (
+    " AND EXISTS (SELECT 1 FROM graph_evidence WHERE relationship_key = r.key AND " + STATED + ")"
+)
+_WITH_TYPE: LiteralString = " AND type IN (SELECT value FROM json_each(:types))"
+_WEIGHTIEST: LiteralString = " ORDER BY weight DESC, key LIMIT :limit"
+_DIRECTIONS: tuple[LiteralString, ...] = ("source_key = :entity", "target_key = :entity")
+
+
+class _Row(NamedTuple):
+    """A relationship as it is stored: between entities as the texts name them."""
+
+    key: int
+    source: int
+    target: int
+    type: str
+    exclusive: int
+
+
+def moment(as_of: datetime | None) -> int:
+    """Return the time asked for; None is now."""
+    return to_time(as_of or datetime.now(UTC))
+
+
+def leaves_of(connection: sqlite3.Connection, roots: Collection[int]) -> dict[int, list[int]]:
+    """Return all entities that stand for the same as each of these, itself first."""
+    found: dict[int, list[int]] = {root: [root] for root in roots}
+    for root, key in connection.execute(
+        "SELECT root, key FROM graph_entities WHERE root IN (SELECT value FROM json_each(?))"
+        " ORDER BY id",
+        (to_json(list(roots)),),
+    ):
+        found[root].append(key)
+    return found
+
+
+def get_edges(
+    connection: sqlite3.Connection, entity_ids: Sequence[str], query: EdgeQuery
+) -> list[Edge]:
+    roots = _roots_of(connection, entity_ids)
+    now = moment(query.as_of)
+    bound = {"now": now, "types": to_json(query.types), "limit": query.limit}
+    rows: dict[int, _Row] = {}
+    for direction in _DIRECTIONS:
+        sql = _RELATIONSHIP + direction + (_WITH_TYPE if query.types else "") + _HOLDS + _WEIGHTIEST
+        for leaves in leaves_of(connection, set(roots.values())).values():
+            for leaf in leaves:
+                for row in connection.execute(sql, {**bound, "entity": leaf}):
+                    rows[row[0]] = _Row(*row)
+    kept = _still_true(connection, list(rows.values()), now)
+    return _as_edges(connection, kept, _support(connection, kept, now))
+
+
+def _support(
+    connection: sqlite3.Connection, rows: Sequence[_Row], now: int
+) -> dict[int, tuple[float, int]]:
+    """Return how strong the evidence is that holds now, and how much there is."""
+    found = connection.execute(
+        "SELECT relationship_key, max(strength), count(*) FROM graph_evidence"
+        " WHERE relationship_key IN (SELECT value FROM json_each(:keys)) AND "
+        + STATED
+        + " GROUP BY 1",
+        {"keys": to_json([row.key for row in rows]), "now": now},
+    )
+    return {key: (strength, count) for key, strength, count in found}
+
+
+def _roots_of(connection: sqlite3.Connection, entity_ids: Sequence[str]) -> dict[str, int]:
+    return dict(
+        connection.execute(
+            "SELECT id, coalesce(root, key) FROM graph_entities"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (to_json(list(entity_ids)),),
+        ).fetchall()
+    )
+
+
+def _as_edges(
+    connection: sqlite3.Connection,
+    rows: Sequence[_Row],
+    supported: Mapping[int, tuple[float, int]],
+) -> list[Edge]:
+    """Join what is said of merged entities, and leave out what they say of each other."""
+    named = {row.source for row in rows} | {row.target for row in rows}
+    ids = dict(
+        connection.execute(
+            "SELECT e.key, coalesce(r.id, e.id) FROM graph_entities e"
+            " LEFT JOIN graph_entities r ON r.key = e.root"
+            " WHERE e.key IN (SELECT value FROM json_each(?))",
+            (to_json(list(named)),),
+        ).fetchall()
+    )
+    return join_edges(
+        (EdgeKey(ids[row.source], ids[row.target], row.type), *supported.get(row.key, (0.0, 1)))
+        for row in rows
+    )
+
+
+# --- Exclusive relationships -----------------------------------------------------------
+
+
+def _still_true(connection: sqlite3.Connection, rows: Sequence[_Row], now: int) -> list[_Row]:
+    """Leave out exclusive relationships that something newer has replaced by then."""
+    exclusive = [row for row in rows if row.exclusive]
+    if not exclusive:
+        return list(rows)
+    held = _held(connection, {row.source for row in exclusive}, now)
+    return [
+        row
+        for row in rows
+        if not row.exclusive
+        or any(since <= now and (end is None or end > now) for since, end in held[row.key])
+    ]
+
+
+def _held(
+    connection: sqlite3.Connection, sources: Collection[int], now: int
+) -> dict[int, list[tuple[int, int | None]]]:
+    """Return from when until when each exclusive relationship of these entities held."""
+    held: dict[int, list[tuple[int, int | None]]] = {}
+    for relationship, _, since, end in _statements(connection, sources, now):
+        held.setdefault(relationship, []).append((since, end))
+    return held
+
+
+def _statements(
+    connection: sqlite3.Connection, sources: Collection[int], now: int
+) -> Iterator[tuple[int, int, int, int | None]]:
+    """Return the relationship, key, beginning and end of what is stated of these, one at a time.
+
+    What was withdrawn by then is as if it had not been said.
+    """
+    rows = connection.execute(
+        "WITH wanted AS (SELECT DISTINCT coalesce(root, key) AS root FROM graph_entities"
+        " WHERE key IN (SELECT value FROM json_each(:sources))),"
+        " subjects AS (SELECT root, root AS key FROM wanted UNION ALL"
+        " SELECT w.root, l.key FROM wanted w JOIN graph_entities l ON l.root = w.root)"
+        " SELECT s.root, r.type, r.key, v.key, coalesce(t.root, t.key), v.said, v.since, v.until"
+        " FROM subjects s CROSS JOIN graph_relationships r ON r.source_key = s.key"
+        " AND r.exclusive = 1 JOIN graph_entities t ON t.key = r.target_key"
+        " JOIN graph_evidence v ON v.relationship_key = r.key"
+        " AND (v.withdrawn IS NULL OR v.withdrawn > :now)",
+        {"sources": to_json(list(sources)), "now": now},
+    )
+    return spans(
+        Told(root, kind, relationship, sentence, Statement(str(target), said, since, until))
+        for root, kind, relationship, sentence, target, said, since, until in rows
+    )
+
+
+# --- Evidence ---------------------------------------------------------------------------
+
+_EVIDENCE: LiteralString = (
+    "SELECT v.key, v.text, v.start_char, v.end_char, c.text, v.chunk_id, m.id, v.strength,"
+    " v.source, v.said, v.since, v.until, v.withdrawn, r.exclusive FROM graph_relationships r"
+    " JOIN graph_evidence v ON v.relationship_key = r.key"
+    " LEFT JOIN chunks c ON c.id = v.chunk_id LEFT JOIN memories m ON m.key = v.memory_key"
+    " WHERE r.source_key = :source AND r.target_key = :target AND r.type = :type AND "
+    + STATED
+    + " ORDER BY v.strength DESC, v.said DESC, v.key LIMIT :limit"
+)
+
+
+def get_evidence(
+    connection: sqlite3.Connection,
+    edges: Sequence[EdgeKey],
+    as_of: datetime | None,
+    limit: int,
+) -> dict[EdgeKey, list[Evidence]]:
+    now = moment(as_of)
+    roots = _roots_of(connection, [i for key in edges for i in key[:2]])
+    leaves = leaves_of(connection, set(roots.values()))
+    found: dict[EdgeKey, list[Evidence]] = {}
+    for key in edges:
+        pairs = [
+            (source, target)
+            for source in leaves.get(roots.get(key.source_id, -1), ())
+            for target in leaves.get(roots.get(key.target_id, -1), ())
+        ]
+        rows = _sentences(connection, pairs, key.type, now, limit)
+        ends = {}
+        if any(row[-1] for row in rows):
+            # The strongest may be replaced: look at all.
+            rows = _sentences(connection, pairs, key.type, now, -1)
+            stated = _statements(connection, {source for source, _ in pairs}, now)
+            ends = {sentence: end for _, sentence, _, end in stated}
+        held = [row for row in rows if (end := ends.get(row[0])) is None or end > now]
+        found[key] = [_to_evidence(row, ends.get(row[0])) for row in held[:limit]]
+    return found
+
+
+def _sentences(
+    connection: sqlite3.Connection,
+    pairs: Sequence[tuple[int, int]],
+    kind: str,
+    now: int,
+    limit: int,
+) -> list[tuple[Any, ...]]:
+    rows = [
+        row
+        for source, target in pairs
+        for row in connection.execute(
+            _EVIDENCE,
+            {"source": source, "target": target, "type": kind, "now": now, "limit": limit},
+        )
+    ]
+    return sorted(rows, key=lambda row: (-row[7], -row[9], row[0]))
+
+
+def _to_evidence(row: tuple[Any, ...], replaced: int | None) -> Evidence:
+    text, start, stop, passage, chunk_id, memory_id, strength, source, said, since = row[1:11]
+    end = min((end for end in (*row[11:13], replaced) if end is not None), default=None)
+    return Evidence.model_construct(
+        text=text if passage is None else passage[start:stop],
+        memory_id=memory_id,
+        chunk_id=None if chunk_id is None else str(chunk_id),
+        strength=strength,
+        source=source,
+        said_at=None if said == EVER else from_time(said),
+        valid_from=None if since == EVER else from_time(since),
+        valid_to=None if end is None else from_time(end),
+    )
+
+
+# --- Counting ---------------------------------------------------------------------------
+
+
+def count_edges(connection: sqlite3.Connection, now: int) -> tuple[Mapping[str, int], int]:
+    """Count what holds, by type, and what does not any more."""
+    rows = [_Row(*row) for row in connection.execute(_RELATIONSHIP + "TRUE" + _HOLDS, {"now": now})]
+    holding = _as_edges(connection, _still_true(connection, rows, now), {})
+    every = [_Row(*row) for row in connection.execute(_RELATIONSHIP + "TRUE")]
+    counts: dict[str, int] = {}
+    for edge in holding:
+        counts[edge.key.type] = counts.get(edge.key.type, 0) + 1
+    ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return ordered, len(_as_edges(connection, every, {})) - len(holding)
+
+
+# --- Entities --------------------------------------------------------------------------
+
 
 # Names of which many contain the text: more than anybody looks through.
 MOST_MATCHES = 2000
@@ -90,7 +372,7 @@ _NAMES: LiteralString = (
 
 
 def get_entities(
-    connection: sqlite3.Connection, entity_ids: Sequence[str], as_of: datetime | None
+    connection: sqlite3.Connection, entity_ids: Sequence[str], as_of: datetime | None = None
 ) -> dict[str, Entity]:
     now = moment(as_of)
     rows = connection.execute(
@@ -122,7 +404,7 @@ def list_entities(connection: sqlite3.Connection, after: str | None, limit: int)
     return _describe(connection, keys, _count_mentions(connection, keys, now))
 
 
-def names(connection: sqlite3.Connection, types: Sequence[str]) -> list[EntityName]:
+def get_names(connection: sqlite3.Connection, types: Sequence[str]) -> list[EntityName]:
     rows = connection.execute(
         "SELECT id, type, name FROM graph_entities"
         " WHERE type IN (SELECT value FROM json_each(?)) ORDER BY key",
@@ -208,7 +490,7 @@ def _aliases(
 # --- Counting ---------------------------------------------------------------------------
 
 
-def stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:
+def get_graph_stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:
     now = moment(None)
     types = connection.execute(
         "SELECT root.type, count(*) FROM graph_entities root WHERE root.root IS NULL"
@@ -235,3 +517,77 @@ def stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:
         entity_types=dict(types),
         relationship_types=edges,
     )
+
+
+# --- Mentions: small reads for a search ------------------------------------------------
+
+
+_NAMED: LiteralString = (
+    "WITH asked AS (SELECT value FROM json_each(:names)),"
+    " found AS (SELECT key FROM graph_entities WHERE folded IN asked"
+    " UNION SELECT entity_key FROM graph_mentions WHERE folded IN asked AND " + SPOKEN + ")"
+    " SELECT DISTINCT coalesce(r.id, e.id) FROM found f JOIN graph_entities e ON e.key = f.key"
+    " LEFT JOIN graph_entities r ON r.key = e.root ORDER BY 1"
+)
+
+
+def find_named(
+    connection: sqlite3.Connection, names: Sequence[str], as_of: datetime | None
+) -> list[str]:
+    bound = {"names": to_json(list(names)), "now": moment(as_of)}
+    return [entity_id for (entity_id,) in connection.execute(_NAMED, bound)]
+
+
+_OF_ENTITY: LiteralString = (
+    "SELECT chunk_id, min(start_char) FROM graph_mentions WHERE entity_key = :key AND "
+    + SPOKEN
+    + " GROUP BY chunk_id ORDER BY chunk_id DESC LIMIT :limit"
+)
+
+
+def get_mentions(
+    connection: sqlite3.Connection,
+    entity_ids: Sequence[str],
+    as_of: datetime | None,
+    limit: int,
+) -> dict[str, list[Mention]]:
+    found: dict[str, list[Mention]] = {entity_id: [] for entity_id in entity_ids}
+    rows = connection.execute(
+        "SELECT a.id, r.id, r.type, l.key FROM graph_entities a"
+        " JOIN graph_entities r ON r.key = coalesce(a.root, a.key)"
+        " JOIN graph_entities l ON l.key = r.key OR l.root = r.key"
+        " WHERE a.id IN (SELECT value FROM json_each(?))",
+        (to_json(list(entity_ids)),),
+    ).fetchall()
+    now = moment(as_of)
+    for asked, root, kind, key in rows:
+        for chunk_id, start in connection.execute(
+            _OF_ENTITY, {"key": key, "now": now, "limit": limit}
+        ):
+            found[asked].append(Mention(str(chunk_id), root, kind, start))
+    for asked, mentions in found.items():
+        newest = sorted(mentions, key=lambda m: (-int(m.chunk_id), m.start_char))
+        first = {mention.chunk_id: mention for mention in reversed(newest)}
+        found[asked] = sorted(first.values(), key=lambda m: -int(m.chunk_id))[:limit]
+    return found
+
+
+_OF_CHUNKS: LiteralString = (
+    "SELECT m.chunk_id, coalesce(r.id, e.id), coalesce(r.type, e.type), min(m.start_char)"
+    " FROM graph_mentions m JOIN graph_entities e ON e.key = m.entity_key"
+    " LEFT JOIN graph_entities r ON r.key = e.root"
+    " WHERE m.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:chunks)) AND "
+    + SPOKEN
+    + " GROUP BY 1, 2 ORDER BY 1, 4"
+)
+
+
+def get_named(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], as_of: datetime | None
+) -> dict[str, list[Mention]]:
+    found: dict[str, list[Mention]] = {}
+    bound = {"chunks": to_json(list(chunk_ids)), "now": moment(as_of)}
+    for chunk_id, entity_id, kind, start in connection.execute(_OF_CHUNKS, bound):
+        mention = Mention(str(chunk_id), entity_id, kind, start)
+        found.setdefault(mention.chunk_id, []).append(mention)
+    return found

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
+from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.history_rules import Replaced, in_order, versions_of, what_changes
 from zapomni_db.models import (
     ChunkData,
     EmbeddingSpace,
@@ -17,11 +20,10 @@ from zapomni_db.models import (
     MemoryPage,
     MemoryPatch,
     MemoryRecord,
+    MemoryStats,
     MemorySummary,
     StoredMemory,
 )
-from zapomni_db.sqlite.filters import where
-from zapomni_db.sqlite.history import close_evidence, record
 from zapomni_db.sqlite.rows import (
     content_hash,
     from_json,
@@ -30,19 +32,24 @@ from zapomni_db.sqlite.rows import (
     to_blob,
     to_json,
     to_time,
+    where,
 )
-from zapomni_db.sqlite.spaces import claim_space
+from zapomni_db.sqlite.vectors import claim_space, count_pending, read_active_space
 
 __all__ = [
-    "delete",
+    "close_evidence",
+    "delete_memory",
     "find_existing",
-    "get",
-    "insert",
-    "list_page",
-    "store",
-    "summaries",
-    "update",
+    "get_history",
+    "get_memory",
+    "get_stats",
+    "get_summaries",
+    "insert_memory",
+    "list_memories",
+    "store_memories",
+    "update_memory",
 ]
+
 
 PREVIEW_CHARS = 100
 # Of nine values each: the oldest SQLite takes no more than 999 in a statement.
@@ -63,7 +70,9 @@ FROM memories m
 """
 
 
-def store(connection: sqlite3.Connection, memories: Sequence[MemoryData]) -> list[StoredMemory]:
+def store_memories(
+    connection: sqlite3.Connection, memories: Sequence[MemoryData]
+) -> list[StoredMemory]:
     """Insert what is new; answer for the rest with what is there."""
     return [_store_one(connection, memory) for memory in memories]
 
@@ -79,11 +88,11 @@ def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemo
     )
     if existing is not None:
         return existing
-    insert(connection, memory, memory.timestamp)
+    insert_memory(connection, memory, memory.timestamp)
     return StoredMemory(memory_id=memory.memory_id)
 
 
-def insert(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> int:
+def insert_memory(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> int:
     """Store a memory whatever is there already, and return its key."""
     key = connection.execute(
         "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
@@ -215,7 +224,7 @@ def _supersede(connection: sqlite3.Connection, older_id: str, newer_key: int) ->
         raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
 
 
-def get(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord | None:
+def get_memory(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord | None:
     row = connection.execute(_SUMMARY + " WHERE m.id = ?", (memory_id,)).fetchone()
     if row is None:
         return None
@@ -226,7 +235,7 @@ def get(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord | None:
     return MemoryRecord(text=text, **dict(summary))
 
 
-def summaries(
+def get_summaries(
     connection: sqlite3.Connection, memory_ids: Sequence[str]
 ) -> dict[str, MemorySummary]:
     rows = connection.execute(
@@ -235,7 +244,7 @@ def summaries(
     return {row[1]: _to_summary(connection, row) for row in rows}
 
 
-def list_page(
+def list_memories(
     connection: sqlite3.Connection, filters: MemoryFilter, limit: int, offset: int
 ) -> MemoryPage:
     condition, values = where(filters)
@@ -278,12 +287,12 @@ def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemoryS
     )
 
 
-def update(connection: sqlite3.Connection, memory_id: str, patch: MemoryPatch) -> bool:
+def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryPatch) -> bool:
     row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
         return False
     key, now = row[0], to_time(datetime.now(UTC))
-    record(connection, key, patch, now)
+    _record_version(connection, key, patch, now)
     connection.execute(
         "UPDATE memories SET metadata = coalesce(?, metadata), project = coalesce(?, project),"
         " source = coalesce(?, source), kind = coalesce(?, kind), pinned = coalesce(?, pinned),"
@@ -328,7 +337,7 @@ def _replace_text(
     _insert_chunks(connection, key, chunks, space)
 
 
-def delete(connection: sqlite3.Connection, memory_id: str) -> bool:
+def delete_memory(connection: sqlite3.Connection, memory_id: str) -> bool:
     row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
         return False
@@ -336,3 +345,133 @@ def delete(connection: sqlite3.Connection, memory_id: str) -> bool:
     connection.execute("DELETE FROM chunks WHERE memory_key = ?", row)
     connection.execute("DELETE FROM memories WHERE key = ?", row)
     return True
+
+
+# --- History ---------------------------------------------------------------------------
+
+
+def _record_version(connection: sqlite3.Connection, key: int, patch: MemoryPatch, now: int) -> None:
+    """Keep what a patch is about to change."""
+    if (before := what_changes(_current(connection, key), patch)) is not None:
+        fields, text = before
+        connection.execute(
+            "INSERT INTO memory_history (memory_key, replaced_at, fields, text)"
+            " VALUES (?, ?, ?, ?)",
+            (key, now, to_json(fields), text),
+        )
+
+
+def _current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:
+    metadata, project, source, kind, pinned, text = connection.execute(
+        "SELECT m.metadata, m.project, m.source, m.kind, m.pinned, t.text FROM memories m"
+        " JOIN memory_texts t ON t.memory_key = m.key WHERE m.key = ?",
+        (key,),
+    ).fetchone()
+    tags = connection.execute(
+        "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag", (key,)
+    )
+    return {
+        "metadata": from_json(metadata),
+        "project": project,
+        "source": source,
+        "kind": kind,
+        "tags": [tag for (tag,) in tags],
+        "pinned": bool(pinned),
+        "text": text,
+    }
+
+
+def close_evidence(connection: sqlite3.Connection, key: int, now: int) -> None:
+    """Let what a text states end now, and keep its sentences: the passages are about to go."""
+    rows = connection.execute(
+        "SELECT v.key, c.text, v.start_char, v.end_char FROM graph_evidence v"
+        " JOIN chunks c ON c.id = v.chunk_id WHERE v.memory_key = ?",
+        (key,),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE graph_evidence SET chunk_id = NULL, text = ?,"
+        " withdrawn = coalesce(withdrawn, ?) WHERE key = ?",
+        [(text[start:end], now, evidence) for evidence, text, start, end in rows],
+    )
+
+
+# Those that superseded it, one after the other, and all that it superseded.
+_LINE = """
+WITH RECURSIVE
+newer (key) AS (
+    SELECT key FROM memories WHERE id = :id
+    UNION
+    SELECT m.superseded_by FROM memories m JOIN newer n ON m.key = n.key
+    WHERE m.superseded_by IS NOT NULL
+),
+older (key) AS (
+    SELECT key FROM memories WHERE id = :id
+    UNION
+    SELECT m.key FROM memories m JOIN older o ON m.superseded_by = o.key
+)
+SELECT m.key, m.id, m.created_at, s.created_at, s.id FROM memories m
+LEFT JOIN memories s ON s.key = m.superseded_by
+WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
+"""
+
+
+def get_history(connection: sqlite3.Connection, memory_id: str) -> list[MemoryVersion]:
+    return in_order(
+        version
+        for row in connection.execute(_LINE, {"id": memory_id}).fetchall()
+        for version in _versions_of(connection, *row)
+    )
+
+
+def _versions_of(
+    connection: sqlite3.Connection,
+    key: int,
+    memory_id: str,
+    created: int,
+    superseded: int | None,
+    superseded_by: str | None,
+) -> Iterator[MemoryVersion]:
+    changes = connection.execute(
+        "SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ?"
+        " ORDER BY key DESC",
+        (key,),
+    ).fetchall()
+    return versions_of(
+        memory_id,
+        _current(connection, key),
+        [Replaced(from_time(at), from_json(fields), text) for at, fields, text in changes],
+        from_time(created),
+        None if superseded is None else from_time(superseded),
+        superseded_by,
+    )
+
+
+# --- Counting ---------------------------------------------------------------------------
+
+
+def get_stats(connection: sqlite3.Connection, path: Path) -> MemoryStats:
+    counts = connection.execute(
+        "SELECT (SELECT count(*) FROM memories WHERE kind <> 'code'),"
+        " (SELECT count(*) FROM chunks),"
+        " (SELECT count(*) FROM graph_entities WHERE root IS NULL),"
+        " (SELECT count(*) FROM memories WHERE kind = 'code')"
+    ).fetchone()
+    active = read_active_space(connection)
+    return MemoryStats(
+        total_memories=counts[0],
+        total_chunks=counts[1],
+        total_entities=counts[2],
+        code_files=counts[3],
+        database_size_mb=round(_bytes_on_disk(path) / 1e6, 3),
+        graph_name=path.stem,
+        engine="sqlite",
+        schema_version=connection.execute("PRAGMA user_version").fetchone()[0],
+        pending_vectors=count_pending(connection, None),
+        embedding_model=active[1].model if active else None,
+        embedding_dimension=active[1].dimension if active else None,
+    )
+
+
+def _bytes_on_disk(path: Path) -> int:
+    parts = (path, path.with_name(path.name + "-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())

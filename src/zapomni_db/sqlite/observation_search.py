@@ -18,9 +18,8 @@ from zapomni_db.observation_models import (
     ObservationPreview,
     ObservationQuery,
 )
-from zapomni_db.sqlite.filters import in_path
 from zapomni_db.sqlite.observation_words import alternatives, plain_words
-from zapomni_db.sqlite.rows import to_json
+from zapomni_db.sqlite.rows import in_path, to_json
 
 __all__ = ["MAX_LIMIT", "check", "match", "previews", "search"]
 

@@ -1,4 +1,4 @@
-"""Between Python values and what SQLite keeps."""
+"""Conversions between Python values and what SQLite stores, and filters as SQL."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ import math
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from zapomni_db.exceptions import ValidationError
+
+if TYPE_CHECKING:
+    from zapomni_db.models import MemoryFilter
 
 __all__ = [
     "content_hash",
     "from_blob",
     "from_json",
     "from_time",
+    "in_path",
     "text_hash",
     "to_blob",
     "to_json",
     "to_time",
+    "where",
 ]
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -74,3 +80,64 @@ def from_blob(blob: bytes) -> list[float]:
     vector = array("f")
     vector.frombytes(blob)
     return vector.tolist()
+
+
+# --- Conditions: clauses are constants, values are always bound ------------------------
+
+
+_EQUAL: dict[str, LiteralString] = {
+    "project": "m.project = ?",
+    "source": "m.source = ?",
+    "kind": "m.kind = ?",
+    "not_kind": "m.kind <> ?",
+    "parent": "m.parent = ?",
+    "pinned": "m.pinned = ?",
+}
+_TAGGED: LiteralString = (
+    "EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = ? AND t.memory_key = m.key)"
+)
+_STANDING_THEN: LiteralString = (
+    "m.created_at <= ? AND NOT EXISTS"
+    " (SELECT 1 FROM memories n WHERE n.key = m.superseded_by AND n.created_at <= ?)"
+)
+
+
+def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
+    """Return an SQL condition on the table `m` and its parameters."""
+    clauses: list[LiteralString] = []
+    values: list[object] = []
+    if filters.as_of is not None:
+        clauses.append(_STANDING_THEN)
+        values += [to_time(filters.as_of)] * 2
+    elif not filters.include_superseded:
+        clauses.append("m.superseded_by IS NULL")
+    for field, clause in _EQUAL.items():
+        if (wanted := getattr(filters, field)) is not None:
+            clauses.append(clause)
+            values.append(wanted)
+    if filters.since is not None:
+        clauses.append("m.occurred_at >= ?")
+        values.append(to_time(filters.since))
+    if filters.until is not None:
+        clauses.append("m.occurred_at < ?")
+        values.append(to_time(filters.until))
+    if filters.path is not None:
+        clause, paths = in_path("m.source", filters.path)
+        clauses.append(clause)
+        values += paths
+    for tag in filters.tags:
+        clauses.append(_TAGGED)
+        values.append(tag)
+    return " AND ".join(clauses) or "TRUE", values
+
+
+def in_path(column: LiteralString, path: str) -> tuple[LiteralString, list[object]]:
+    """Return the condition that a column names this file or something in this folder.
+
+    A path counts whole or by its end: `auth.py` is `src/auth.py`, `src` is all below it.
+    """
+    trimmed = path.strip("/")
+    end = trimmed.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    like: LiteralString = " OR " + column + " LIKE ? ESCAPE '\\'"
+    clause: LiteralString = "(" + column + " IN (?, ?)" + like + like + like + ")"
+    return clause, [path, trimmed, f"%/{end}", f"{end}/%", f"%/{end}/%"]

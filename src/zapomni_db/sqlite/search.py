@@ -17,22 +17,20 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite.filters import where
-from zapomni_db.sqlite.rows import from_json, from_time, to_json
-from zapomni_db.sqlite.spaces import active_space
-from zapomni_db.sqlite.vector_cache import VectorCache
+from zapomni_db.sqlite.rows import from_json, from_time, to_json, where
+from zapomni_db.sqlite.vectors import VectorCache, read_active_space
 
 __all__ = [
-    "about_how_many",
-    "by_vector",
-    "by_words",
-    "matches",
-    "members",
-    "passages",
-    "places",
+    "bm25_search",
+    "count_chunks",
+    "find_matches",
+    "get_members",
+    "get_passages",
+    "get_places",
+    "get_similarities",
     "rank_by_vector",
     "rank_by_words",
-    "similarities",
+    "vector_search",
 ]
 
 _SUPERSEDED = (
@@ -91,7 +89,7 @@ def rank_by_vector(
     )
 
 
-def similarities(
+def get_similarities(
     connection: sqlite3.Connection,
     cache: VectorCache,
     query: Sequence[float],
@@ -105,7 +103,7 @@ def similarities(
     return {str(chunk_id): score for chunk_id, score in found.best}
 
 
-def matches(
+def find_matches(
     connection: sqlite3.Connection, phrases: Sequence[str], limit: int
 ) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = {}
@@ -120,7 +118,7 @@ def matches(
     return found
 
 
-def about_how_many(connection: sqlite3.Connection) -> int:
+def count_chunks(connection: sqlite3.Connection) -> int:
     # Counting reads a whole index; the largest id is there at once.
     return int(connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
 
@@ -142,7 +140,7 @@ GROUP BY project, parent, key
 """
 
 
-def members(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
+def get_members(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
     rows = connection.execute(_MEMBERS, (to_json(list(chunk_ids)),))
     return {_group(project, parent, key): ids.split(",") for project, parent, key, ids in rows}
 
@@ -152,7 +150,7 @@ def _group(project: object, parent: object, key: object) -> str:
 
 
 def _checked_space(connection: sqlite3.Connection, query: Sequence[float]) -> int | None:
-    active = active_space(connection)
+    active = read_active_space(connection)
     if active is None:
         return None
     if len(query) != active[1].dimension:
@@ -173,20 +171,22 @@ def _selected(
     return {row[0] for row in connection.execute(_MATCHING + condition, values)}, None
 
 
-def by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> list[BM25SearchResult]:
+def bm25_search(
+    connection: sqlite3.Connection, request: TextSearchRequest
+) -> list[BM25SearchResult]:
     scores = rank_by_words(connection, request)
-    found = passages(connection, list(scores))
+    found = get_passages(connection, list(scores))
     return [
         BM25SearchResult.model_construct(**dict(found[chunk_id]), bm25_score=score)
         for chunk_id, score in scores.items()
     ]
 
 
-def by_vector(
+def vector_search(
     connection: sqlite3.Connection, cache: VectorCache, request: VectorSearchRequest
 ) -> list[VectorSearchResult]:
     scores = rank_by_vector(connection, cache, request).scores
-    found = passages(connection, list(scores))
+    found = get_passages(connection, list(scores))
     return [
         VectorSearchResult.model_construct(
             **dict(found[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
@@ -196,7 +196,7 @@ def by_vector(
     ]
 
 
-def passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
+def get_passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
     rows = connection.execute(
         "SELECT c.id, m.id, c.text, m.metadata FROM chunks c JOIN memories m"
         " ON m.key = c.memory_key WHERE c.id IN " + _WANTED,
@@ -237,7 +237,7 @@ SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
 """
 
 
-def places(
+def get_places(
     connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
 ) -> dict[str, Place]:
     condition, values = where(filters)
