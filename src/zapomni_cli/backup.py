@@ -112,7 +112,7 @@ def backup(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def restore(*, file: str | None, yes: bool, as_json: bool) -> None:
-    """Put a backup in the place of everything that is stored.
+    """Replace everything that is stored by a backup.
 
     Without FILE it lists the backups there are. FILE is a path, or the name of one of these. What
     is stored now is copied first, so that a restore can be taken back by another one. Agents may

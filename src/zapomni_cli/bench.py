@@ -46,7 +46,7 @@ class Asked:
     """What it was made from: title, heading, sentence or prompt."""
     question: str
     place: int | None
-    """Where the memory stood in the answer; None: not among the first ten."""
+    """The rank of the memory in the answer; None: not among the first ten."""
     milliseconds: float
 
 
@@ -84,7 +84,7 @@ def bench(count: int, project: str | None, seed: int, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_json(asked))
     elif not asked:
-        click.echo("No memory here is long enough to ask for. Keep some, then try again.", err=True)
+        click.echo("No memory here is long enough to ask for. Add some, then try again.", err=True)
     else:
         _print(asked)
 
@@ -123,7 +123,7 @@ async def _ask(
 
 
 def make_question(record: MemoryRecord) -> tuple[str, str] | None:
-    """Return what a question was made from and the question; None if too few words tell."""
+    """Return the origin of a question and the question; None if too few words are informative."""
     for origin, words in _beginnings(record):
         question = _leave_words_out(words)
         if question is not None:
@@ -150,9 +150,9 @@ def _leave_words_out(text: str) -> str | None:
     if sum(marked) < FEWEST_WORDS:
         return None
     kept, seen = [], 0
-    for word, tells in zip(words, marked, strict=True):
-        seen += tells
-        if not (tells and seen % LEAVE_OUT == 0):
+    for word, rare in zip(words, marked, strict=True):
+        seen += rare
+        if not (rare and seen % LEAVE_OUT == 0):
             kept.append(word)
     return " ".join(kept)
 
@@ -188,18 +188,18 @@ def _as_json(asked: Sequence[Asked]) -> dict[str, Any]:
 
 
 def _print(asked: Sequence[Asked]) -> None:
-    told = _as_json(asked)
+    report = _as_json(asked)
     rows = [("made from", "questions", "recall@1", "recall@5", "recall@10", "MRR")]
-    for name, figures in (*told["by_origin"].items(), ("all", told)):
+    for name, figures in (*report["by_origin"].items(), ("all", report)):
         recalls = (figures[f"recall_at_{k}"] for k in (1, 5, 10))
         shown = (f"{value:.3f}" for value in (*recalls, figures["mrr_at_10"]))
         rows.append((name, str(figures["questions"]), *shown))
     print_table(rows)
-    p50, p95 = told["latency_ms_p50"], told["latency_ms_p95"]
+    p50, p95 = report["latency_ms_p50"], report["latency_ms_p95"]
     click.echo(f"A search took {p50} ms, one in twenty more than {p95} ms.", err=True)
-    if told["missed"]:
+    if report["missed"]:
         click.echo(
-            f"{count_of(len(told['missed']), 'memory', 'memories')} not among the first ten; "
+            f"{count_of(len(report['missed']), 'memory', 'memories')} not among the first ten; "
             "--json lists them.",
             err=True,
         )

@@ -1,4 +1,4 @@
-"""`zapomni code`: what stands in indexed repositories, and who refers to whom."""
+"""`zapomni code`: search indexed code, outline files, show symbols, callers and callees."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ PROMPT_CHARS = 300
     )
 )
 def code() -> None:
-    """Look at code: search it, outline files, show symbols, callers and callees.
+    """Search code, outline files, show symbols, callers and callees.
 
     `zapomni index` reads a repository first. A NAME may be a name (check_token), the end of a
-    qualified one (Session.get), path:name or an id. What is shown is what stands in the file now.
+    qualified one (Session.get), path:name or an id. What is shown is the file as it is now.
     """
 
 
@@ -181,12 +181,12 @@ def _symbol_fields(symbol: CodeSymbol) -> tuple[str, ...]:
 
 
 def _say_state(state: str) -> None:
-    told = {
+    notices = {
         "changed": "It has changed since it was indexed; this is how it is now.",
-        "gone": "It is not there any more; this is how it was indexed.",
+        "gone": "It is no longer in the file; this is how it was indexed.",
     }
-    if state in told:
-        click.echo(told[state], err=True)
+    if state in notices:
+        click.echo(notices[state], err=True)
 
 
 @code.command(
@@ -197,11 +197,11 @@ def _say_state(state: str) -> None:
     )
 )
 @click.argument("name", metavar="NAME")
-@click.option("--history", is_flag=True, help="Tell who edited it, what for, and what failed.")
+@click.option("--history", is_flag=True, help="Show its edits, their reasons, and what failed.")
 @_scope_options
 @json_option
 def symbol(name: str, *, history: bool, repo: str, everywhere: bool, as_json: bool) -> None:
-    """Show a symbol's exact source, as it stands in the file now.
+    """Show a symbol's exact source, as it is in the file now.
 
     In a pipe the source comes alone.
     """
@@ -272,7 +272,7 @@ def _calls_options(command: F) -> F:
 )
 @_calls_options
 def callers(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool) -> None:
-    """Show who calls, inherits from or is decorated by a symbol.
+    """Show what calls, inherits from or is decorated by a symbol.
 
     The surest come first: 1.00 by scope or import, less by inferred type, 0.10 where only the name
     is the same. In a pipe each line is: strength, kind, path:line, who, separated by tabs.
@@ -287,7 +287,7 @@ def callers(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool
 )
 @_calls_options
 def callees(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool) -> None:
-    """Show whom a symbol calls, inherits from or is decorated by, in the order of its lines.
+    """Show what a symbol calls, inherits from or is decorated by, in the order of its lines.
 
     In a pipe each line is: strength, kind, path:line, whom, separated by tabs.
     """

@@ -1,4 +1,4 @@
-"""`zapomni db`: a FalkorDB server of one's own, and the way there and back."""
+"""`zapomni db`: a local FalkorDB server, and moving memories there and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zapomni_db.falkordb.server import LocalServer, find_server, start_server, s
 
 __all__ = ["db"]
 
-HOW_TO_USE = "Keep memories there: export ZAPOMNI_STORAGE=falkordb://local"
+HOW_TO_USE = "Store memories there: export ZAPOMNI_STORAGE=falkordb://local"
 
 ANSWER_SECONDS = 2
 
@@ -33,10 +33,10 @@ ANSWER_SECONDS = 2
     epilog=examples("zapomni db up", "zapomni db copy sqlite falkordb://local", "zapomni db status")
 )
 def db() -> None:
-    """Run a FalkorDB server of your own, and move memories.
+    """Run a local FalkorDB server, and move memories.
 
     Memories live in one file unless ZAPOMNI_STORAGE names a FalkorDB server. These commands run
-    one on this machine, for you alone: on a socket in ZAPOMNI_HOME that nobody else can open,
+    one on this machine, for you alone: on a socket in ZAPOMNI_HOME that only you can open,
     every write on disk before it is acknowledged. Needs `pip install 'zapomni[falkordb]'`.
     """
 
@@ -56,7 +56,7 @@ def up() -> None:
 
 @db.command(epilog=examples("zapomni db down"))
 def down() -> None:
-    """Stop the server. What it keeps stays on disk."""
+    """Stop the server. What it stores stays on disk."""
     with _told():
         ran = stop_server(_folder())
     click.echo("The FalkorDB server is stopped." if ran else "No FalkorDB server was running.")
@@ -65,7 +65,7 @@ def down() -> None:
 @db.command(epilog=examples("zapomni db status", "zapomni db status --json"))
 @json_option
 def status(*, as_json: bool) -> None:
-    """Show whether the server runs, where, and what it keeps."""
+    """Show whether the server runs, where, and what it stores."""
     with _told():
         server = find_server(_folder())
         found = {"running": False} if server is None else _look(server)
@@ -91,7 +91,7 @@ def copy(source: str, destination: str) -> None:
 
     Both are named as ZAPOMNI_STORAGE names them: `sqlite` (the file in ZAPOMNI_HOME), a file,
     or the address of a FalkorDB server. `configured` is what ZAPOMNI_STORAGE names, so that no
-    password has to stand on the command line.
+    password has to be on the command line.
 
     Everything goes along: dates, keys, replaced memories, passages, vectors, entities. The
     destination must be empty, or an earlier copy of the same memories that was interrupted:

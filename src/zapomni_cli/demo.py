@@ -85,7 +85,7 @@ Connect your agent:
   Cursor        put this into ~/.cursor/mcp.json:
                 {"mcpServers": {"zapomni": {"command": "COMMAND", "args": ["serve"]}}}
 
-Then tell it: "Remember that we deploy on Tuesdays." In the next session ask it when you deploy.
+Then say to it: "Remember that we deploy on Tuesdays." In the next session ask it when you deploy.
 On the command line: `COMMAND add`, `COMMAND search`; `COMMAND --help` shows the rest."""
 
 
@@ -93,7 +93,7 @@ On the command line: `COMMAND add`, `COMMAND search`; `COMMAND --help` shows the
 def demo() -> None:
     """Watch Zapomni remember and recall.
 
-    Keeps a few notes and a document in a temporary folder, or in a temporary graph if
+    Stores a few notes and a document in a temporary folder, or in a temporary graph if
     ZAPOMNI_STORAGE names a FalkorDB server; asks questions in other words and shows what it
     finds. Your own memories are not touched.
     """

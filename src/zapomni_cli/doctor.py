@@ -91,7 +91,7 @@ class CheckResult:
 def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json: bool) -> None:
     """Prove that Zapomni works, or say what to fix.
 
-    Keeps a probe memory, finds it, reads it and deletes it again; checks the database, the
+    Adds a probe memory, finds it, reads it and deletes it again; checks the database, the
     model, the files and the versions. Exits with 1 if anything failed.
 
     A damaged database is repaired with --repair, or after a question on a terminal: from the newest
@@ -235,9 +235,9 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
 
 
 def _failure(name: str, error: ZapomniError) -> CheckResult:
-    told = sanitize_error_for_user(error, error.correlation_id)
-    detail = f"{told['error']} ({told['error_code']})"
-    return CheckResult(name, "failed", detail, told["suggested_action"])
+    shown = sanitize_error_for_user(error, error.correlation_id)
+    detail = f"{shown['error']} ({shown['error_code']})"
+    return CheckResult(name, "failed", detail, shown["suggested_action"])
 
 
 async def _closed_database(settings: Settings, error: ZapomniError) -> CheckResult:
@@ -289,13 +289,13 @@ def _check_spool(settings: Settings) -> CheckResult:
         return CheckResult("spool", "failed", detail, fix)
     if state["bad"]:
         detail += f", {state['bad']} put aside because no database takes them"
-        fix = f"Capture goes on without them; read and delete what is in {folder}/bad."
+        fix = f"Capture continues without them; read and delete what is in {folder}/bad."
         return CheckResult("spool", "failed", detail, fix)
     return CheckResult("spool", "ok", detail)
 
 
 def _check_modes(settings: Settings) -> CheckResult:
-    """Check that nobody else on this machine can read the memories."""
+    """Check that no other user of this machine can read the memories."""
     if os.name != "posix":
         return CheckResult("file modes", "skipped", "not a POSIX system")
     if settings.allow_open_home:
@@ -366,7 +366,7 @@ async def _check_embedder(settings: Settings) -> CheckResult:
 
 
 async def _check_cache(settings: Settings) -> CheckResult:
-    """Ask the cache a question: no call would ever tell that it is dead."""
+    """Ask the cache a question: no other call would show that it is dead."""
     cache = build_cache(settings)
     if cache is None:
         return CheckResult("cache", "skipped", "none is configured")
@@ -382,7 +382,7 @@ async def _check_cache(settings: Settings) -> CheckResult:
 
 
 async def _check_loop(engine: ZapomniEngine) -> CheckResult:
-    """Keep, find, read and delete a probe memory."""
+    """Add, find, read and delete a probe memory."""
     name, token = "probe memory", uuid.uuid4().hex
     request = AddMemoryRequest(text=f"A probe of the doctor: {token}.", project=PROBE_PROJECT)
     memory_id = ""
@@ -398,7 +398,7 @@ async def _check_loop(engine: ZapomniEngine) -> CheckResult:
                 await engine.delete_memory(memory_id)
         return _failure(name, error)
     if record.text != request.text or memory_id not in [hit.memory_id for hit in found.results]:
-        fix = "Report this: what was kept did not come back."
+        fix = "Report this: what was stored did not come back."
         return CheckResult(name, "failed", "kept, but not found or not the same", fix)
     return CheckResult(name, "ok", "kept, found, read and deleted")
 

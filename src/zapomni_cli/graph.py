@@ -1,4 +1,4 @@
-"""`zapomni graph`: what memories speak of, and how it hangs together."""
+"""`zapomni graph`: build, explore, correct and export the knowledge graph."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ type_option = click.option("--type", "types", multiple=True, help="Only this typ
     )
 )
 def graph() -> None:
-    """Explore what memories speak of, and how it hangs together.
+    """Ask the knowledge graph: entities in memories and how they relate.
 
     People, organizations, technologies, files and more are found in the memories' texts by rules,
     on this machine; every one of them and every relationship leads back to the sentences that
@@ -93,7 +93,7 @@ def build(
     """Read memories into the graph: all, a project's, or those with these IDs.
 
     Only what was not read before is read: after new or changed memories run it again. It may be
-    stopped at any time and goes on where it was.
+    stopped at any time and resumes where it was.
     """
     request = BuildGraphRequest(project=project, memory_ids=list(memory_ids) or None)
 
@@ -350,7 +350,7 @@ def _tree(found: RelatedResponse) -> Tree:
 @click.argument("target", metavar="INTO")
 @json_option
 def merge(source: str, target: str, *, as_json: bool) -> None:
-    """Let one entity stand for another: they are one, also in texts to come.
+    """Merge one entity into another, also in texts to come.
 
     Nothing is lost: `zapomni graph undo` parts them again.
     """

@@ -41,7 +41,7 @@ def export(name: str, path: Path | None, *, force: bool, as_json: bool) -> None:
     jsonld for the semantic web. Without --to it goes to standard output.
     """
     if as_json and path is None:
-        raise click.UsageError("--json tells what was written; say --to FILE.")
+        raise click.UsageError("--json reports what was written; give --to FILE.")
     if path is not None and path.exists() and not force:
         raise ValidationError("There is a file of this name; say --force to replace it", "VAL_003")
 

@@ -1,4 +1,4 @@
-"""`zapomni history`: what a memory was before it was changed or superseded."""
+"""`zapomni history`: earlier versions of a memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["history"]
 @as_of_option
 @json_option
 def history(memory_id: str, as_of: datetime | None, *, as_json: bool) -> None:
-    """Show what a memory was before.
+    """Show earlier versions of a memory.
 
     Every update is a version; so is every memory that this one superseded or that superseded it.
     The oldest comes first, what it is now last. In a pipe each line is: id, from, until, what was

@@ -1,4 +1,4 @@
-"""`zapomni index`: reads a repository into memory and keeps that true."""
+"""`zapomni index`: indexes a repository and keeps the index up to date."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["index"]
 @background_option
 @json_option
 def index(path: str, *, watch: bool, yes: bool, background: bool, as_json: bool) -> None:
-    """Read a repository, so that its code is found and memories can cite it.
+    """Index a repository, so that its code is found and memories can cite it.
 
     PATH is the repository's folder, by default the current one. Run it again after changes: only
     files that changed are read. What .gitignore or .zapomniignore names is left out, and so are
@@ -87,15 +87,15 @@ _CHANGED = {"added": "new", "changed": "changed", "moved": "moved", "removed": "
 
 def _print_indexed(status: TaskStatus, *, as_json: bool, as_line: bool) -> None:
     if as_json and as_line:
-        # One document a line, for whoever reads while it goes on.
+        # One document a line, for a program that reads while it runs.
         click.echo(json.dumps(status.model_dump(mode="json"), ensure_ascii=False))
         return
     if as_json:
         print_json(status.model_dump(mode="json"))
         return
     done = status.result
-    told = [f"{done[name]} {word}" for name, word in _CHANGED.items() if done[name]]
-    words = ", ".join([*told, f"{done['unchanged']} unchanged"])
+    counts = [f"{done[name]} {word}" for name, word in _CHANGED.items() if done[name]]
+    words = ", ".join([*counts, f"{done['unchanged']} unchanged"])
     lines = count_of(done["lines_read"], "line")
     click.echo(f"{one_line(Path(done['root']).name)}: files {words}; {lines} read.")
     _print_left_out(done)

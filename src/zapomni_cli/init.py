@@ -47,7 +47,7 @@ def init(
 
     Finds Claude Code, Codex, Gemini CLI, Cursor, Windsurf, VS Code and Claude Desktop, shows
     what it would change, asks, and registers the MCP server and the hooks in your user
-    settings. Every file is copied beside itself first; nothing is ever written into a project.
+    settings. Every file is first copied in its own folder; nothing is ever written into a project.
     Running it again changes nothing that is right already.
     """
     settings = load_settings()
@@ -96,7 +96,7 @@ def list_connections(settings: Settings) -> dict[str, bool]:
 
 def _ask(*, uninstall: bool) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can answer here; say --yes to go on without asking.")
+        raise click.UsageError("There is no terminal to ask on; give --yes to go ahead.")
     verb = "Take this back?" if uninstall else "Do this?"
     click.confirm(verb, abort=True, err=True)
 

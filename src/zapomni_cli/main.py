@@ -17,31 +17,37 @@ __all__ = ["COMMANDS", "cli", "main", "run"]
 
 # In the order a newcomer needs them: where the command lives, and what it does in one line.
 COMMANDS = {
-    "add": ("zapomni_cli.writing:add", "Keep a text or files."),
+    "add": ("zapomni_cli.writing:add", "Add a memory from a text or files."),
     "search": (
         "zapomni_cli.reading:search",
-        "Find what was kept, and what agents did, by meaning and by words.",
+        "Search memories, observations and code by meaning and by words.",
     ),
     "get": ("zapomni_cli.reading:get", "Show a memory whole."),
     "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
-    "history": ("zapomni_cli.history:history", "Show what a memory was before."),
+    "history": ("zapomni_cli.history:history", "Show earlier versions of a memory."),
     "graph": (
         "zapomni_cli.graph:graph",
-        "Explore what memories speak of, and how it hangs together.",
+        "Ask the knowledge graph: entities in memories and how they relate.",
     ),
     "index": (
         "zapomni_cli.index:index",
-        "Read a repository, so that its code is found and memories can cite it.",
+        "Index a repository, so that its code is found and memories can cite it.",
     ),
     "code": (
         "zapomni_cli.code:code",
-        "Look at code: search it, outline files, show symbols, callers and callees.",
+        "Search code, outline files, show symbols, callers and callees.",
     ),
     "recent": ("zapomni_cli.observations:recent", "Show what agents did last."),
-    "timeline": ("zapomni_cli.observations:timeline", "Show what happened around an action."),
+    "timeline": (
+        "zapomni_cli.observations:timeline",
+        "Show the actions before and after an observation.",
+    ),
     "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),
-    "session": ("zapomni_cli.observations:session", "Tell a session from start to end."),
-    "context": ("zapomni_cli.observations:context", "Show what a new session is told, and why."),
+    "session": ("zapomni_cli.observations:session", "Show everything an agent did in one session."),
+    "context": (
+        "zapomni_cli.observations:context",
+        "Show the context a new session is given, and why.",
+    ),
     "projects": (
         "zapomni_cli.projects:projects",
         "List the projects agents worked on, join two, or trust a folder.",
@@ -49,8 +55,11 @@ COMMANDS = {
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
-    "backup": ("zapomni_cli.backup:backup", "Copy everything that is stored."),
-    "restore": ("zapomni_cli.backup:restore", "Put a backup in the place of what is stored."),
+    "backup": (
+        "zapomni_cli.backup:backup",
+        "Copy everything that is stored, while agents go on working.",
+    ),
+    "restore": ("zapomni_cli.backup:restore", "Replace everything that is stored by a backup."),
     "purge": ("zapomni_cli.purge:purge", "Delete so that nothing is left."),
     "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
     "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
@@ -59,7 +68,7 @@ COMMANDS = {
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
     "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
     "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
-    "db": ("zapomni_cli.db:db", "Run a FalkorDB server of your own, and move memories."),
+    "db": ("zapomni_cli.db:db", "Run a local FalkorDB server, and move memories."),
     "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),
     "bench": ("zapomni_cli.bench:bench", "Measure how well your own memories are found again."),
     "demo": ("zapomni_cli.demo:demo", "Watch Zapomni remember and recall."),
@@ -68,7 +77,7 @@ COMMANDS = {
 HELP = """\
 Long-term memory for AI agents that lives on your machine.
 
-Memories are kept in ~/.zapomni, or in the folder ZAPOMNI_HOME names.
+Memories are stored in ~/.zapomni, or in the folder ZAPOMNI_HOME names.
 
 \b
 Examples:
@@ -141,7 +150,7 @@ def run(args: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain again when it exits.
+        # The reader of our output has seen enough. Python would complain again when it exits.
         sys.stdout = None
         return 0
     except Exception as error:  # noqa: BLE001 - no command ends in a traceback
@@ -163,15 +172,15 @@ def _report(error: Exception) -> int:
     with operation() as new_id:
         if not isinstance(error, ZapomniError):
             get_logger(__name__).error("command_failed", exc_info=error)
-        told = sanitize_error_for_user(error, getattr(error, "correlation_id", new_id))
-    click.echo(f"Error: {told['error']}", err=True)
-    click.echo(told["suggested_action"], err=True)
+        shown = sanitize_error_for_user(error, getattr(error, "correlation_id", new_id))
+    click.echo(f"Error: {shown['error']}", err=True)
+    click.echo(shown["suggested_action"], err=True)
     if isinstance(error, NotFoundError) and error.near:
         from zapomni_cli.output import one_line
 
         names = ", ".join(one_line(name, 60) for name in error.near)
         click.echo(f"Did you mean: {names}?", err=True)
-    click.echo(f"({told['error_code']}, correlation id {told['correlation_id']})", err=True)
+    click.echo(f"({shown['error_code']}, correlation id {shown['correlation_id']})", err=True)
     if isinstance(error, ValidationError | ConfigurationError):
         return 2
     return 3 if isinstance(error, NotFoundError) else 1

@@ -75,8 +75,8 @@ def pull() -> None:
 def reembed() -> None:
     """Make all vectors with the configured model, and those still missing.
 
-    Search goes on with the old vectors until the last new one is made. You can stop at any
-    time; the next run goes on where this one was.
+    Search continues with the old vectors until the last new one is made. You can stop at any
+    time; the next run resumes where this one was.
     """
     try:
         with progress_bar("Making vectors") as report:

@@ -164,7 +164,7 @@ def recent(
 @click.option("--after", default=5, show_default=True, help="How many after it.")
 @json_option
 def timeline(anchor: int, before: int, after: int, *, as_json: bool) -> None:
-    """Show what happened around an action.
+    """Show the actions before and after an observation.
 
     All of it is from the same session, in order.
     """
@@ -209,7 +209,7 @@ def sessions(
 @click.option("--limit", default=500, show_default=True, help="How many actions to show.")
 @json_option
 def session(session_id: str, limit: int, *, as_json: bool) -> None:
-    """Tell a session from start to end. The beginning of its id is enough."""
+    """Show everything an agent did in one session. The beginning of its id is enough."""
     story = _known(
         lambda store: store.session(session_id, limit), "There is no session with this id."
     )
@@ -245,7 +245,7 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
 @click.option("--on", "switch", flag_value="on", help="Tell them again.")
 @json_option
 def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> None:
-    """Show what a new session is told, and why.
+    """Show the context a new session is given, and why.
 
     It is the one that would start in this folder. --off and --on switch it for this project, on
     this machine.

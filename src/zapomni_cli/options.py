@@ -59,7 +59,7 @@ def parse_when(value: str, now: datetime | None = None) -> datetime:
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:
-    """Keep the options that were given."""
+    """Return the options that were given."""
     given = {k: v for k, v in options.items() if v is not None and v != () and v is not False}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
 
@@ -76,7 +76,7 @@ def filter_options(command: F) -> F:
             click.option("--path", help="Only this file or folder: a path or its end."),
             click.option("--since", callback=_when, help="Since: 2026-01-31, 24h, 7d, 2w."),
             click.option("--until", callback=_when, help="Before: as --since."),
-            click.option("--as-of", callback=_when, help="As it stood then: as --since."),
+            click.option("--as-of", callback=_when, help="The state at that time: as --since."),
             click.option("--pinned", is_flag=True, help="Only pinned ones."),
             click.option(
                 "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."
@@ -143,7 +143,7 @@ cites_option = click.option(
     "--cites",
     multiple=True,
     metavar="PLACE",
-    help="Code it speaks of: path, path:symbol or path:L10-L20; repeatable.",
+    help="Code it cites: path, path:symbol or path:L10-L20; repeatable.",
 )
 redact_option = click.option("--redact", is_flag=True, help="Mask secrets before it is stored.")
 when_option = click.option(

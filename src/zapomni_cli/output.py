@@ -1,6 +1,6 @@
 """How answers look: tables on a terminal, tab-separated lines in a pipe, JSON when asked.
 
-rich is imported only when somebody is looking.
+rich is imported only for output on a terminal.
 """
 
 from __future__ import annotations

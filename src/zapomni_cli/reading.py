@@ -49,14 +49,14 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
     type=click.Choice(["everything", "memories", "observations"]),
     default="everything",
     show_default=True,
-    help="What was kept, what agents did, or both and code ranked together.",
+    help="Memories, observations, or both and code ranked together.",
 )
 @filter_options
 @observation_filters
 @page_options(default=10)
 @click.option("--no-graph", is_flag=True, help="Leave the knowledge graph out of it.")
-@click.option("--beside", is_flag=True, help="Also show what stands before and after each hit.")
-@click.option("--explain", is_flag=True, help="Say what spoke for each hit, arm by arm.")
+@click.option("--beside", is_flag=True, help="Also show the passages before and after each hit.")
+@click.option("--explain", is_flag=True, help="Show why each hit ranked, arm by arm.")
 @click.option(
     "--fusion",
     type=click.Choice(["weighted", "rrf"]),
@@ -78,7 +78,7 @@ def search(  # noqa: PLR0913 - every option is an argument
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Find what was kept, and what agents did, by meaning and by words.
+    """Search memories, observations and code by meaning and by words.
 
     Ask in your own words: what is found need not contain them. Each hit is the best passage
     of one memory; `zapomni get ID` shows the rest. A hit numbered like #4711 is something an
@@ -134,7 +134,7 @@ def _hit_id(hit: SearchResult) -> str:
 
 
 def _why(explanation: dict[str, Any]) -> str:
-    """Say what spoke for a hit in one line: score and rank in each arm, what was added."""
+    """Return why a hit ranked, in one line: score and rank in each arm, what was added."""
     spoke = [f"{name} {a['score']:g} (#{a['rank']})" for name, a in explanation["arms"].items()]
     spoke += [f"{name} {value:g}" for name, value in explanation["boosts"].items() if value]
     weights = explanation["weights"].items()
@@ -170,7 +170,7 @@ def _hit_fields(hit: SearchResult) -> tuple[str, ...]:
 def get(memory_id: str, *, as_json: bool) -> None:
     """Show a memory whole.
 
-    In a pipe the text comes alone, exactly as it was kept.
+    In a pipe the text comes alone, exactly as it was added.
     """
 
     async def read(engine: ZapomniEngine) -> tuple[MemoryRecord, list[CheckedCitation]]:
@@ -237,7 +237,7 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
         print_json(page.model_dump(mode="json"))
         return
     if not page.items:
-        click.echo("No memories here. Keep one with `zapomni add`.", err=True)
+        click.echo("No memories here. Add one with `zapomni add`.", err=True)
     elif is_terminal():
         print_table([_listed(item)] for item in page.items)
     else:

@@ -64,7 +64,7 @@ __all__ = ["add", "forget", "pin", "update"]
 @when_option
 @json_option
 def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labels: Any) -> None:
-    """Keep a text or files.
+    """Add a memory from a text or files.
 
     TEXT may be - to read standard input. The same text in the same project is kept once. In
     a pipe the ids come alone, one a line. What looks like a secret is reported by its kind,

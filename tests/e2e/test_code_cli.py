@@ -195,7 +195,7 @@ def test_a_symbol_comes_alone_in_a_pipe(indexed, repository):
     assert "check_token" in refused(indexed, 3, "code", "symbol", "chek_token")
     repository.path("src/auth.py").unlink()
     assert indexed("code", "symbol", "check_token").startswith("def check_token")
-    assert "not there any more" in indexed.err
+    assert "no longer in the file" in indexed.err
 
 
 def test_callers_and_callees_are_told(indexed):

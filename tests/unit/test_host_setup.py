@@ -394,7 +394,7 @@ def test_a_file_changed_between_looking_and_writing_is_left_alone(home, records)
 
     apply(plan, records)
 
-    assert "somebody else" in plan.problem
+    assert "another program" in plan.problem
     assert host.hook_file.read_text() == '{"version": 1}'
 
 
@@ -407,7 +407,7 @@ def test_a_server_somebody_else_set_up_is_kept_and_not_uninstalled(home, records
     replace(host.server_file, json.dumps({"mcpServers": {"zapomni": by_hand}}))
 
     plan = install(host, records)
-    assert any("kept" in note for note in plan.notes)
+    assert any("left as it is" in note for note in plan.notes)
     uninstall(host, load_records(records.path))
 
     assert json.loads(host.server_file.read_text()) == {"mcpServers": {"zapomni": by_hand}}

@@ -105,7 +105,7 @@ def remove_hooks(text: str, host: Host) -> str:
 
 
 def has_nothing_else(text: str, host: Host) -> bool:
-    """Say whether a file with our entries taken out says nothing any more."""
+    """Return whether a file is empty without our entries."""
     if json_text.is_blank(text):
         return True
     if host.server_format == "toml" and not text.lstrip("\ufeff \t\r\n").startswith("{"):
@@ -138,7 +138,7 @@ def _our_handlers(document: Any, host: Host) -> Iterator[list[str | int]]:
         raise UnfitFileError("hooks is not an object")
     for event, entries in hooks.items():
         if not isinstance(entries, list):
-            # Gemini keeps switches beside its events.
+            # Gemini stores switches next to its events.
             continue
         for number, entry in enumerate(entries):
             if not host.nested:

@@ -1,4 +1,4 @@
-"""Reading and replacing somebody else's configuration file without ever harming it."""
+"""Reads and replaces the configuration file of another program without harming it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(path: Path) -> str | None:
 
 
 def back_up(path: Path) -> Path:
-    """Copy a file beside itself under a name of its own; only the owner can read the copy."""
+    """Copy a file into the same folder under a new name; only the owner can read the copy."""
     stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     for number in range(100):
         name = f"{path.name}.zapomni-{stamp}{f'-{number}' if number else ''}.bak"

@@ -106,9 +106,9 @@ class Host:
 def server_command() -> list[str]:
     """Return how to start this installation, whatever PATH a host has."""
     started = Path(sys.argv[0])
-    beside = Path(sys.executable).with_name("zapomni")
+    sibling = Path(sys.executable).with_name("zapomni")
     found = shutil.which("zapomni")
-    for program in (started, beside, *([Path(found)] if found else [])):
+    for program in (started, sibling, *([Path(found)] if found else [])):
         if program.name == "zapomni" and program.is_absolute() and os.access(program, os.X_OK):
             return [str(program), "serve"]
     return [sys.executable, "-m", "zapomni_cli", "serve"]

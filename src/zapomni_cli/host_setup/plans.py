@@ -88,7 +88,9 @@ def _plan_server(plan: Plan, records: Records, texts: dict[Path, str | None]) ->
     if present is not None and host.name not in records.servers:
         program = present.get("command")
         if not isinstance(program, str) or shutil.which(program):
-            plan.notes.append("It has a server named zapomni that somebody else set up; kept.")
+            plan.notes.append(
+                "It has a server named zapomni that was set up by hand; left as it is."
+            )
             return
     if command := host.add_command():
         forget = host.remove_command() if present is not None else None
@@ -127,7 +129,7 @@ def plan_uninstall(host: Host, records: Records) -> Plan:
 
 
 def _restoration(path: Path, cut: str | None, host: Host, records: Records) -> Edit:
-    """Put the original back if nobody has written since, else only cut out what is ours."""
+    """Restore the original if it was not changed since, else remove only our entries."""
     before = read(path)
     record = records.files.get(str(path))
     if record is None or before is None or cut is None:
@@ -169,7 +171,7 @@ def apply(plan: Plan, records: Records) -> None:
 
 def _write(plan: Plan, edit: Edit, records: Records) -> None:
     if read(edit.path) != edit.before:
-        raise UnfitFileError(f"{edit.path} was changed by somebody else just now; run this again")
+        raise UnfitFileError(f"{edit.path} was just changed by another program; run this again")
     name = str(edit.path)
     previous = records.files.get(name)
     unchanged = (

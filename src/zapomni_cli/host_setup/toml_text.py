@@ -1,4 +1,4 @@
-"""One table of ours in somebody else's TOML file, added and removed as text."""
+"""Our table in the TOML file of another program, added and removed as text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def remove_table(text: str, path: Sequence[str]) -> str:
     """Take a table out, and the tables inside it.
 
     Raises:
-        UnfitFileError: It is not written as a table of its own.
+        UnfitFileError: It is not written as a separate table.
     """
     if find_table(text, path) is None:
         return text
@@ -66,7 +66,7 @@ def remove_table(text: str, path: Sequence[str]) -> str:
     if find_table(changed, path) is not None:
         changed = _cut_tables(text, ".".join(path))
     if find_table(changed, path) is not None or _without(changed, path) != _without(text, path):
-        raise UnfitFileError(f"{'.'.join(path)} is not written as a table of its own")
+        raise UnfitFileError(f"{'.'.join(path)} is not written as a separate table")
     return changed
 
 

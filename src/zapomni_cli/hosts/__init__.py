@@ -32,7 +32,7 @@ _GEMINI_EVENTS = frozenset(
 
 
 def detect_host(payload: dict[str, Any]) -> str:
-    """Tell the host by the fields only it sends; Claude Code's form is the common one."""
+    """Detect the host by the fields only it sends; Claude Code's form is the common one."""
     if "agent_action_name" in payload or "trajectory_id" in payload:
         return "windsurf"
     if "conversation_id" in payload or "workspace_roots" in payload:

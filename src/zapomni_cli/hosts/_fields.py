@@ -1,4 +1,4 @@
-"""Reading JSON that nobody promised: every getter returns the right type, whatever came."""
+"""Reads JSON of unknown shape: every getter returns the right type, whatever came."""
 
 from __future__ import annotations
 

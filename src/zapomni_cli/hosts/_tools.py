@@ -32,12 +32,12 @@ def tool_action(
     reader = _READERS.get(name)
     if reader:
         return reader(given, answer, response)
-    told = next((value for value in given.values() if isinstance(value, str) and value), "")
+    summary = next((value for value in given.values() if isinstance(value, str) and value), "")
     if name == "AskUserQuestion":
-        told = text(
+        summary = text(
             next((q for q in items(given, "questions") if isinstance(q, dict)), {}), "question"
         )
-    return "other", {"summary": told}
+    return "other", {"summary": summary}
 
 
 def _bash(

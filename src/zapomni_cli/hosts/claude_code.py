@@ -64,9 +64,9 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
     if name == "SessionEnd":
         return "session_end", {"reason": text(payload, "reason")}
     if name == "PostCompact":
-        told = text(payload, "compact_summary")
-        return "compact", {"trigger": text(payload, "trigger"), "text": told}
+        summary = text(payload, "compact_summary")
+        return "compact", {"trigger": text(payload, "trigger"), "text": summary}
     if name == "SubagentStop":
-        told = text(payload, "last_assistant_message")
-        return "task_result", {"agent": text(payload, "agent_type"), "text": told}
+        summary = text(payload, "last_assistant_message")
+        return "task_result", {"agent": text(payload, "agent_type"), "text": summary}
     return None

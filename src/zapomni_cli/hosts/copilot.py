@@ -1,4 +1,4 @@
-"""GitHub Copilot: events carry no name; their fields tell them apart."""
+"""GitHub Copilot: events carry no name; their fields identify them."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
     if name == "preCompact":
         return "compact", {"trigger": text(payload, "trigger")}
     if name == "subagentStop":
-        told = text(payload, "summary", "result")
-        return "task_result", {"agent": text(payload, "subagent_type"), "text": told}
+        summary = text(payload, "summary", "result")
+        return "task_result", {"agent": text(payload, "subagent_type"), "text": summary}
     return None
 
 

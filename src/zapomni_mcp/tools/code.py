@@ -1,6 +1,6 @@
 """The tools for code: index_codebase, search_code, outline, get_symbol, find_callers, find_callees.
 
-Everything that stands in files is handed on as quoted data: a comment may be written for a model.
+The contents of files are returned as quoted data: a comment may be written for a model.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def index_codebase(
     """Index a repository's code, or bring its index up to date after changes.
 
     Starts a background task and returns its id at once; only files that changed are read. After
-    it, search_memory finds code beside memories (kind `code`), and memories can cite code.
+    it, search_memory finds code along with memories (kind `code`), and memories can cite code.
     """
     folder = str(Path.cwd())
     request = IndexRequest(path=path, folder=folder, roots=[folder], confirmed=confirm)
@@ -160,8 +160,10 @@ async def outline(
         omitted=len(lines) - len(kept),
     )
     note = f"{answer.omitted} more left out: raise max_tokens." if answer.omitted else None
-    told = kept or found.candidates
-    return quoted_result(answer, [fence("\n".join(told), path=found.path, state=found.state)], note)
+    lines = kept or found.candidates
+    return quoted_result(
+        answer, [fence("\n".join(lines), path=found.path, state=found.state)], note
+    )
 
 
 async def get_symbol(
@@ -173,7 +175,7 @@ async def get_symbol(
     repository: Repository = "",
     max_tokens: MaxTokens = 4000,
 ) -> Annotated[CallToolResult, SymbolSource]:
-    """Read a function, class, method or section: its exact source as it stands in the file now."""
+    """Read a function, class, method or section: its exact source as it is in the file now."""
     engine = await ctx.request_context.lifespan_context()
     request = SymbolRequest(name=name, history=history, **_scope(repository))
     found = await engine.code.get_symbol(request)

@@ -1,4 +1,4 @@
-"""What the tools for code answer, and how it is told within a budget."""
+"""Answers of the tools for code, within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Outline(BaseModel):
 
 
 class SymbolInfo(BaseModel):
-    """Where a symbol stands."""
+    """The place of a symbol."""
 
     id: int
     kind: str
@@ -139,7 +139,7 @@ def fitting(lines: list[str], max_tokens: int) -> list[str]:
 
 
 def within(hits: list[CodeHit], max_tokens: int) -> list[CodeHit]:
-    """Keep what fits, from the first on, and the first in any case."""
+    """Return what fits, from the first on, and the first in any case."""
     room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE)
     kept: list[CodeHit] = []
     for hit in hits:

@@ -259,7 +259,7 @@ def build_graph_tools(*, every_tool: bool) -> list[Tool]:
 
 
 def _within(hits: list[RelatedEntity], max_tokens: int) -> list[RelatedEntity]:
-    """Keep what fits, from the first on, and the first in any case."""
+    """Return what fits, from the first on, and the first in any case."""
     room = int(max_tokens * CHARS_PER_TOKEN)
     kept: list[RelatedEntity] = []
     for hit in hits:
@@ -271,7 +271,7 @@ def _within(hits: list[RelatedEntity], max_tokens: int) -> list[RelatedEntity]:
 
 
 def _newest(versions: list[MemoryVersion], max_tokens: int) -> list[MemoryVersion]:
-    """Keep the newest that fit, and as much of the first that does not."""
+    """Return the newest that fit, and as much of the first that does not."""
     room = int(max_tokens * CHARS_PER_TOKEN)
     kept: list[MemoryVersion] = []
     for version in reversed(versions):

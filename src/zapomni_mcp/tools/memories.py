@@ -1,4 +1,4 @@
-"""The tools that keep, find, read, change and delete memories.
+"""The tools that add, search, read, change and delete memories.
 
 A tool parses its arguments, calls the engine and formats the answer. Failures are turned into
 messages in one place, `zapomni_mcp.server`. `text` is never `str | None`: the SDK tries to read
@@ -70,7 +70,7 @@ MaxTokens = Annotated[
 Place = Annotated[str, Field(min_length=1, max_length=1000)]
 Cites = Annotated[
     list[Place],
-    Field(max_length=50, description="Code it speaks of: path, path:symbol or path:L10-L20."),
+    Field(max_length=50, description="Code it cites: path, path:symbol or path:L10-L20."),
 ]
 Redact = Annotated[bool, Field(description="Mask secrets (keys, passwords) before storing.")]
 Moment = Annotated[datetime, Field(description="ISO 8601; without a time zone it means UTC.")]
@@ -95,7 +95,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         str,
         Field(max_length=200, description="The conversation, session or document it is part of."),
     ] = "",
-    position: Annotated[int, Field(ge=0, description="Where in its parent it stands.")] = 0,
+    position: Annotated[int, Field(ge=0, description="Its place in its parent.")] = 0,
     occurred_at: Annotated[
         datetime, Field(description="When it happened, if not now. ISO 8601, UTC by default.")
     ]
@@ -161,20 +161,20 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     since: Moment | None = None,
     until: Moment | None = None,
     as_of: Annotated[
-        datetime, Field(description="As it stood then: what was known, not yet replaced.")
+        datetime, Field(description="The state at that time: what was known, not yet replaced.")
     ]
     | None = None,
     within: Annotated[
         Literal["everything", "memories", "observations"],
-        Field(description="What was kept, what agents did, or both and code ranked together."),
+        Field(description="Memories, observations, or both and code ranked together."),
     ] = "everything",
     max_tokens: MaxTokens = 2000,
-    explain: Annotated[bool, Field(description="Say what spoke for each result.")] = False,
+    explain: Annotated[bool, Field(description="Say why each result ranked.")] = False,
 ) -> Annotated[CallToolResult, SearchAnswer]:
     """Recall: search, find or look up what is known from earlier sessions.
 
     Finds notes, decisions, preferences, facts, past fixes and documents by meaning and by
-    words, and beside them what agents did: commands, errors, edits, prompts. Returns the best
+    words, and along with them what agents did: commands, errors, edits, prompts. Returns the best
     passages with id, date, source and score; get_memory reads one whole, timeline shows what
     happened around an observation.
     """

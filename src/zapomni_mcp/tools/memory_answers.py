@@ -68,11 +68,11 @@ class Changed(MemoryInfo):
 
 
 class Cited(BaseModel):
-    """Code that a memory speaks of."""
+    """Code that a memory cites."""
 
     place: str = Field(description="path, path:symbol or path:L10-L20.")
     status: str = Field(description="fresh, changed, moved or gone since it was remembered.")
-    now: str = Field(description="Where it stands now, if elsewhere.")
+    now: str = Field(description="Where it is now, if elsewhere.")
 
 
 class MemoryText(MemoryInfo):
@@ -80,7 +80,7 @@ class MemoryText(MemoryInfo):
 
     data_notice: str = DATA_NOTICE
     metadata: dict[str, Any]
-    citations: list[Cited] = Field(description="Code it speaks of, checked just now.")
+    citations: list[Cited] = Field(description="Code it cites, checked just now.")
     text: str
     offset: int
     next_offset: int | None = Field(description="Where to read on; null at the end.")
@@ -88,7 +88,7 @@ class MemoryText(MemoryInfo):
 
 
 class Found(BaseModel):
-    """The best passages of one memory, document or conversation, with what stands beside them."""
+    """The best passages of one memory, document or conversation, with their neighbors."""
 
     title: str = Field(description="Its day, and what it is part of.")
     memory_id: str = Field(description="For get_memory; empty for an observation.")
@@ -108,7 +108,7 @@ class Found(BaseModel):
     tags: list[str]
     pinned: bool
     citations: list[Cited] | None = Field(
-        default=None, description="Code it speaks of, checked just now; distrust what is not fresh."
+        default=None, description="Code it cites, checked just now; distrust what is not fresh."
     )
     explanation: dict[str, Any] | None = Field(
         default=None, description="Score and rank by arm, weights, boosts, if asked for."
@@ -139,7 +139,7 @@ def info(record: MemoryRecord) -> dict[str, Any]:
 
 
 def cited(citations: Iterable[CheckedCitation]) -> list[Cited]:
-    """Say briefly what became of the code that memories speak of."""
+    """Return briefly the state of the code that memories cite."""
     return [Cited(place=one.place, status=one.status, now=one.now) for one in citations]
 
 
@@ -172,7 +172,7 @@ def part(
 
 
 def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
-    """Keep the best results that fit; cut the last one, and always return the first."""
+    """Return the best results that fit; cut the last one, and always return the first."""
     notes = [response.notice] if response.notice else []
     room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE) - sum(map(len, notes))
     kept: list[Found] = []
@@ -180,7 +180,7 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
     for number, group in enumerate(groups):
         hit = _found(group)
         rest = room - len(hit.model_dump_json())
-        # What stands beside a hit must not push out the hits after it.
+        # The neighbors of a hit must not push out the hits after it.
         text = _told(group, rest // (len(groups) - number))
         if kept and rest < min(len(text), SHORTEST_EXCERPT):
             break
@@ -215,7 +215,7 @@ def _grouped(results: list[SearchResult]) -> list[list[SearchResult]]:
         place: object = (result.project, result.parent, result.observation_id)
         if not result.parent:
             place = result.chunk_id
-        # The same words are told once, whoever said them.
+        # The same words are shown once, whatever their source.
         place = alike.setdefault(" ".join(result.text.split()).casefold(), place)
         groups.setdefault(place, []).append(result)
     return list(groups.values())
@@ -235,21 +235,21 @@ def _found(group: list[SearchResult]) -> Found:
 
 
 def _title(hit: SearchResult) -> str:
-    told = f"observation #{hit.observation_id}" if hit.observation_id else hit.parent or hit.source
-    about = [f"{hit.occurred_at:%Y-%m-%d}", hit.kind, told[:TITLE_CHARS]]
+    title = f"observation #{hit.observation_id}" if hit.observation_id else hit.parent or hit.source
+    about = [f"{hit.occurred_at:%Y-%m-%d}", hit.kind, title[:TITLE_CHARS]]
     return " · ".join(part for part in about if part)
 
 
 def _told(group: list[SearchResult], room: int) -> str:
-    """Tell the hits of one place in order, with what stands beside them if there is room."""
+    """Join the hits of one place in order, with their neighbors if there is room."""
     hits = {hit.text: (hit.position, 0) for hit in reversed(group)}
-    beside = {
+    neighbors = {
         text: (hit.position, side)
         for hit in group
         for text, side in ((hit.before, -1), (hit.after, 1))
         if text
     }
-    for places in ({**beside, **hits}, hits):
+    for places in ({**neighbors, **hits}, hits):
         joined = functools.reduce(_append, sorted(places, key=lambda text: places[text]))
         if len(joined) <= room:
             return joined
@@ -257,7 +257,7 @@ def _told(group: list[SearchResult], room: int) -> str:
 
 
 def _append(text: str, part: str) -> str:
-    """Join two passages; what the end of one repeats as the beginning of the other stands once."""
+    """Join two passages; an overlap of their ends appears once."""
     for shared in range(min(len(text), len(part), LONGEST_OVERLAP), SHORTEST_OVERLAP - 1, -1):
         if text.endswith(part[:shared]):
             return text + part[shared:]

@@ -42,12 +42,12 @@ async def get_task_status(
     """
     engine = await ctx.request_context.lifespan_context()
     status = await engine.get_task_status(task_id)
-    told = -1.0
+    reported = -1.0
     with anyio.move_on_after(wait_seconds):
         async for status in engine.watch_task(task_id):
             # The protocol wants every number above the last.
-            if status.progress > told:
-                told = status.progress
+            if status.progress > reported:
+                reported = status.progress
                 words = status.message or status.status
                 await ctx.report_progress(status.progress, 1.0, words)
     return status
@@ -56,7 +56,7 @@ async def get_task_status(
 async def cancel_task(ctx: Ctx, task_id: TaskId) -> TaskStatus:
     """Stop or abort a background task; what it has stored so far stays.
 
-    A task that nobody works on yet is cancelled at once, a running one at its next step: then
+    A task that no worker has claimed is cancelled at once, a running one at its next step: then
     cancel_requested is true until it has stopped. A task that has ended stays as it is.
     """
     engine = await ctx.request_context.lifespan_context()
