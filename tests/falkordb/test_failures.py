@@ -295,7 +295,7 @@ async def test_a_write_the_server_gives_up_leaves_nothing(own_server, own_admin)
         own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 1)
         slow = "UNWIND range(1, 1000000) AS x MERGE (:Junk {x: x % 1000})"
         with pytest.raises(TransactionError) as given_up:
-            await client._open().run("write", lambda session: session.write(slow))
+            await client.pool.run("write", lambda session: session.write(slow))
         own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_DEFAULT", 0)
         own_admin.execute_command("GRAPH.CONFIG", "SET", "TIMEOUT_MAX", 0)
         assert (given_up.value.error_code, given_up.value.is_transient) == ("TXN_003", True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from builders import SPACE, memory, specified, vector
 from zapomni_db.exceptions import NotFoundError, ValidationError
-from zapomni_db.falkordb import FalkorDBClient, search, words
+from zapomni_db.falkordb import FalkorDBClient, search, values
 from zapomni_db.falkordb.schema import CURRENT_VERSION, HnswOptions
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
@@ -368,7 +368,7 @@ def stems_by_fts5(text: str) -> list[str]:
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4))
 @settings(deadline=None)
 def test_there_are_as_many_words_as_the_other_engine_has_and_none_is_syntax(texts):
-    found = words.stems_of(texts)
+    found = values.stems_of(texts)
 
     assert [len(stems) for stems in found] == [len(stems_by_fts5(text)) for text in texts]
     for stem in (stem for stems in found for stem in stems):
@@ -378,7 +378,7 @@ def test_there_are_as_many_words_as_the_other_engine_has_and_none_is_syntax(text
 
 
 def test_words_are_stemmed_folded_and_kept_in_order():
-    assert words.stems_of(["Deploying Servers, deployed!", "", "naïve Größe"]) == [
+    assert values.stems_of(["Deploying Servers, deployed!", "", "naïve Größe"]) == [
         ["deploi", "server", "deploi"],
         [],
         ["naiv", "_" + "groß".encode().hex()],
@@ -386,7 +386,7 @@ def test_words_are_stemmed_folded_and_kept_in_order():
 
 
 def test_a_very_long_word_is_still_one_word():
-    (stems,) = words.stems_of(["x" * 1_000_000 + " y"])
+    (stems,) = values.stems_of(["x" * 1_000_000 + " y"])
 
     assert len(stems) == 2
     assert len(stems[0]) == 65

@@ -9,10 +9,10 @@ import pytest
 from builders import memory
 from graph_builders import EVERYTHING, READER, day, entity, extracted, learn, read, stated
 from zapomni_db.exceptions import SchemaError
-from zapomni_db.falkordb import FalkorDBClient, graph, graph_merges, memories
-from zapomni_db.falkordb.graph_parts import UNSTATE
+from zapomni_db.falkordb import FalkorDBClient, graph, memories
+from zapomni_db.falkordb.graph import DELETE_STATEMENTS
 from zapomni_db.falkordb.graph_reads import _EXACT
-from zapomni_db.falkordb.storing import END_EVIDENCE
+from zapomni_db.falkordb.memories import END_EVIDENCE
 from zapomni_db.graph_models import EdgeKey, EdgeQuery, EntityQuery, GraphScope
 from zapomni_db.models import MemoryPatch
 
@@ -120,16 +120,16 @@ async def test_what_changes_between_looking_and_writing_is_seen(client, monkeypa
         ),
         "merged": lambda: client.merge_entities(SHOP, POSTGRES),
     }[what]
-    looks = []
+    look, looks = graph.read_graph_state, []
 
     async def look_and_wait(session):
-        looked = await graph_merges.look(session)
+        looked = await look(session)
         looks.append(looked)
         if len(looks) == 1:
             await meanwhile()
         return looked
 
-    monkeypatch.setattr(graph, "look", look_and_wait)
+    monkeypatch.setattr(graph, "read_graph_state", look_and_wait)
     (chunk,) = await client.get_unread(READER, GraphScope(memory_ids=[memory_id]), None, 9)
     facts = [("PG", "SERVES", "Shop")]
     await client.store_extractions(READER, [extracted(chunk, ["PG", "Shop"], facts)])
@@ -149,14 +149,14 @@ async def test_what_changes_between_looking_and_writing_is_seen(client, monkeypa
 
 async def test_storing_memories_does_not_disturb_who_reads_them(client, monkeypatch):
     memory_id = await client.store_memory(memory("Shop"))
-    looks = []
+    look, looks = graph.read_graph_state, []
 
     async def look_and_wait(session):
-        looks.append(await graph_merges.look(session))
+        looks.append(await look(session))
         await client.store_memory(memory("another"))
         return looks[-1]
 
-    monkeypatch.setattr(graph, "look", look_and_wait)
+    monkeypatch.setattr(graph, "read_graph_state", look_and_wait)
     await read(client, memory_id, ["Shop"])
 
     assert len(looks) == 1
@@ -217,9 +217,9 @@ async def test_a_server_that_cuts_long_answers_shows_the_graph_whole(own_server,
         ('CYPHER id="x" ' + memories._DELETE, "[v:RELATES]"),
         ('CYPHER older="x" ended=1 WITH $older AS older, $ended AS ended' + END_EVIDENCE
          + "RETURN 1", "[v:RELATES]"),
-        ('CYPHER rows=[{chunk: "c", key: 1}] UNWIND $rows AS x' + UNSTATE + "RETURN 1",
+        ('CYPHER rows=[{chunk: "c", key: 1}] UNWIND $rows AS x' + DELETE_STATEMENTS + "RETURN 1",
          "[v:RELATES]"),
-        ('CYPHER ids=["x"] ' + graph._SENTENCES + " RETURN v", "[v:RELATES]"),
+        ('CYPHER ids=["x"] ' + graph._STATEMENTS + " RETURN v", "[v:RELATES]"),
         ('CYPHER hash="x" now=1 types=[] ' + _EXACT[0][0] + "RETURN e", "[m:MENTIONS]"),
     ],
     ids=["delete", "end", "replace", "look", "alias"],

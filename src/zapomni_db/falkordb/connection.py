@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import (
@@ -45,7 +45,10 @@ from zapomni_db.falkordb.errors import (
 from zapomni_db.falkordb.values import from_cell, parameters
 from zapomni_db.logs import get_logger
 
-__all__ = ["Address", "Guard", "Known", "Pool", "Session"]
+if TYPE_CHECKING:
+    from zapomni_db.falkordb.schema import HnswOptions
+
+__all__ = ["Address", "Guard", "Pool", "Session"]
 
 T = TypeVar("T")
 
@@ -107,16 +110,26 @@ class Known:
 class Session:
     """One attempt of one operation, on one server."""
 
-    def __init__(self, pool: Pool, seconds: float, *, attempt: int = 0) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        seconds: float,
+        *,
+        attempt: int = 0,
+        notes: dict[str, Any] | None = None,
+    ) -> None:
         self._pool = pool
         self._milliseconds = max(1, int(seconds * 1000))
         self.redis = pool.redis
         self.graph = pool.graph
         self.known = pool.known
+        self.hnsw = pool.hnsw
         self._server = pool.server
         self.retries = attempt
         self.is_repeated = attempt > 0
         """Whether an earlier attempt may have done the work without our learning of it."""
+        self.notes = {} if notes is None else notes
+        """What earlier attempts of the same operation noted for later ones."""
 
     async def read(self, statement: str, **values: Any) -> list[list[Any]]:
         """Return the rows of a statement that changes nothing; the server sees to that."""
@@ -198,13 +211,14 @@ class Pool:
         size: How many connections there may be at once; whoever comes later waits.
         timeout: Seconds an operation may take in all.
         max_retries: How often an unreachable server is tried again.
-        allow_volatile: Use a server even if it would forget everything when it dies.
+        allow_volatile: Use a server even if it would lose everything when it dies.
+        hnsw: How the vector index is built and searched.
         prepare: Called before the first operation on a server, and again when another one
             (the same, restarted) is found behind the address.
         guard: What every operation passes through, such as a circuit breaker.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - servers differ in this much
         self,
         address: Address,
         graph: str,
@@ -213,12 +227,14 @@ class Pool:
         timeout: float,
         max_retries: int,
         allow_volatile: bool,
+        hnsw: HnswOptions,
         prepare: Callable[[Session], Awaitable[None]],
         guard: Guard | None = None,
     ) -> None:
         self.graph = graph
         self.server = ""
         self.known = Known()
+        self.hnsw = hnsw
         self._timeout = timeout
         self._max_retries = max_retries
         self._allow_volatile = allow_volatile
@@ -273,6 +289,7 @@ class Pool:
         started = time.perf_counter()
         attempt = 0
         reached = False
+        notes: dict[str, Any] = {}
 
         async def until_done(allowed: int) -> T:
             nonlocal attempt, reached
@@ -281,7 +298,7 @@ class Pool:
                 try:
                     await self._make_ready(seconds)
                     reached = True
-                    return await work(Session(self, seconds, attempt=attempt))
+                    return await work(Session(self, seconds, attempt=attempt, notes=notes))
                 except RedisError as error:
                     if is_exhausted(error):
                         raise pool_exhausted(operation, error) from error

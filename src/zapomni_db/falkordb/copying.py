@@ -1,19 +1,57 @@
-"""Memories whole, on their way to another store."""
+"""Exporting memories and the graph to another store, and importing the graph from one.
+
+Where a memory or chunk has several rows, they are collected into one: a server may be configured to
+cut answers at a number of rows, and does so silently.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
 
-from zapomni_db.copy_models import MemoryCopy, MemoryExport, VersionCopy
+from zapomni_db.copy_models import (
+    MemoryCopy,
+    MemoryExport,
+    MergeCopy,
+    PassageCopy,
+    PastSentence,
+    ReadingCopy,
+    ReadingExport,
+    VersionCopy,
+)
 from zapomni_db.falkordb.connection import Session
+from zapomni_db.falkordb.graph import (
+    CREATE_STATEMENTS,
+    DELETE_PAST_STATEMENTS,
+    ExtractionPlan,
+    GraphChange,
+    Merges,
+    edge_key,
+    past_statement_row,
+    read_graph_state,
+)
+from zapomni_db.falkordb.graph_reads import ENTITY_DATA, to_entity_data
 from zapomni_db.falkordb.spaces import SLOT_ROW, slot_of
 from zapomni_db.falkordb.values import from_json, from_time, from_tokens
-from zapomni_db.models import ChunkData, EmbeddingSpace
+from zapomni_db.graph_models import ExtractedChunk
+from zapomni_db.graph_rules import told_beginning
+from zapomni_db.models import ChunkData, EntityData, RelationshipData
 
-__all__ = ["export"]
+__all__ = [
+    "export_entities",
+    "export_memories",
+    "export_merges",
+    "export_readings",
+    "export_relationships",
+    "import_merges",
+    "import_readings",
+]
 
-_MEMORIES = """
+# --- Memories ---------------------------------------------------------------------------
+
+# Finds the next memories with their versions, oldest first.
+_MEMORIES: LiteralString = """
 MATCH (m:Memory) WHERE m.key > $after
 WITH m ORDER BY m.key LIMIT $limit
 OPTIONAL MATCH (older:Memory {superseded_by: m.id})
@@ -25,9 +63,8 @@ RETURN m.key, m.id, m.text, m.metadata, m.project, m.source, m.kind, m.tags, m.p
     versions
 ORDER BY m.key
 """
-
-# A row per memory: a server may be set to cut answers at so many rows, without a word.
-_CHUNKS = f"""
+# Finds the chunks of memories with their vectors in the active space.
+_CHUNKS: LiteralString = f"""
 OPTIONAL MATCH (e:EmbeddingSpace {{active: true}})
 WITH e MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids
 WITH e, m, c ORDER BY c.key
@@ -37,47 +74,50 @@ RETURN m.id, {SLOT_ROW}, chunks
 """
 
 
-async def export(session: Session, after: str | None, limit: int) -> MemoryExport:
+async def export_memories(session: Session, after: str | None, limit: int) -> MemoryExport:
     rows = await session.read(_MEMORIES, after=int(after or 0), limit=limit)
     chunks: dict[str, list[ChunkData]] = {}
     space = None
     for memory_id, slot, found in await session.read(_CHUNKS, ids=[row[1] for row in rows]):
         space = slot_of(slot).space
         chunks[memory_id] = [_to_chunk(chunk) for chunk in found]
-    # One without chunks was deleted between the two questions.
-    items = [_to_copy(row, own, space) for row in rows if (own := chunks.get(row[1]))]
-    return MemoryExport(items=items, after=str(rows[-1][0]) if rows else None)
-
-
-def _to_copy(
-    row: Sequence[Any], chunks: list[ChunkData], space: EmbeddingSpace | None
-) -> MemoryCopy:
-    _, memory_id, text, metadata, project, source, kind, tags, pinned = row[:9]
-    idempotency_key, parent, position, occurred, created, updated, supersedes, versions = row[9:]
-    return MemoryCopy(
-        memory_id=memory_id,
-        text=text,
-        chunks=chunks,
-        metadata=from_json(metadata),
-        timestamp=from_time(created),
-        updated_at=from_time(updated),
-        project=project,
-        source=source,
-        kind=kind,
-        tags=tags,
-        pinned=pinned,
-        idempotency_key=idempotency_key,
-        supersedes=supersedes,
-        parent=parent,
-        position=position,
-        occurred_at=from_time(occurred),
-        space=space if any(chunk.embedding for chunk in chunks) else None,
-        history=[
-            VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
-            for at, fields, text in versions
-            if at is not None
-        ],
-    )
+    items: list[MemoryCopy] = []
+    last: str | None = None
+    for row in rows:
+        key, memory_id, text, metadata, project, source, kind, tags, pinned, *others = row
+        idempotency_key, parent, position, occurred, created, updated, older, versions = others
+        last = str(key)
+        if memory_id not in chunks:
+            # It was deleted between the two queries.
+            continue
+        own = chunks[memory_id]
+        items.append(
+            MemoryCopy(
+                memory_id=memory_id,
+                text=text,
+                chunks=own,
+                metadata=from_json(metadata),
+                timestamp=from_time(created),
+                updated_at=from_time(updated),
+                project=project,
+                source=source,
+                kind=kind,
+                tags=tags,
+                pinned=pinned,
+                idempotency_key=idempotency_key,
+                supersedes=older,
+                parent=parent,
+                position=position,
+                occurred_at=from_time(occurred),
+                space=space if any(chunk.embedding for chunk in own) else None,
+                history=[
+                    VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
+                    for at, fields, text in versions
+                    if at is not None
+                ],
+            )
+        )
+    return MemoryExport(items=items, after=last)
 
 
 def _to_chunk(row: Sequence[Any]) -> ChunkData:
@@ -92,3 +132,268 @@ def _to_chunk(row: Sequence[Any]) -> ChunkData:
         embedding=vector,
         tokens=from_tokens(tokens),
     )
+
+
+# --- Entities and relationships given by callers ----------------------------------------
+
+# Finds the next entities that callers gave. `id + ''`: an index would order them differently.
+_GIVEN_ENTITIES: LiteralString = (
+    "MATCH (e:Entity) WHERE e.given AND e.id + '' > $after"
+    f" RETURN {ENTITY_DATA} ORDER BY e.id LIMIT $limit"
+)
+# The columns of a statement `v` from the entity `a` to `b`, as `_StatementRow` has them.
+_STATEMENT: LiteralString = (
+    "[a.id, b.id, v.type, coalesce(v.strength_exact, v.strength), v.text, v.start_char,"
+    " v.end_char, v.source, v.exclusive, v.said, v.since, v.until, v.withdrawn, v.chunk]"
+)
+# Finds the next statements that callers gave.
+_GIVEN_STATEMENTS: LiteralString = (
+    "MATCH (a:Entity)-[v:RELATES]->(b:Entity) WHERE v.memory IS NULL"
+    " AND (a.id + '' > $source OR (a.id + '' = $source AND (b.id + '' > $target"
+    " OR (b.id + '' = $target AND v.type > $kind))))"
+    f" RETURN {_STATEMENT} ORDER BY a.id, b.id, v.type LIMIT $limit"
+)
+
+
+class _StatementRow(NamedTuple):
+    """A statement as it is stored."""
+
+    source_id: str
+    target_id: str
+    type: str
+    strength: float
+    text: str
+    start_char: int
+    end_char: int
+    source: str
+    exclusive: bool
+    said: int
+    since: int
+    until: int | None
+    withdrawn: int | None
+    chunk_id: str | None
+
+
+def _to_relationship(row: _StatementRow, *, is_past: bool = False) -> RelationshipData:
+    """Return a statement as it was given; of an earlier text, with its stored beginning."""
+    since = row.since if is_past else told_beginning(row.said, row.since, row.until)
+    return RelationshipData(
+        source_entity_id=row.source_id,
+        target_entity_id=row.target_id,
+        relationship_type=row.type,
+        strength=float(row.strength),
+        evidence=row.text,
+        start_char=row.start_char,
+        end_char=row.end_char,
+        source=row.source,
+        exclusive=row.exclusive,
+        valid_from=_optional_time(since),
+        valid_to=_optional_time(row.until),
+    )
+
+
+def _optional_time(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else from_time(microseconds)
+
+
+async def export_entities(session: Session, after: str | None, limit: int) -> list[EntityData]:
+    rows = await session.read(_GIVEN_ENTITIES, after=after or "", limit=limit)
+    return [to_entity_data(row) for row in rows]
+
+
+async def export_relationships(
+    session: Session, after: tuple[str, str, str] | None, limit: int
+) -> list[RelationshipData]:
+    source, target, kind = after or ("", "", "")
+    rows = await session.read(
+        _GIVEN_STATEMENTS, source=source, target=target, kind=kind, limit=limit
+    )
+    return [_to_relationship(_StatementRow(*row)) for (row,) in rows]
+
+
+# --- Extractions ------------------------------------------------------------------------
+
+# Finds the keys of the next memories.
+_NEXT_MEMORIES: LiteralString = (
+    "MATCH (m:Memory) WHERE m.key > $after RETURN m.key, m.id ORDER BY m.key LIMIT $limit"
+)
+# Finds the chunks of memories that were read by an extractor, with their mentions.
+_PASSAGES: LiteralString = """
+MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids AND c.extractor IS NOT NULL
+OPTIONAL MATCH (c)-[x:MENTIONS]->(e:Entity)
+WITH m, c, x, e ORDER BY x.start_char, x.end_char, e.id
+WITH m, c, collect([e.id, x.start_char, x.end_char, coalesce(x.confidence_exact, x.confidence),
+    x.source, x.alias]) AS named ORDER BY c.index
+RETURN m.id, collect([c.id, c.index, c.extractor, named])
+"""
+# Finds the statements of memories.
+_STATEMENTS: LiteralString = f"""
+MATCH ()-[v:RELATES]->() WHERE v.memory IN $ids
+WITH v, startNode(v) AS a, endNode(v) AS b ORDER BY v.key
+RETURN v.memory, collect({_STATEMENT})
+"""
+# Finds entities by id.
+_ENTITIES: LiteralString = "MATCH (e:Entity) WHERE e.id IN $ids"
+# Finds the chunks of memories.
+_CHUNKS_OF: LiteralString = "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids"
+
+
+async def export_readings(session: Session, after: str | None, limit: int) -> ReadingExport:
+    rows = await session.read(_NEXT_MEMORIES, after=int(after or 0), limit=limit)
+    if not rows:
+        return ReadingExport(items=[], after=None)
+    ids = [memory_id for _, memory_id in rows]
+    passages: dict[str, Any] = dict(await session.read(_PASSAGES, ids=ids))
+    statements = {
+        memory_id: [_StatementRow(*row) for row in found]
+        for memory_id, found in await session.read(_STATEMENTS, ids=ids)
+    }
+    named = {i for parts in passages.values() for *_, mentions in parts for i, *_ in mentions}
+    stated = {
+        i for own in statements.values() for row in own for i in (row.source_id, row.target_id)
+    }
+    entities = [
+        to_entity_data(row)
+        for row in await session.read_list(
+            _ENTITIES, ENTITY_DATA, ids=sorted((named - {None}) | stated)
+        )
+    ]
+    known = {entity.entity_id: entity for entity in entities}
+    return ReadingExport(
+        items=[
+            _to_reading(i, passages.get(i, []), statements.get(i, []), known)
+            for i in ids
+            if i in passages or i in statements
+        ],
+        after=str(rows[-1][0]),
+    )
+
+
+def _to_reading(
+    memory_id: str,
+    parts: Sequence[Any],
+    statements: Sequence[_StatementRow],
+    known: dict[str, EntityData],
+) -> ReadingCopy:
+    passages = [
+        PassageCopy(
+            index=index,
+            extractor=extractor,
+            entities=[
+                known[entity_id].model_copy(
+                    update={
+                        "description": "",
+                        "confidence": float(confidence),
+                        "source": source,
+                        "surface": alias or known[entity_id].name,
+                        "start_char": start,
+                        "end_char": end,
+                    }
+                )
+                for entity_id, start, end, confidence, source, alias in named
+                if entity_id is not None
+            ],
+            relationships=[_to_relationship(row) for row in statements if row.chunk_id == chunk_id],
+        )
+        for chunk_id, index, extractor, named in parts
+    ]
+    ids = {e.entity_id for passage in passages for e in passage.entities}
+    ids |= {i for row in statements for i in (row.source_id, row.target_id)}
+    return ReadingCopy(
+        memory_id=memory_id,
+        entities=[known[i] for i in sorted(ids)],
+        passages=passages,
+        past=[
+            PastSentence(
+                stated=_to_relationship(row, is_past=True),
+                said_at=from_time(row.said),
+                withdrawn_at=from_time(row.withdrawn or 0),
+            )
+            for row in statements
+            if row.chunk_id is None
+        ],
+    )
+
+
+async def import_readings(session: Session, readings: Sequence[ReadingCopy]) -> None:
+    exact = {e.entity_id: e for reading in readings for e in reading.entities}
+    ids = [reading.memory_id for reading in readings]
+    while True:
+        seen, number = await read_graph_state(session)
+        chunk_ids: dict[str, dict[int, str]] = {}
+        rows = await session.read_list(_CHUNKS_OF, "m.id, c.index, c.id", ids=ids)
+        for memory_id, index, chunk_id in rows:
+            chunk_ids.setdefault(memory_id, {})[index] = chunk_id
+        present = [reading for reading in readings if reading.memory_id in chunk_ids]
+        extractors, chunks = _to_extractions(present, chunk_ids)
+        plan = await ExtractionPlan.load(session, seen, chunks, exact)
+        merges = await Merges.load(session, plan.new.keys(), number)
+        merges.add(plan.new)
+        change = plan.change
+        change.add(DELETE_PAST_STATEMENTS, "memories", list(chunk_ids))
+        plan.complete(extractors, merges)
+        past = [
+            past_statement_row(
+                one, copy.memory_id, change.next_key(),
+                exclusive=plan.exclusive.setdefault(edge_key(one.stated), one.stated.exclusive),
+            )
+            for copy in present
+            for one in copy.past
+        ]  # fmt: skip
+        change.add(CREATE_STATEMENTS, "past", past)
+        if not present or await change.write(session):
+            return
+
+
+def _to_extractions(
+    readings: Sequence[ReadingCopy], chunk_ids: Mapping[str, Mapping[int, str]]
+) -> tuple[dict[str, str], list[ExtractedChunk]]:
+    """Return the extractors that read the chunks, by chunk id, and what they found."""
+    extractors: dict[str, str] = {}
+    chunks: list[ExtractedChunk] = []
+    for reading in readings:
+        for passage in reading.passages:
+            chunk_id = chunk_ids[reading.memory_id].get(passage.index)
+            if chunk_id is not None:
+                extractors[chunk_id] = passage.extractor
+                chunks.append(
+                    ExtractedChunk(
+                        chunk_id=chunk_id,
+                        entities=passage.entities,
+                        relationships=passage.relationships,
+                    )
+                )
+    return extractors, chunks
+
+
+# --- Merges -----------------------------------------------------------------------------
+
+# Finds all merges in the order they were made.
+_MERGES: LiteralString = "MATCH (g:Merge) WITH g ORDER BY g.key"
+_MERGE: LiteralString = "g.source_id, g.target_id, g.automatic, g.merged_at, g.undone_at"
+
+
+async def export_merges(session: Session) -> list[MergeCopy]:
+    return [
+        MergeCopy(
+            source_id=source,
+            target_id=target,
+            automatic=automatic,
+            merged_at=from_time(merged),
+            undone_at=_optional_time(undone),
+        )
+        for source, target, automatic, merged, undone in await session.read_list(_MERGES, _MERGE)
+    ]
+
+
+async def import_merges(session: Session, merges: Sequence[MergeCopy]) -> None:
+    while True:
+        seen, number = await read_graph_state(session)
+        ids = {i for merge in merges for i in (merge.source_id, merge.target_id)}
+        ids |= {m.source_id for m in await export_merges(session)}
+        known = await Merges.load(session, ids, number)
+        known.replace(merges)
+        change = GraphChange(seen)
+        known.write_into(change)
+        if await change.write(session):
+            return

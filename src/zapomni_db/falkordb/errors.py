@@ -30,7 +30,6 @@ __all__ = [
     "absent_graph",
     "is_absent_graph",
     "is_exhausted",
-    "is_refusal",
     "is_unreachable",
     "pool_exhausted",
     "translate",

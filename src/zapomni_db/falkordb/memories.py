@@ -1,81 +1,465 @@
-"""Reading, changing and deleting stored memories."""
+"""Storing, reading, changing and deleting memories.
+
+A write is one statement that does all of it or nothing. It is planned for the state that was read,
+or is most likely found, and checks that state: if it is another one by then, the statement writes
+nothing and the plan is made again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+import uuid
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any
+from typing import Any, LiteralString
 
-from zapomni_db.exceptions import ValidationError
+from zapomni_db.copy_models import MemoryCopy
+from zapomni_db.exceptions import NotFoundError, QueryError, ValidationError, ZapomniError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.filters import where
-from zapomni_db.falkordb.graph_guard import SWEEP
-from zapomni_db.falkordb.history import RECORD, STATE, to_state, version_rows
-from zapomni_db.falkordb.schema import HnswOptions, ensure_vector_index
-from zapomni_db.falkordb.spaces import CLAIM, SLOT_ROW, active_slot, claim, claim_values
-from zapomni_db.falkordb.storing import CREATE_CHUNKS, END_EVIDENCE
-from zapomni_db.falkordb.storing_rows import chunk_rows, group_of
+from zapomni_db.falkordb.graph import DELETE_UNSUPPORTED
+from zapomni_db.falkordb.schema import ensure_vector_index
+from zapomni_db.falkordb.spaces import (
+    CLAIM,
+    SLOT_ROW,
+    Slot,
+    active_slot,
+    claim,
+    claim_values,
+    slot_of,
+)
 from zapomni_db.falkordb.values import (
+    BREAK,
+    Vector,
+    as_document,
+    check_id,
     content_hash,
     digest,
     from_json,
     from_time,
+    stems_of,
+    text_hash,
     to_json,
     to_time,
+    to_tokens,
+    where,
 )
+from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.history_rules import FIELDS, Replaced, in_order, versions_of, what_changes
 from zapomni_db.models import (
+    ChunkData,
+    MemoryData,
     MemoryFilter,
     MemoryPage,
     MemoryPatch,
     MemoryRecord,
     MemorySummary,
+    StoredMemory,
 )
 
-__all__ = ["deletion", "get", "list_page", "summaries", "update"]
+__all__ = [
+    "END_EVIDENCE",
+    "delete_memory",
+    "find_existing",
+    "get_history",
+    "get_memory",
+    "get_summaries",
+    "list_memories",
+    "store_memories",
+    "update_memory",
+]
 
 PREVIEW_CHARS = 100
+# With more chunks than this, their words are made in another thread.
+LONG = 10
 
-# A character that FalkorDB cannot keep is written as two: the preview is cut once more here.
-_SUMMARY = """
+# --- Storing: statements ----------------------------------------------------------------
+
+# Finds for each memory asked about: itself, the memory that used its key, the live memories with
+# the same text in the same place (oldest first), the memory it supersedes. And the active space.
+_EXISTING: LiteralString = f"""
+UNWIND $asked AS a
+OPTIONAL MATCH (own:Memory {{id: a.id}})
+OPTIONAL MATCH (keyed:Memory {{idempotency_hash: a.idempotency_hash}})
+OPTIONAL MATCH (same:Memory {{content_hash: a.content_hash}})
+    WHERE same.project_hash = a.project_hash AND same.parent = a.parent
+    AND same.position = a.position AND same.superseded_by IS NULL
+OPTIONAL MATCH (older:Memory {{id: a.supersedes}})
+WITH a, own, keyed, older, same ORDER BY same.key
+WITH a, coalesce(own.id, '') AS own, coalesce(keyed.id, '') AS keyed,
+    coalesce(keyed.content_hash, '') AS used_for, coalesce(older.id, '') AS older,
+    collect(same.id) AS same
+ORDER BY a.number
+WITH collect([own, keyed, used_for, same, older]) AS found
+OPTIONAL MATCH (e:EmbeddingSpace {{active: true}})
+WITH found, {SLOT_ROW} AS active
+"""
+
+# Creates the memories with their versions; continues with a row `y` for each of their chunks.
+_CREATE_MEMORIES: LiteralString = """
+MATCH (s:Store)
+WITH s, s.keys AS base
+SET s.version = s.version + 1, s.keys = base + $keys, s.words = s.words + $words,
+    s.chunks = s.chunks + $chunks, s.graph = s.graph + $ended
+WITH base
+UNWIND $memories AS x
+CREATE (m:Memory {
+    id: x.id, key: base + x.key, text: x.text, length: x.length, metadata: x.metadata,
+    content_hash: x.content_hash, project: x.project, project_hash: x.project_hash,
+    source: x.source, kind: x.kind, tags: x.tags, pinned: x.pinned, parent: x.parent,
+    position: x.position, group: x.group, occurred_at: x.occurred_at, said: x.said,
+    created_at: x.created_at,
+    updated_at: x.updated_at, idempotency_key: x.idempotency_key,
+    idempotency_hash: x.idempotency_hash})
+FOREACH (v IN x.versions | CREATE (m)-[:WAS]->(:Version {key: base + v.key,
+    replaced_at: v.replaced_at, fields: v.fields, text: v.text}))
+WITH base, m, x UNWIND x.chunks AS y
+"""
+
+# Creates the chunk `y` of the memory `m`; `base` is added to its key.
+_CREATE_CHUNKS: LiteralString = """
+CREATE (m)-[:HAS_CHUNK {{index: y.index}}]->(c:Chunk {{
+    id: y.id, key: base + y.key, index: y.index, text: y.text, text_hash: y.text_hash,
+    start_char: y.start_char, end_char: y.end_char, metadata: y.metadata, context: y.context,
+    words: y.words, size: y.size, pending: y.pending,
+    {vectors}: vecf32(y.vector), {tokens}: y.tokens}})
+"""
+
+# Marks memories as superseded; continues with the older memory and when its evidence ended.
+_SUPERSEDE: LiteralString = """
+WITH count(c) AS made WHERE made > 0
+UNWIND $superseded AS pair MATCH (o:Memory {id: pair.older})
+SET o.superseded_by = pair.newer, o.superseded_at = pair.at
+WITH o.id AS older, pair.since AS ended
+"""
+
+END_EVIDENCE: LiteralString = """
+OPTIONAL MATCH (:Memory {id: older})-[:HAS_CHUNK]->(:Chunk)-[x:MENTIONS]->(:Entity)
+SET x.withdrawn = ended
+WITH older, ended, count(x) AS named
+OPTIONAL MATCH ()-[v:RELATES {memory: older}]->() WHERE v.chunk IS NOT NULL
+SET v.withdrawn = ended
+"""
+"""Ends the evidence of the memory `older` at the time `ended`; null restores it."""
+
+
+# --- Storing ----------------------------------------------------------------------------
+
+
+async def store_memories(
+    session: Session, memories: Sequence[MemoryData], *, join: bool = True
+) -> list[StoredMemory]:
+    """Store the new memories; return for the others what is already stored.
+
+    Without `join`, equal texts stay separate memories.
+    """
+    for memory in memories:
+        if not memory.chunks:
+            raise ValidationError("chunks list cannot be empty", "VAL_001")
+        check_id("memory_id", memory.memory_id)
+    asked = [
+        {
+            "number": number,
+            "id": memory.memory_id,
+            "idempotency_hash": _idempotency_hash(memory.idempotency_key),
+            "content_hash": content_hash(memory.text) if join else None,
+            "project_hash": digest(memory.project),
+            "parent": memory.parent,
+            "position": memory.position,
+            "supersedes": memory.supersedes,
+        }
+        for number, memory in enumerate(memories)
+    ]
+    state = None
+    if not session.is_repeated and session.known.active is not None:
+        # Most likely none of them is stored yet, and the same space is active as last time.
+        nothing = [["", "", "", [], memory.supersedes or ""] for memory in memories]
+        state = nothing, session.known.active
+    while memories:
+        found, active = state or await _read_existing(session, asked)
+        try:
+            plan = _Plan(slot_of(active), join=join, is_repeated=session.is_repeated)
+            for memory, row in zip(memories, found, strict=True):
+                plan.add(memory, *row)
+        except ZapomniError:
+            if state is None:
+                raise
+        else:
+            if not plan.new or await _write(session, plan, asked, found, active):
+                session.known.active = plan.slot.as_row()
+                return plan.answers
+        state = None
+    return []
+
+
+async def _read_existing(
+    session: Session, asked: Sequence[Any]
+) -> tuple[list[list[Any]], list[Any]]:
+    ((found, active),) = await session.read_store(
+        _EXISTING + "MATCH (s:Store) RETURN found, active", asked=asked
+    )
+    session.known.active = active
+    return found, active
+
+
+async def _write(
+    session: Session,
+    plan: _Plan,
+    asked: Sequence[Any],
+    found: Sequence[Any],
+    active: Sequence[Any],
+) -> bool:
+    """Write the plan; False if it was made for another state than there is now."""
+    slot = plan.slot
+    if slot.space is not None:
+        await ensure_vector_index(session, slot.vectors, slot.space.dimension)
+    keys = count(1)
+    rows = [_memory_row(memory, next(keys)) for memory in plan.new]
+    for memory, row in zip(plan.new, rows, strict=True):
+        row["chunks"] = await _chunk_rows(memory.chunks, keys)
+        row["versions"] = [
+            {
+                "key": next(keys),
+                "replaced_at": to_time(version.replaced_at),
+                "fields": to_json(version.fields),
+                "text": version.text,
+            }
+            for version in (memory.history if isinstance(memory, MemoryCopy) else [])
+        ]
+    superseded = [
+        {
+            "older": memory.supersedes,
+            "newer": memory.memory_id,
+            "at": to_time(memory.timestamp),
+            "since": to_time(memory.occurred_at or memory.timestamp),
+        }
+        for memory in plan.new
+        if memory.supersedes is not None
+    ]
+    written = await session.write(
+        _EXISTING
+        + "WITH found, active WHERE found = $found AND active = $active"
+        + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
+        + _CREATE_MEMORIES
+        + _CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
+        + (_SUPERSEDE + END_EVIDENCE if superseded else "")
+        + " RETURN 1 LIMIT 1",
+        asked=asked,
+        found=found,
+        active=active,
+        memories=rows,
+        keys=next(keys),
+        chunks=sum(len(row["chunks"]) for row in rows),
+        words=sum(chunk["size"] for row in rows for chunk in row["chunks"]),
+        superseded=superseded,
+        ended=len(superseded),
+        **claim_values(slot, is_active=True),
+    )
+    return bool(written)
+
+
+class _Plan:
+    """Which memories to write, and the answer for each.
+
+    Memories are added in order, each as if those before it were stored already.
+    """
+
+    def __init__(self, active: Slot, *, join: bool, is_repeated: bool) -> None:
+        self.slot = active
+        self.answers: list[StoredMemory] = []
+        self.new: list[MemoryData] = []
+        self._join = join
+        self._is_repeated = is_repeated
+        self._keys: dict[str, tuple[str, str]] = {}
+        self._places: dict[tuple[Any, ...], list[str]] = {}
+        self._superseded: set[str] = set()
+
+    def add(
+        self, memory: MemoryData, own: str, keyed: str, used_for: str, same: list[str], older: str
+    ) -> None:
+        """Decide about the next memory by what `_EXISTING` found for it."""
+        if own and self._is_repeated:
+            # An earlier attempt whose answer was lost has stored it.
+            self.answers.append(StoredMemory(memory_id=own))
+            return
+        content = content_hash(memory.text)
+        place = (content, memory.project, memory.parent, memory.position)
+        if memory.idempotency_key in self._keys:
+            keyed, used_for = self._keys[memory.idempotency_key]
+        same = [i for i in same + self._places.get(place, []) if i not in self._superseded]
+        existing = _choose_existing(content, keyed, used_for, same) if self._join else None
+        if existing is not None:
+            self.answers.append(existing)
+            return
+        if own or keyed or any(memory.memory_id == other.memory_id for other in self.new):
+            raise QueryError(
+                "A constraint was violated during storing: an id or a key is used already; "
+                "nothing was written.",
+                "QUERY_004",
+            )
+        self.slot = claim(self.slot, memory.chunks, memory.space)
+        self.new.append(memory)
+        self.answers.append(StoredMemory(memory_id=memory.memory_id))
+        if memory.supersedes is not None:
+            known = {other.memory_id for other in self.new}
+            if not older and memory.supersedes not in known:
+                raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
+            self._superseded.add(memory.supersedes)
+        self._places.setdefault(place, []).append(memory.memory_id)
+        if memory.idempotency_key is not None:
+            self._keys[memory.idempotency_key] = memory.memory_id, content
+
+
+async def find_existing(
+    session: Session,
+    project: str,
+    text: str,
+    idempotency_key: str | None,
+    parent: str = "",
+    position: int = 0,
+) -> StoredMemory | None:
+    """Return the memory with the same key, or with the same live text in the same place."""
+    content = content_hash(text)
+    asked = {
+        "number": 0,
+        "idempotency_hash": _idempotency_hash(idempotency_key),
+        "content_hash": content,
+        "project_hash": digest(project),
+        "parent": parent,
+        "position": position,
+    }
+    (((_, keyed, used_for, same, _),),) = await session.read(
+        _EXISTING + "RETURN found[0]", asked=[asked]
+    )
+    return _choose_existing(content, keyed, used_for, same)
+
+
+def _choose_existing(
+    content: str, keyed: str, used_for: str, same: Sequence[str]
+) -> StoredMemory | None:
+    if keyed:
+        if used_for != content:
+            raise ValidationError(
+                "The idempotency key was already used for another text; use a new key.", "VAL_004"
+            )
+        return StoredMemory(memory_id=keyed, status="replayed")
+    return StoredMemory(memory_id=same[0], status="duplicate") if same else None
+
+
+def _idempotency_hash(key: str | None) -> str | None:
+    return None if key is None else digest(key)
+
+
+def _group_of(memory_id: str, project: str, parent: str) -> str:
+    """Return the id of the group a memory belongs to: its parent in its project, or itself."""
+    return digest(project, parent) if parent else memory_id
+
+
+def _memory_row(memory: MemoryData, key: int) -> dict[str, Any]:
+    happened = memory.occurred_at or memory.timestamp
+    changed, said = memory.timestamp, happened
+    if isinstance(memory, MemoryCopy):
+        changed = memory.updated_at
+        said = max((v.replaced_at for v in memory.history if v.text is not None), default=happened)
+    return {
+        "id": memory.memory_id,
+        "key": key,
+        "text": memory.text,
+        "length": len(memory.text),
+        "metadata": to_json(memory.metadata),
+        "content_hash": content_hash(memory.text),
+        "project": memory.project,
+        "project_hash": digest(memory.project),
+        "source": memory.source,
+        "kind": memory.kind,
+        "tags": sorted(set(memory.tags)),
+        "pinned": memory.pinned,
+        "parent": memory.parent,
+        "position": memory.position,
+        "group": _group_of(memory.memory_id, memory.project, memory.parent),
+        "occurred_at": to_time(happened),
+        "said": to_time(said),
+        "created_at": to_time(memory.timestamp),
+        "updated_at": to_time(changed),
+        "idempotency_key": memory.idempotency_key,
+        "idempotency_hash": _idempotency_hash(memory.idempotency_key),
+    }
+
+
+async def _chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[dict[str, Any]]:
+    """Return the parameters of `_CREATE_CHUNKS`."""
+    texts = [text for chunk in chunks for text in (chunk.text, chunk.context)]
+    # Other tasks may use the event loop while the words of a long text are made.
+    is_long = len(chunks) > LONG
+    stems = await asyncio.to_thread(stems_of, texts) if is_long else stems_of(texts)
+    return [
+        {
+            "id": str(uuid.uuid4()),
+            "key": next(keys),
+            "index": chunk.index,
+            "text": chunk.text,
+            "text_hash": text_hash(chunk.text),
+            "start_char": chunk.start_char,
+            "end_char": chunk.end_char,
+            "metadata": to_json(chunk.metadata),
+            "context": chunk.context,
+            "words": as_document([*own, BREAK, *context] if context else own),
+            "size": len(own) + len(context),
+            "pending": True if chunk.embedding is None else None,
+            "vector": None if chunk.embedding is None else Vector(chunk.embedding),
+            "tokens": None if chunk.embedding is None else to_tokens(chunk.tokens),
+        }
+        for chunk, own, context in zip(chunks, stems[::2], stems[1::2], strict=True)
+    ]
+
+
+# --- Reading ----------------------------------------------------------------------------
+
+# Returns the fields of `_to_summary` of memories `m`. A character that FalkorDB cannot store is
+# written as two: the preview is cut once more in Python.
+_SUMMARY: LiteralString = """
 RETURN m.id, left(m.text, 200), m.length, m.metadata, m.project, m.source, m.kind, m.tags,
     m.pinned, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, m.superseded_by,
     outdegree(m, 'HAS_CHUNK')
 """
+# Finds one memory with its text.
+_MEMORY: LiteralString = "MATCH (m:Memory {id: $id})" + _SUMMARY + ", m.text"
+# Finds memories by id.
+_SUMMARIES: LiteralString = "MATCH (m:Memory) WHERE m.id IN $ids" + _SUMMARY
+# Orders selected memories for a list: pinned first, then newest first.
+_PAGE: LiteralString = (
+    " WITH m ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC SKIP $offset LIMIT $limit"
+    + _SUMMARY
+)
 
 
-async def get(session: Session, memory_id: str) -> MemoryRecord | None:
-    rows = await session.read("MATCH (m:Memory {id: $id})" + _SUMMARY + ", m.text", id=memory_id)
+async def get_memory(session: Session, memory_id: str) -> MemoryRecord | None:
+    rows = await session.read(_MEMORY, id=memory_id)
     if not rows:
         return None
     *summary, text = rows[0]
     return MemoryRecord(text=text, **dict(_to_summary(summary)))
 
 
-async def summaries(session: Session, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
-    rows = await session.read(
-        "MATCH (m:Memory) WHERE m.id IN $ids" + _SUMMARY, ids=list(memory_ids)
-    )
-    return {row[0]: _to_summary(row) for row in rows}
+async def get_summaries(session: Session, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
+    rows = await session.read(_SUMMARIES, ids=list(memory_ids))
+    summaries = map(_to_summary, rows)
+    return {summary.memory_id: summary for summary in summaries}
 
 
-async def list_page(session: Session, filters: MemoryFilter, limit: int, offset: int) -> MemoryPage:
+async def list_memories(
+    session: Session, filters: MemoryFilter, limit: int, offset: int
+) -> MemoryPage:
     condition, values = where(filters)
-    total = await session.read(f"MATCH (m:Memory) WHERE {condition} RETURN count(m)", **values)
-    rows = await session.read(
-        f"MATCH (m:Memory) WHERE {condition} WITH m"
-        " ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC SKIP $offset LIMIT $limit"
-        + _SUMMARY,
-        limit=limit,
-        offset=offset,
-        **values,
-    )
-    return MemoryPage(items=[_to_summary(row) for row in rows], total=total[0][0])
+    selected = f"MATCH (m:Memory) WHERE {condition}"
+    ((total,),) = await session.read(selected + " RETURN count(m)", **values)
+    rows = await session.read(selected + _PAGE, limit=limit, offset=offset, **values)
+    return MemoryPage(items=[_to_summary(row) for row in rows], total=total)
 
 
 def _to_summary(row: Sequence[Any]) -> MemorySummary:
-    memory_id, preview, length, metadata, project, source, kind, tags = row[:8]
-    pinned, parent, position, occurred, created, updated, superseded_by, chunk_count = row[8:]
+    memory_id, preview, length, metadata, project, source, kind, tags, pinned, *others = row
+    parent, position, occurred, created, updated, superseded_by, chunk_count = others
     return MemorySummary.model_construct(
         memory_id=memory_id,
         preview=preview[:PREVIEW_CHARS],
@@ -96,33 +480,120 @@ def _to_summary(row: Sequence[Any]) -> MemorySummary:
     )
 
 
-async def update(session: Session, hnsw: HnswOptions, memory_id: str, patch: MemoryPatch) -> bool:
-    while True:
-        rows = await session.read(
-            f"MATCH (s:Store) MATCH (m:Memory {{id: $id}}) RETURN s.graph, m.parent, {STATE}",
-            id=memory_id,
+# --- History ----------------------------------------------------------------------------
+
+# The fields of a memory `m` that have a history, as `_to_state` takes them.
+_STATE: LiteralString = "[m.metadata, m.project, m.source, m.kind, m.tags, m.pinned, m.text]"
+# Stores the versions of a memory `m` that an update replaces; `base` is added to their keys.
+_CREATE_VERSIONS: LiteralString = (
+    "FOREACH (v IN $replaced | CREATE (m)-[:WAS]->(:Version {key: base + v.key,"
+    " replaced_at: v.replaced_at, fields: v.fields, text: v.text}))"
+)
+# Finds the memories that these superseded.
+_OLDER: LiteralString = "MATCH (m:Memory) WHERE m.superseded_by IN $ids RETURN m.id"
+# Finds the memories that superseded these.
+_NEWER: LiteralString = (
+    "MATCH (m:Memory) WHERE m.id IN $ids AND m.superseded_by IS NOT NULL RETURN m.superseded_by"
+)
+# Finds memories with their versions, newest first.
+_VERSIONS: LiteralString = """
+MATCH (m:Memory) WHERE m.id IN $ids
+OPTIONAL MATCH (newer:Memory {id: m.superseded_by})
+OPTIONAL MATCH (m)-[:WAS]->(v:Version)
+WITH m, newer, v ORDER BY v.key DESC
+WITH m, newer, collect([v.replaced_at, v.fields, v.text]) AS versions
+"""
+_VERSION: LiteralString = f"m.id, {_STATE}, versions, m.created_at, newer.created_at, newer.id"
+
+
+def _to_state(row: Sequence[Any]) -> dict[str, Any]:
+    metadata, *others, text = row
+    return dict(zip(FIELDS, (from_json(metadata), *others), strict=True)) | {"text": text}
+
+
+async def get_history(session: Session, memory_id: str) -> list[MemoryVersion]:
+    line = {memory_id}
+    for step in (_OLDER, _NEWER):
+        border = {memory_id}
+        while border:
+            border = {found for (found,) in await session.read(step, ids=sorted(border))} - line
+            line |= border
+    rows = await session.read_list(_VERSIONS, _VERSION, ids=sorted(line))
+    return in_order(
+        version
+        for own_id, state, versions, created, superseded, superseded_by in rows
+        for version in versions_of(
+            own_id,
+            _to_state(state),
+            [
+                Replaced(from_time(at), from_json(fields), text)
+                for at, fields, text in versions
+                if at is not None
+            ],
+            from_time(created),
+            None if superseded is None else from_time(superseded),
+            superseded_by,
         )
+    )
+
+
+# --- Changing ---------------------------------------------------------------------------
+
+# Finds what an update has to know: the number of the last change of the graph, and the memory.
+_TO_UPDATE: LiteralString = (
+    f"MATCH (s:Store) MATCH (m:Memory {{id: $id}}) RETURN s.graph, m.parent, {_STATE}"
+)
+# Changes fields of a memory, not its text.
+_UPDATE: LiteralString = (
+    "MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {id: $id}) WITH s, m, s.keys AS base"
+    " SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + 1"
+    f" SET m += $changes {_CREATE_VERSIONS} RETURN 1"
+)
+# Replaces a memory's text; continues with a row `y` for each new chunk. Statements of the old text
+# end now and are stored without a chunk; its mentions are deleted with the old chunks.
+_REPLACE_TEXT: LiteralString = f"""
+MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {{id: $id}})
+OPTIONAL MATCH (m)-[:HAS_CHUNK]->(:Chunk)-[:MENTIONS]->(named:Entity)
+WITH s, m, collect(DISTINCT named.id) AS names
+OPTIONAL MATCH ()-[v:RELATES {{memory: $id}}]->() WHERE v.chunk IS NOT NULL
+SET v.chunk = null, v.withdrawn = coalesce(v.withdrawn, $changes.updated_at)
+WITH s, m, names, count(v) AS ended
+OPTIONAL MATCH (m)-[:HAS_CHUNK]->(old:Chunk)
+WITH s, m, names, s.keys AS base, collect(old) AS olds, toInteger(sum(old.size)) AS removed
+SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + $keys,
+    s.words = s.words + $words - removed, s.chunks = s.chunks + size($chunks) - size(olds)
+SET m += $changes
+FOREACH (old IN olds | DELETE old)
+{_CREATE_VERSIONS}
+WITH m, base, names UNWIND names + [''] AS x {DELETE_UNSUPPORTED}
+WITH m, base, count(*) AS swept UNWIND $chunks AS y
+"""
+
+
+async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) -> bool:
+    while True:
+        rows = await session.read(_TO_UPDATE, id=memory_id)
         if not rows:
             return False
-        seen, parent, found = rows[0]
-        state = to_state(found)
-        changes = _changes(memory_id, parent, patch)
-        values = {
-            "id": memory_id,
-            "seen": seen,
-            "changes": changes,
-            "replaced": version_rows(state, patch, changes["updated_at"]),
-        }
+        ((seen, parent, found),) = rows
+        state = _to_state(found)
+        changes = _changed_properties(memory_id, parent, patch)
+        replaced: list[dict[str, Any]] = []
+        if (before := what_changes(state, patch)) is not None:
+            fields, text = before
+            at = changes["updated_at"]
+            replaced = [{"key": 1, "replaced_at": at, "fields": to_json(fields), "text": text}]
+        values = {"id": memory_id, "seen": seen, "changes": changes, "replaced": replaced}
         if patch.text is None or patch.text == state["text"]:
-            done = bool(await session.write(_CHANGE, **values))
+            done = bool(await session.write(_UPDATE, **values))
         else:
-            done = await _replace_text(session, hnsw, patch, values)
+            done = await _replace_text(session, patch, values)
         if done:
             return True
 
 
-def _changes(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
-    """Return the properties a patch sets. A memory's parent never changes, so it may be known."""
+def _changed_properties(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
+    """Return the properties a patch sets. A memory's parent never changes."""
     changes: dict[str, Any] = {"updated_at": to_time(datetime.now(UTC))}
     for name in ("project", "source", "kind", "pinned"):
         if (value := getattr(patch, name)) is not None:
@@ -133,7 +604,7 @@ def _changes(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
         changes["tags"] = sorted(set(patch.tags))
     if patch.project is not None:
         changes["project_hash"] = digest(patch.project)
-        changes["group"] = group_of(memory_id, patch.project, parent)
+        changes["group"] = _group_of(memory_id, patch.project, parent)
     if patch.text is not None:
         changes["text"] = patch.text
         changes["length"] = len(patch.text)
@@ -141,34 +612,25 @@ def _changes(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
     return changes
 
 
-_CHANGE = (
-    "MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {id: $id}) WITH s, m, s.keys AS base"
-    " SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + 1"
-    f" SET m += $changes {RECORD} RETURN 1"
-)
-
-
-async def _replace_text(
-    session: Session, hnsw: HnswOptions, patch: MemoryPatch, values: dict[str, Any]
-) -> bool:
-    """Exchange the text and its passages; False if something was changed since we looked."""
+async def _replace_text(session: Session, patch: MemoryPatch, values: dict[str, Any]) -> bool:
+    """Replace the text and its chunks; False if something was changed since it was read."""
     chunks = patch.chunks
     if not chunks:
         raise ValidationError("A new text needs its chunks; the list cannot be empty", "VAL_001")
     active, _ = await active_slot(session)
     slot = claim(active, chunks, patch.space)
     if slot.space is not None:
-        await ensure_vector_index(session, slot.vectors, slot.space.dimension, hnsw)
+        await ensure_vector_index(session, slot.vectors, slot.space.dimension)
     # The first number is the version's.
     keys = count(2)
-    rows = await chunk_rows(chunks, keys)
+    rows = await _chunk_rows(chunks, keys)
     values["changes"]["said"] = values["changes"]["updated_at"]
     written = await session.write(
         f"OPTIONAL MATCH (e:EmbeddingSpace {{active: true}}) WITH {SLOT_ROW} AS active"
         " WHERE active = $active"
         + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
-        + _EXCHANGE_CHUNKS
-        + CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
+        + _REPLACE_TEXT
+        + _CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
         + " RETURN 1 LIMIT 1",
         active=active.as_row(),
         chunks=rows,
@@ -180,44 +642,30 @@ async def _replace_text(
     return bool(written)
 
 
-# What the old text states ends now; its sentences stay, with the passages' names they are gone.
-_EXCHANGE_CHUNKS = f"""
-MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {{id: $id}})
-OPTIONAL MATCH (m)-[:HAS_CHUNK]->(:Chunk)-[:MENTIONS]->(named:Entity)
-WITH s, m, collect(DISTINCT named.id) AS names
-OPTIONAL MATCH ()-[v:RELATES {{memory: $id}}]->() WHERE v.chunk IS NOT NULL
-SET v.chunk = null, v.withdrawn = coalesce(v.withdrawn, $changes.updated_at)
-WITH s, m, names, count(v) AS ended
-OPTIONAL MATCH (m)-[:HAS_CHUNK]->(old:Chunk)
-WITH s, m, names, s.keys AS base, collect(old) AS olds, toInteger(sum(old.size)) AS gone
-SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + $keys,
-    s.words = s.words + $words - gone, s.chunks = s.chunks + size($chunks) - size(olds)
-SET m += $changes
-FOREACH (old IN olds | DELETE old)
-{RECORD}
-WITH m, base, names UNWIND names + [''] AS x {SWEEP}
-WITH m, base, count(*) AS swept UNWIND $chunks AS y
-"""
+# --- Deleting ---------------------------------------------------------------------------
 
-# Deleting the newer memory brings the older one back.
-_DELETE = f"""
+# Finds out whether a memory exists.
+_EXISTS: LiteralString = "MATCH (m:Memory {id: $id}) RETURN 1"
+# Deletes a memory with everything derived from it, and restores the memory it superseded.
+_DELETE: LiteralString = f"""
 MATCH (s:Store) MATCH (m:Memory {{id: $id}})
 OPTIONAL MATCH (m)-[:HAS_CHUNK]->(:Chunk)-[:MENTIONS]->(named:Entity)
 WITH s, m, collect(DISTINCT named.id) AS names
 OPTIONAL MATCH ()-[v:RELATES {{memory: $id}}]->()
-WITH s, m, names, collect(v) AS sentences, collect(startNode(v).id) + collect(endNode(v).id) AS ends
+WITH s, m, names, collect(v) AS statements,
+    collect(startNode(v).id) + collect(endNode(v).id) AS ends
 OPTIONAL MATCH (m)-[:WAS]->(version:Version)
-WITH s, m, names, sentences, ends, collect(version) AS versions
+WITH s, m, names, statements, ends, collect(version) AS versions
 OPTIONAL MATCH (m)-[:HAS_CHUNK]->(c:Chunk)
-WITH s, m, names + ends AS names, sentences, versions, collect(c) AS chunks,
-    toInteger(sum(c.size)) AS gone
-SET s.version = s.version + 1, s.graph = s.graph + 1, s.words = s.words - gone,
+WITH s, m, names + ends AS names, statements, versions, collect(c) AS chunks,
+    toInteger(sum(c.size)) AS removed
+SET s.version = s.version + 1, s.graph = s.graph + 1, s.words = s.words - removed,
     s.chunks = s.chunks - size(chunks)
-FOREACH (v IN sentences | DELETE v)
+FOREACH (v IN statements | DELETE v)
 FOREACH (v IN versions | DELETE v)
 FOREACH (c IN chunks | DELETE c)
 DELETE m
-WITH names UNWIND names + [''] AS x WITH DISTINCT x {SWEEP}
+WITH names UNWIND names + [''] AS x WITH DISTINCT x {DELETE_UNSUPPORTED}
 WITH count(*) AS found WHERE found > 0
 OPTIONAL MATCH (o:Memory {{superseded_by: $id}})
 SET o.superseded_by = null, o.superseded_at = null
@@ -227,17 +675,9 @@ RETURN 1 LIMIT 1
 """
 
 
-def deletion(memory_id: str) -> Callable[[Session], Awaitable[bool]]:
-    """Return the work of deleting a memory, which may take several attempts."""
-    was_seen = False
-
-    async def delete(session: Session) -> bool:
-        nonlocal was_seen
-        here = bool(await session.read("MATCH (m:Memory {id: $id}) RETURN 1", id=memory_id))
-        if here:
-            was_seen = True
-            return bool(await session.write(_DELETE, id=memory_id)) or session.is_repeated
-        # The attempt whose answer we never got has deleted it.
-        return was_seen
-
-    return delete
+async def delete_memory(session: Session, memory_id: str) -> bool:
+    if await session.read(_EXISTS, id=memory_id):
+        session.notes["existed"] = True
+        return bool(await session.write(_DELETE, id=memory_id)) or session.is_repeated
+    # An earlier attempt whose answer was lost has deleted it.
+    return "existed" in session.notes

@@ -243,9 +243,7 @@ async def find_missing(session: Session) -> list[str]:
     ]
 
 
-async def ensure_vector_index(
-    session: Session, name: str, dimension: int, options: HnswOptions
-) -> None:
+async def ensure_vector_index(session: Session, name: str, dimension: int) -> None:
     """Have an index of this dimension on this property of chunks, made anew if it differs.
 
     On a graph that holds much already it is built in the background, and searches compare with
@@ -259,6 +257,7 @@ async def ensure_vector_index(
     found = {row[0][name].get("dimension") for row in rows if name in row[0]}
     if found != {dimension}:
         await drop_vector_index(session, name)
+        options = session.hnsw
         await _unless_there(
             session.write(
                 f"CREATE VECTOR INDEX FOR (c:Chunk) ON (c.{name}) OPTIONS"

@@ -8,35 +8,44 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from redis.exceptions import ResponseError
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.filters import where
-from zapomni_db.falkordb.places import passages
 from zapomni_db.falkordb.schema import require_word_index
 from zapomni_db.falkordb.spaces import active_slot
-from zapomni_db.falkordb.values import Vector
-from zapomni_db.falkordb.words import as_document, as_query, stems_of
+from zapomni_db.falkordb.values import (
+    Vector,
+    as_document,
+    as_query,
+    from_json,
+    from_time,
+    stems_of,
+    where,
+)
 from zapomni_db.models import (
-    BM25SearchResult,
     MemoryFilter,
+    Passage,
+    Place,
     TextSearchRequest,
     VectorRanking,
     VectorSearchRequest,
-    VectorSearchResult,
 )
 
 __all__ = [
-    "by_vector",
-    "by_words",
-    "matches",
+    "find_matches",
+    "get_members",
+    "get_passages",
+    "get_places",
+    "get_similarities",
     "rank_by_vector",
     "rank_by_words",
-    "similarities",
+    "search_vectors",
 ]
+
 
 # As SQLite has them: both engines rank alike.
 K1, B = 1.2, 0.75
@@ -97,7 +106,7 @@ async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[st
     return dict(rows)
 
 
-async def matches(
+async def find_matches(
     session: Session, phrases: Sequence[str], limit: int
 ) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = dict.fromkeys(phrases, frozenset())
@@ -219,39 +228,122 @@ async def _spread(
     return mean or 0.0, deviation or 0.0, sampled * step
 
 
-async def similarities(
-    session: Session, query: Sequence[float], chunk_ids: Sequence[str]
+async def get_similarities(
+    session: Session, query_embedding: Sequence[float], chunk_ids: Sequence[str]
 ) -> dict[str, float]:
-    if not await _count_vectors(session, query):
+    if not await _count_vectors(session, query_embedding):
         return {}
     rows = await session.read(
         f"{_VECTORS} MATCH (c:Chunk) WHERE c.id IN $ids AND c[e.vectors] IS NOT NULL"
         " RETURN c.id, 1 - vec.cosineDistance(c[e.vectors], q)",
-        query=Vector(query),
-        dimension=len(query),
+        query=Vector(query_embedding),
+        dimension=len(query_embedding),
         ids=list(chunk_ids),
     )
     return dict(rows)
 
 
-async def by_words(session: Session, request: TextSearchRequest) -> list[BM25SearchResult]:
-    scores = await rank_by_words(session, request)
-    found = await passages(session, list(scores))
-    return [
-        BM25SearchResult.model_construct(**dict(found[chunk_id]), bm25_score=score)
-        for chunk_id, score in scores.items()
-        if chunk_id in found
-    ]
-
-
-async def by_vector(session: Session, request: VectorSearchRequest) -> list[VectorSearchResult]:
+async def search_vectors(session: Session, request: VectorSearchRequest) -> dict[str, float]:
+    """Return the scores of the nearest chunks, by chunk id, best first."""
     count = await _count_vectors(session, request.query_embedding)
-    scores = await _nearest(session, request, count) if count else {}
-    found = await passages(session, list(scores))
-    return [
-        VectorSearchResult.model_construct(
-            **dict(found[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
+    return await _nearest(session, request, count) if count else {}
+
+
+# --- Where passages stand: their texts, what they belong to, what stands beside them ---
+
+
+MOST_MEMBERS = 20_000
+
+
+async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, Passage]:
+    rows = await session.read(
+        "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
+        " RETURN c.id, m.id, c.text, m.metadata",
+        ids=list(chunk_ids),
+    )
+    return {
+        chunk_id: Passage.model_construct(
+            chunk_id=chunk_id, memory_id=memory_id, text=text, metadata=from_json(metadata)
         )
-        for chunk_id, score in scores.items()
-        if chunk_id in found
-    ]
+        for chunk_id, memory_id, text, metadata in rows
+    }
+
+
+_GROUPS = """
+MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids
+WITH DISTINCT m.group AS group
+MATCH (m:Memory {group: group})-[:HAS_CHUNK]->(c:Chunk)
+"""
+
+
+async def get_members(session: Session, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
+    rows = await session.read(
+        # One string per group comes back much faster than a row per passage.
+        _GROUPS + "WITH group, c LIMIT $most RETURN group, string.join(collect(c.id), ',')",
+        ids=list(chunk_ids),
+        most=MOST_MEMBERS,
+    )
+    return {group: ids.split(",") for group, ids in rows}
+
+
+async def get_places(
+    session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> dict[str, Place]:
+    condition, values = where(filters)
+    rows, groups = await asyncio.gather(
+        session.read(
+            "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
+            f" RETURN c.id, m.id, m.group, m.occurred_at, {condition}",
+            ids=list(chunk_ids),
+            **values,
+        ),
+        session.read(
+            _GROUPS + "WITH group, m, c ORDER BY c.index"
+            " WITH group, m, string.join(collect(c.id), ',') AS ids ORDER BY m.position"
+            " RETURN group, string.join(collect(toString(m.position) + ':' + ids), ';')",
+            ids=list(chunk_ids),
+        ),
+    )
+    beside: dict[str, tuple[str | None, str | None]] = {}
+    sizes: dict[str, int] = {}
+    for group, written in groups:
+        found = _beside(_read_group(written))
+        beside |= found
+        sizes[group] = len(found)
+    return {
+        chunk_id: Place(
+            chunk_id, memory_id, group, sizes[group], *beside[chunk_id], from_time(at), selected
+        )
+        for chunk_id, memory_id, group, at, selected in rows
+        # Between the two questions it may have been deleted.
+        if chunk_id in beside
+    }
+
+
+def _read_group(written: str) -> list[list[list[str]]]:
+    """Return the passages of each memory, and the memories of each position, in order."""
+    memories = (memory.split(":") for memory in written.split(";"))
+    by_position: dict[str, list[list[str]]] = {}
+    for position, ids in memories:
+        by_position.setdefault(position, []).append(ids.split(","))
+    return list(by_position.values())
+
+
+def _beside(
+    positions: Sequence[Sequence[Sequence[str]]],
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return what stands before and after each passage.
+
+    That is the next one of its memory, or else of the next memory at another position.
+    """
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for memories in positions:
+        for ids in memories:
+            after |= dict(pairwise(ids))
+            before |= {later: earlier for earlier, later in pairwise(ids)}
+    for earlier, later in pairwise(positions):
+        before |= {ids[0]: earlier[0][-1] for ids in later}
+        after |= {ids[-1]: later[0][0] for ids in earlier}
+    every = (chunk_id for memories in positions for ids in memories for chunk_id in ids)
+    return {chunk_id: (before.get(chunk_id), after.get(chunk_id)) for chunk_id in every}

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.schema import (
-    HnswOptions,
     declare,
     drop_vector_index,
     ensure_vector_index,
@@ -26,20 +25,20 @@ from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
     "CLAIM",
-    "NO_SLOT",
     "SLOT_ROW",
     "Slot",
-    "activate",
+    "activate_space",
     "active_slot",
-    "add_vectors",
     "claim",
     "claim_values",
     "count_pending",
-    "drop_inactive",
-    "pending",
+    "delete_unused_vectors",
+    "get_embeddings",
+    "get_pending",
+    "get_space",
+    "get_tokens",
     "slot_of",
-    "stored_embeddings",
-    "tokens_of",
+    "store_vectors",
 ]
 
 DROP_BATCH = 2000
@@ -107,6 +106,11 @@ async def active_slot(session: Session) -> tuple[Slot, int]:
     return slot_of(rows[0][0]), rows[0][1]
 
 
+async def get_space(session: Session) -> EmbeddingSpace | None:
+    slot, _ = await active_slot(session)
+    return slot.space
+
+
 def claim(active: Slot, chunks: Sequence[ChunkData], space: EmbeddingSpace | None) -> Slot:
     """Return the slot these chunks' vectors are stored in; the first space becomes active.
 
@@ -152,7 +156,7 @@ def _check_vector(embedding: Sequence[float], dimension: int, position: int) -> 
         )
 
 
-async def stored_embeddings(
+async def get_embeddings(
     session: Session, space: EmbeddingSpace, texts: Sequence[str]
 ) -> dict[str, Embedding]:
     by_hash = {text_hash(text): text for text in texts}
@@ -169,7 +173,7 @@ async def stored_embeddings(
     }
 
 
-async def tokens_of(session: Session, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+async def get_tokens(session: Session, chunk_ids: Sequence[str]) -> dict[str, bytes]:
     rows = await session.read(
         "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $ids"
         " AND c[e.tokens] IS NOT NULL RETURN c.id, c[e.tokens]",
@@ -200,7 +204,9 @@ async def _slots(session: Session) -> list[tuple[Slot, bool]]:
     return [(slot_of(row), is_active) for row, is_active in rows if row[0]]
 
 
-async def pending(session: Session, space: EmbeddingSpace | None, limit: int) -> list[PendingChunk]:
+async def get_pending(
+    session: Session, space: EmbeddingSpace | None, limit: int
+) -> list[PendingChunk]:
     rows = await session.read(
         f"MATCH {await _waiting(session, space)} RETURN c.id, c.text ORDER BY c.key LIMIT $limit",
         limit=limit,
@@ -213,8 +219,8 @@ async def count_pending(session: Session, space: EmbeddingSpace | None) -> int:
     return int(rows[0][0])
 
 
-async def add_vectors(
-    session: Session, hnsw: HnswOptions, space: EmbeddingSpace, vectors: Sequence[ChunkVector]
+async def store_vectors(
+    session: Session, space: EmbeddingSpace, vectors: Sequence[ChunkVector]
 ) -> None:
     for position, vector in enumerate(vectors):
         _check_vector(vector.embedding, space.dimension, position)
@@ -226,7 +232,7 @@ async def add_vectors(
         slot, is_active = await _slot_for(session, space)
         if slot.number > 1:
             await declare(session, slot.vectors, slot.tokens)
-        await ensure_vector_index(session, slot.vectors, space.dimension, hnsw)
+        await ensure_vector_index(session, slot.vectors, space.dimension)
         # From chunks, so that one deleted or replaced meanwhile is passed over.
         rows = await session.write(
             f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND e.active = $is_active"
@@ -256,7 +262,7 @@ async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool
     return Slot(free, space), False
 
 
-async def activate(session: Session, space: EmbeddingSpace) -> int:
+async def activate_space(session: Session, space: EmbeddingSpace) -> int:
     while True:
         missing = await count_pending(session, space)
         slot, _ = await _slot_for(session, space)
@@ -277,7 +283,7 @@ async def activate(session: Session, space: EmbeddingSpace) -> int:
             return 0
 
 
-async def drop_inactive(session: Session) -> bool:
+async def delete_unused_vectors(session: Session) -> bool:
     """Delete some vectors no search uses any more; True while there are more."""
     unused = next((slot for slot, is_active in await _slots(session) if not is_active), None)
     if unused is None:

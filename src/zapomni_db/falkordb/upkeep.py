@@ -1,40 +1,59 @@
-"""Counting and checking what is stored."""
+"""Counting, checking, renaming and deleting a graph."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.schema import CURRENT_VERSION, find_missing
 from zapomni_db.falkordb.spaces import active_slot, count_pending
 from zapomni_db.models import MemoryStats
 
-__all__ = ["check_integrity", "count_chunks", "drop", "rename", "stats", "version"]
+__all__ = [
+    "check_integrity",
+    "count_chunks",
+    "delete_graph",
+    "get_stats",
+    "get_version",
+    "rename_graph",
+]
+
+# Finds the counter that every write raises.
+_VERSION: LiteralString = "MATCH (s:Store) RETURN s.version"
+# Counts the chunks.
+_COUNT_CHUNKS: LiteralString = "MATCH (c:Chunk) RETURN count(c)"
+# Counts all memories, and those that are files of code.
+_COUNT_MEMORIES: LiteralString = (
+    "MATCH (m:Memory) RETURN count(m), count(CASE WHEN m.kind = 'code' THEN 1 END)"
+)
+# Counts the entities; merged ones count as one.
+_COUNT_ENTITIES: LiteralString = "MATCH (e:Entity) WHERE outdegree(e, 'IS') = 0 RETURN count(e)"
+# Changes the counter to a value that no other graph of this name had.
+_CHANGE_VERSION: LiteralString = "MATCH (s:Store) SET s.version = s.version + $by"
 
 
-async def version(session: Session) -> int:
-    """Return the counter that every write raises."""
-    return int((await session.read_store("MATCH (s:Store) RETURN s.version"))[0][0])
+async def get_version(session: Session) -> int:
+    ((version,),) = await session.read_store(_VERSION)
+    return int(version)
 
 
 async def count_chunks(session: Session) -> int:
-    return int((await session.read("MATCH (c:Chunk) RETURN count(c)"))[0][0])
+    ((number,),) = await session.read(_COUNT_CHUNKS)
+    session.known.chunks = int(number)
+    return int(number)
 
 
-async def stats(session: Session) -> MemoryStats:
-    ((memories, code),) = await session.read(
-        "MATCH (m:Memory) RETURN count(m), count(CASE WHEN m.kind = 'code' THEN 1 END)"
-    )
-    # Merged ones count as one, as everywhere.
-    entities = await session.read("MATCH (e:Entity) WHERE outdegree(e, 'IS') = 0 RETURN count(e)")
+async def get_stats(session: Session) -> dict[str, Any]:
+    ((memories, code),) = await session.read(_COUNT_MEMORIES)
+    ((entities,),) = await session.read(_COUNT_ENTITIES)
     usage = await session.command("GRAPH.MEMORY", "USAGE", session.graph)
     slot, chunks = await active_slot(session)
-    return MemoryStats(
+    stats = MemoryStats(
         total_memories=memories - code,
         total_chunks=chunks,
-        total_entities=entities[0][0],
+        total_entities=entities,
         code_files=code,
         # The server counts whole megabytes and leaves the rest away.
         database_size_mb=usage[usage.index("total_graph_sz_mb") + 1] + 1.0,
@@ -45,14 +64,16 @@ async def stats(session: Session) -> MemoryStats:
         embedding_model=slot.space.model if slot.space else None,
         embedding_dimension=slot.space.dimension if slot.space else None,
     )
+    return stats.model_dump(exclude_none=True)
 
 
-# Each counts what is wrong; 0 is sound.
-_CHECKS: dict[str, LiteralString] = {
+# Patterns of damage, by what is reported: each matches nodes or edges `c` that no statement of ours
+# leaves behind.
+_DAMAGE: dict[str, LiteralString] = {
     "passages without a memory": "MATCH (c:Chunk) WHERE indegree(c, 'HAS_CHUNK') <> 1",
     "memories without passages": "MATCH (c:Memory) WHERE outdegree(c, 'HAS_CHUNK') = 0",
     "memories without text": "MATCH (c:Memory) WHERE c.text IS NULL",
-    "superseded by a memory that is gone": "MATCH (c:Memory) WHERE c.superseded_by IS NOT NULL"
+    "superseded by a memory that is missing": "MATCH (c:Memory) WHERE c.superseded_by IS NOT NULL"
     " OPTIONAL MATCH (newer:Memory {id: c.superseded_by}) WITH c, newer WHERE newer IS NULL",
     "passages wrongly marked as having a vector": "MATCH (e:EmbeddingSpace {active: true})"
     " MATCH (c:Chunk) WHERE c.pending IS NULL AND c[e.vectors] IS NULL",
@@ -60,45 +81,46 @@ _CHECKS: dict[str, LiteralString] = {
     " MATCH (c:Chunk {pending: true}) WHERE c[e.vectors] IS NOT NULL",
     "passages that cannot be found by their words": "MATCH (c:Chunk) WHERE c.words IS NULL",
     "versions without a memory": "MATCH (c:Version) WHERE indegree(c, 'WAS') <> 1",
-    "entities nothing speaks of": "MATCH (c:Entity) WHERE NOT c.given"
+    "entities that nothing mentions": "MATCH (c:Entity) WHERE NOT c.given"
     " AND indegree(c, 'MENTIONS') = 0 AND indegree(c, 'RELATES') = 0"
     " AND outdegree(c, 'RELATES') = 0",
     "entities that are merged twice": "MATCH (c:Entity) WHERE outdegree(c, 'IS') > 1"
     " OR (outdegree(c, 'IS') = 1 AND indegree(c, 'IS') > 0)",
-    "sentences of a memory that is gone": "MATCH (:Entity)-[c:RELATES]->(:Entity)"
+    "statements of a memory that is missing": "MATCH (:Entity)-[c:RELATES]->(:Entity)"
     " WHERE c.memory IS NOT NULL OPTIONAL MATCH (m:Memory {id: c.memory}) WITH c, m"
     " WHERE m IS NULL",
-    "sentences of a passage that is gone": "MATCH (:Entity)-[c:RELATES]->(:Entity)"
+    "statements of a passage that is missing": "MATCH (:Entity)-[c:RELATES]->(:Entity)"
     " WHERE c.chunk IS NOT NULL OPTIONAL MATCH (p:Chunk {id: c.chunk}) WITH c, p"
     " WHERE p IS NULL",
 }
-_COUNTERS = (
+# Compares the counters of the Store with what is stored.
+_COUNTERS_MATCH: LiteralString = (
     "MATCH (c:Chunk) WITH count(c) AS chunks, toInteger(sum(c.size)) AS words"
     " MATCH (s:Store) RETURN s.chunks = chunks AND s.words = words"
 )
 
 
 async def check_integrity(session: Session) -> Mapping[str, str]:
-    """Look for what no statement of ours would leave behind."""
     problems = dict.fromkeys(await find_missing(session), "missing")
-    for name, pattern in _CHECKS.items():
+    for name, pattern in _DAMAGE.items():
         ((wrong,),) = await session.read(pattern + " RETURN count(c)")
         if wrong:
             problems[name] = f"{wrong} found"
-    if not (await session.read(_COUNTERS))[0][0]:
+    ((counters_match,),) = await session.read(_COUNTERS_MATCH)
+    if not counters_match:
         problems["counters"] = "do not match what is stored"
     return problems
 
 
-async def rename(session: Session, name: str) -> None:
-    """Give the graph another name, in the place of the graph that has it, in one step."""
-    # Clients that know the other graph by its counter must see that this one is not it.
-    await session.write("MATCH (s:Store) SET s.version = s.version + $by", by=int(time.time()))
+async def rename_graph(session: Session, name: str) -> None:
+    """Rename the graph, replacing the graph that has the name, in one step."""
+    # Clients that know the other graph by its counter must notice that this is another one.
+    await session.write(_CHANGE_VERSION, by=int(time.time()))
     await session.command("RENAME", session.graph, name)
     await session.command("DEL", f"telemetry{{{session.graph}}}", f"telemetry{{{name}}}")
 
 
-async def drop(session: Session) -> None:
+async def delete_graph(session: Session) -> None:
     await session.command("GRAPH.DELETE", session.graph)
-    # The last queries, contents and all, if the server is set to keep them (CMD_INFO).
+    # The last queries with their contents, if the server is configured to store them (CMD_INFO).
     await session.command("DEL", f"telemetry{{{session.graph}}}")

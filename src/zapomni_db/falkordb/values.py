@@ -11,14 +11,19 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 from zapomni_db.exceptions import ValidationError
+from zapomni_db.models import MemoryFilter
 
 __all__ = [
+    "BREAK",
     "Vector",
+    "as_document",
+    "as_query",
     "check_id",
     "content_hash",
     "decode",
@@ -29,11 +34,14 @@ __all__ = [
     "from_time",
     "from_tokens",
     "parameters",
+    "stems_of",
     "text_hash",
     "to_json",
     "to_time",
     "to_tokens",
+    "where",
 ]
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -197,3 +205,108 @@ def to_tokens(tokens: bytes | None) -> str | None:
 
 def from_tokens(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
+
+
+# --- MemoryFilter as Cypher. The clauses are constants; values are always parameters ---
+
+
+# What is asked, how it reads, and what the question is compared with.
+_CLAUSES: dict[str, tuple[LiteralString, Callable[[Any], Any]]] = {
+    "project": ("m.project_hash = $project", digest),
+    "source": ("m.source = $source", str),
+    "kind": ("m.kind = $kind", str),
+    "not_kind": ("m.kind <> $not_kind", str),
+    "parent": ("m.parent = $parent", str),
+    "pinned": ("m.pinned = $pinned", bool),
+    "since": ("m.occurred_at >= $since", to_time),
+    "until": ("m.occurred_at < $until", to_time),
+    "as_of": (
+        "m.created_at <= $as_of AND (m.superseded_at IS NULL OR m.superseded_at > $as_of)",
+        to_time,
+    ),
+}
+# A path counts whole or by its end: `auth.py` is `src/auth.py`, `src` is all below it.
+_IN_PATH: LiteralString = (
+    "(m.source IN [$path, $path_end] OR m.source ENDS WITH ('/' + $path_end)"
+    " OR m.source STARTS WITH ($path_end + '/') OR m.source CONTAINS ('/' + $path_end + '/'))"
+)
+_TAGGED: LiteralString = "$tag{} IN m.tags"
+
+
+def where(filters: MemoryFilter) -> tuple[str, dict[str, Any]]:
+    """Return a condition on the node `m` and its parameters."""
+    clauses: list[str] = []
+    values: dict[str, Any] = {}
+    if not filters.include_superseded and filters.as_of is None:
+        clauses.append("m.superseded_by IS NULL")
+    for field, (clause, convert) in _CLAUSES.items():
+        if (wanted := getattr(filters, field)) is not None:
+            clauses.append(clause)
+            values[field] = convert(wanted)
+    if filters.path is not None:
+        clauses.append(_IN_PATH)
+        values |= {"path": filters.path, "path_end": filters.path.strip("/")}
+    # Not `all(tag IN $tags ...)`: after a WITH, FalkorDB 4.16 gets it wrong without a word.
+    for number, tag in enumerate(filters.tags):
+        clauses.append(_TAGGED.format(number))
+        values[f"tag{number}"] = tag
+    return " AND ".join(clauses) or "true", values
+
+
+# --- The words a passage is found by, the same as in the SQLite engine ----------------
+
+
+BREAK = "_"
+"""Stands between the words of a passage and those of its context: no phrase goes across."""
+
+# The index's own limit is not documented; nobody asks for a longer word.
+LONGEST_WORD = 64
+
+_SCHEMA = """
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, content = '', columnsize = 0, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE found USING fts5vocab (words, instance);
+"""
+
+
+def stems_of(texts: Sequence[str]) -> list[list[str]]:
+    """Return the stems of each text's words, in order."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        connection.executescript(_SCHEMA)
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            # Half a character is no word of anything: it was never stored.
+            enumerate(text.encode("utf-8", "replace").decode() for text in texts),
+        )
+        rows = connection.execute("SELECT doc, offset, term FROM found").fetchall()
+    finally:
+        connection.close()
+    rows.sort()
+    stems: list[list[str]] = [[] for _ in texts]
+    for number, _, stem in rows:
+        stems[number].append(_safe(stem))
+    return stems
+
+
+def _safe(stem: str) -> str:
+    """Write a stem in characters no index could take for anything else."""
+    encoded = stem.encode()
+    if len(encoded) > LONGEST_WORD:
+        return "_" + hashlib.sha256(encoded).hexdigest()
+    return stem if stem.isascii() else "_" + encoded.hex()
+
+
+def as_document(stems: Sequence[str]) -> str:
+    """Write stems as the index reads them, each in bars of its own.
+
+    So written, a phrase stands in a document exactly where its words stand side by side.
+    """
+    return "".join(f"|{stem}|" for stem in stems)
+
+
+def as_query(stems: Sequence[str]) -> str:
+    """Return the query for passages in which all these stems stand, in any order."""
+    return " ".join(f'"{stem}"' for stem in dict.fromkeys(stems))
