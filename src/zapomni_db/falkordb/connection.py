@@ -103,6 +103,8 @@ class Known:
     """Vector indexes, by property and dimension."""
     active: list[Any] | None = None
     """The active space. May be outdated: whoever uses it lets the statement check it."""
+    chunks: int | None = None
+    """About how many chunks there are."""
     grants_time: bool = True
     """Whether a statement may say how long it may take."""
 

@@ -1,15 +1,16 @@
-"""The two search arms: words by our own stems, meaning by exact cosine.
+"""Searching chunks: by words with BM25 over our own stems, by vectors with exact cosines.
 
-Both are worked out by the server, filters included; only what was found comes back.
+The server computes both, filters included; only the hits come back. Each function asks the server
+once, except where it says otherwise, so that a search costs as few round trips as it makes calls.
+Any number of them may run at once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, LiteralString
 
 from redis.exceptions import ResponseError
 
@@ -46,21 +47,48 @@ __all__ = [
     "search_vectors",
 ]
 
+# --- Words ------------------------------------------------------------------------------
 
 # As SQLite has them: both engines rank alike.
 K1, B = 1.2, 0.75
 LEAST_WEIGHT = 1e-6
 
-# Fewer vectors are compared one by one; of more, those the vector index finds, when nothing is
-# filtered. It is asked for more than is wanted, and misses hardly any of the best then.
-INDEX_FROM = 20_000
-INDEX_AT_LEAST = 200
-SAMPLE = 2_000
-
-_MATCHING = """
+# Finds the chunks `c` that contain a phrase `p`.
+_MATCHING: LiteralString = """
 UNWIND $phrases AS p
 CALL db.idx.fulltext.queryNodes('Chunk', p.query) YIELD node AS c
 WITH p, c WHERE p.is_word OR c.words CONTAINS p.text
+"""
+# Finds the ids of the chunks that contain each phrase; of frequent phrases it only counts them:
+# collecting a phrase's chunks costs far more. One string comes back much faster than many.
+_RARE_MATCHES: LiteralString = f"""
+{_MATCHING}
+WITH p, count(c) AS number
+CALL {{
+    WITH p, number WITH p WHERE number <= $limit
+    CALL db.idx.fulltext.queryNodes('Chunk', p.query) YIELD node AS c
+    WITH p, c WHERE p.is_word OR c.words CONTAINS p.text
+    RETURN string.join(collect(c.id), ',') AS ids
+}}
+RETURN p.number, number, ids
+"""
+# Weighs each phrase by how rare it is; continues with its chunks `c` and their memories `m`.
+_WEIGHED: LiteralString = f"""
+{_MATCHING}
+WITH p, collect(c) AS found MATCH (s:Store)
+WITH p, found, CASE WHEN s.words > 0 AND s.chunks > 0
+        THEN s.words * 1.0 / s.chunks ELSE 1.0 END AS average,
+    CASE WHEN s.chunks > size(found) THEN
+        log((s.chunks - size(found) + 0.5) / (size(found) + 0.5)) ELSE 0.0 END AS weight
+UNWIND found AS c
+MATCH (m:Memory)-[:HAS_CHUNK]->(c)
+"""
+# Scores those chunks with BM25.
+_BM25: LiteralString = """
+WITH c, CASE WHEN weight > 0 THEN weight ELSE $least END AS weight,
+    size(split(c.words, p.text)) - 1 AS f, 1 - $b + $b * c.size / average AS length
+WITH c, sum(weight * f * ($k1 + 1) / (f + $k1 * length)) AS score
+RETURN c.id, score ORDER BY score DESC, c.key LIMIT $limit
 """
 
 
@@ -75,25 +103,13 @@ def _phrases(terms: Iterable[str]) -> list[dict[str, Any]]:
 
 
 async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[str, float]:
+    """Asks twice if nothing was found: then it also checks that the index exists."""
     phrases = _phrases(request.terms)
     if not phrases:
         return {}
     condition, values = where(request.filters)
     rows = await session.read(
-        f"""
-        {_MATCHING}
-        WITH p, collect(c) AS found MATCH (s:Store)
-        WITH p, found, CASE WHEN s.words > 0 AND s.chunks > 0
-                THEN s.words * 1.0 / s.chunks ELSE 1.0 END AS average,
-            CASE WHEN s.chunks > size(found) THEN
-                log((s.chunks - size(found) + 0.5) / (size(found) + 0.5)) ELSE 0.0 END AS weight
-        UNWIND found AS c
-        MATCH (m:Memory)-[:HAS_CHUNK]->(c) WHERE {condition}
-        WITH c, CASE WHEN weight > 0 THEN weight ELSE $least END AS weight,
-            size(split(c.words, p.text)) - 1 AS f, 1 - $b + $b * c.size / average AS length
-        WITH c, sum(weight * f * ($k1 + 1) / (f + $k1 * length)) AS score
-        RETURN c.id, score ORDER BY score DESC, c.key LIMIT $limit
-        """,
+        f"{_WEIGHED} WHERE {condition} {_BM25}",
         phrases=phrases,
         least=LEAST_WEIGHT,
         k1=K1,
@@ -111,156 +127,192 @@ async def find_matches(
 ) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = dict.fromkeys(phrases, frozenset())
     asked = _phrases(phrases)
-    if not asked:
-        return found
-    # Counted first: to gather a word's passages costs far more, and of common ones for nothing.
-    counts = await session.read(_MATCHING + "RETURN p.number, count(c)", phrases=asked)
-    for number, count in counts:
-        if count > limit:
-            found[phrases[number]] = None
-    few = [phrase for phrase in asked if found[phrases[phrase["number"]]] is not None]
-    rows = await session.read(
-        # One string comes back much faster than many.
-        _MATCHING + "RETURN p.number, string.join(collect(c.id), ',')",
-        phrases=few,
-    )
-    return found | {phrases[number]: frozenset(ids.split(",")) for number, ids in rows}
+    if asked:
+        for number, count, ids in await session.read(_RARE_MATCHES, phrases=asked, limit=limit):
+            found[phrases[number]] = None if count > limit else frozenset(ids.split(","))
+    return found
 
 
-_VECTORS = """
-MATCH (e:EmbeddingSpace {active: true}) WHERE e.dimension = $dimension
-WITH e, vecf32($query) AS q
+# --- Vectors ----------------------------------------------------------------------------
+
+# Fewer vectors are compared one by one; of more, those the vector index finds, when nothing is
+# filtered. The index is asked for more than is wanted: then it misses hardly any of the best.
+INDEX_FROM = 20_000
+INDEX_AT_LEAST = 200
+SAMPLE = 2_000
+
+# Finds the active space and in which property its vectors are: none if the dimension is another.
+_SPACE: LiteralString = """
+MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})
+WITH s.chunks AS chunks, e.dimension AS dimension, vecf32($query) AS q,
+    CASE WHEN e.dimension = $dimension THEN e.vectors ELSE '' END AS vectors
 """
-_BEST = """
-WITH e, c, 1 - vec.cosineDistance(c[e.vectors], q) AS score WHERE score >= $least
-RETURN c.id, score ORDER BY score DESC, c.key LIMIT $limit
+# Begins to compare with every chunk that has a vector.
+_EVERY_VECTOR: LiteralString = (
+    "WITH vectors, q MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c[vectors] IS NOT NULL"
+)
+# Begins to compare with the chunks that the vector index finds.
+_INDEXED_VECTORS: LiteralString = (
+    "WITH vectors, q CALL db.idx.vector.queryNodes('Chunk', vectors, $near, q) YIELD node AS c"
+    " MATCH (m:Memory)-[:HAS_CHUNK]->(c) WHERE true"
+)
+# Collects the nearest chunks.
+_NEAREST: LiteralString = """
+WITH c, 1 - vec.cosineDistance(c[vectors], q) AS score WHERE score >= $least
+WITH c, score ORDER BY score DESC, c.key LIMIT $limit
+RETURN collect([c.id, score]) AS nearest
+"""
+# Begins to compare with an even sample of the chunks: enough to know how cosines are distributed.
+_SAMPLED_VECTORS: LiteralString = """
+WITH chunks, vectors, q,
+    CASE WHEN chunks > $sample THEN toInteger(floor(chunks * 1.0 / $sample)) ELSE 1 END AS step
+MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)
+WHERE c.key % step = 0 AND c[vectors] IS NOT NULL
+"""
+# Returns mean and deviation of the cosines, and of about how many chunks they are.
+_SPREAD: LiteralString = """
+WITH step, 1 - vec.cosineDistance(c[vectors], q) AS score
+RETURN avg(score) AS mean, stDevP(score) AS deviation, sum(step) AS compared
+"""
+# Compares with chunks by id.
+_SIMILARITIES: LiteralString = f"""
+{_SPACE}
+OPTIONAL MATCH (c:Chunk) WHERE c.id IN $ids AND c[vectors] IS NOT NULL
+RETURN dimension, collect(CASE WHEN c IS NOT NULL THEN
+    [c.id, 1 - vec.cosineDistance(c[vectors], q)] END)
 """
 
 
 async def rank_by_vector(session: Session, request: VectorSearchRequest) -> VectorRanking:
-    count = await _count_vectors(session, request.query_embedding)
-    if not count:
+    """Asks again if the vector index is used and finds too few."""
+    if not await _is_comparable(session, request.query_embedding):
         return VectorRanking(scores={})
-    scores, (mean, deviation, among) = await asyncio.gather(
-        _nearest(session, request, count), _spread(session, request, count)
-    )
-    return VectorRanking.model_construct(scores=scores, mean=mean, deviation=deviation, count=among)
-
-
-async def _count_vectors(session: Session, query: Sequence[float]) -> int:
-    """Return about how many chunks a vector may be compared with; 0 if it says nothing.
-
-    Raises:
-        ValidationError: It has another dimension than those that are stored.
-    """
-    slot, chunks = await active_slot(session)
-    if slot.space is None:
-        return 0
-    if len(query) != slot.space.dimension:
-        raise ValidationError(
-            f"query embedding dimension must be {slot.space.dimension}, got {len(query)}",
-            "VAL_003",
-        )
-    return chunks if 0.0 < math.hypot(*query) < math.inf else 0
-
-
-async def _nearest(session: Session, request: VectorSearchRequest, count: int) -> dict[str, float]:
-    if count > INDEX_FROM and request.filters == MemoryFilter():
-        near = await _nearest_by_index(session, request)
-        if len(near) >= request.limit:
-            return near
     condition, values = where(request.filters)
-    rows = await session.read(
-        f"{_VECTORS} MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)"
-        f" WHERE c[e.vectors] IS NOT NULL AND {condition} WITH e, q, c {_BEST}",
-        **_asked(request),
-        **values,
+    spread = f"CALL {{ WITH chunks, vectors, q {_SAMPLED_VECTORS} AND {condition} {_SPREAD} }}"
+    columns = "mean, deviation, compared"
+    answer = await _read_nearest(session, request, condition, values, spread, columns)
+    nearest, mean, deviation, compared = answer
+    return VectorRanking.model_construct(
+        scores=dict(nearest),
+        mean=mean or 0.0,
+        deviation=deviation or 0.0,
+        count=int(compared or 0),
     )
-    return dict(rows)
 
 
-def _asked(request: VectorSearchRequest) -> dict[str, Any]:
-    return {
+async def search_vectors(session: Session, request: VectorSearchRequest) -> dict[str, float]:
+    """Return the scores of the nearest chunks, by chunk id, best first."""
+    if not await _is_comparable(session, request.query_embedding):
+        return {}
+    condition, values = where(request.filters)
+    (nearest,) = await _read_nearest(session, request, condition, values, "", "")
+    return dict(nearest)
+
+
+async def _is_comparable(session: Session, query: Sequence[float]) -> bool:
+    """Return whether a vector has a direction; see that the number of chunks is known."""
+    has_direction = 0.0 < math.hypot(*query) < math.inf
+    if not has_direction or session.known.chunks is None:
+        slot, _ = await active_slot(session)
+        _check_dimension(query, slot.space.dimension if slot.space else None)
+    return has_direction
+
+
+def _check_dimension(query: Sequence[float], dimension: int | None) -> None:
+    """Refuse a vector of another dimension than those that are stored."""
+    if dimension is not None and len(query) != dimension:
+        raise ValidationError(
+            f"query embedding dimension must be {dimension}, got {len(query)}", "VAL_003"
+        )
+
+
+async def _read_nearest(
+    session: Session,
+    request: VectorSearchRequest,
+    condition: str,
+    values: dict[str, Any],
+    also: str,
+    columns: str,
+) -> list[Any]:
+    """Return the nearest chunks, then the columns of another part of the same statement."""
+    asked = {
         "query": Vector(request.query_embedding),
         "dimension": len(request.query_embedding),
         "least": request.min_similarity,
         "limit": request.limit,
-    }
-
-
-async def _nearest_by_index(session: Session, request: VectorSearchRequest) -> dict[str, float]:
-    condition, values = where(request.filters)
-    try:
-        rows = await session.read(
-            f"{_VECTORS} CALL db.idx.vector.queryNodes('Chunk', e.vectors, $near, q)"
-            " YIELD node AS c MATCH (m:Memory)-[:HAS_CHUNK]->(c)"
-            f" WHERE {condition} WITH e, q, c {_BEST}",
-            near=max(INDEX_AT_LEAST, 2 * request.limit),
-            **_asked(request),
-            **values,
-        )
-    except ResponseError:
-        # It is still being built.
-        return {}
-    return dict(rows)
-
-
-async def _spread(
-    session: Session, request: VectorSearchRequest, count: int
-) -> tuple[float, float, int]:
-    """Return mean and deviation of the cosines of all that counts, and how many that are.
-
-    Of many, an even share is enough to know that.
-    """
-    condition, values = where(request.filters)
-    step = max(1, count // SAMPLE)
-    rows = await session.read(
-        f"{_VECTORS} MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)"
-        f" WHERE c.key % $step = 0 AND c[e.vectors] IS NOT NULL AND {condition}"
-        " WITH 1 - vec.cosineDistance(c[e.vectors], q) AS score"
-        " RETURN avg(score), stDevP(score), count(score)",
-        query=Vector(request.query_embedding),
-        dimension=len(request.query_embedding),
-        step=step,
+        "sample": SAMPLE,
+        "near": max(INDEX_AT_LEAST, 2 * request.limit),
         **values,
-    )
-    mean, deviation, sampled = rows[0]
-    return mean or 0.0, deviation or 0.0, sampled * step
+    }
+    returned = f" RETURN dimension, chunks, nearest{', ' if columns else ''}{columns}"
+    many = (session.known.chunks or 0) > INDEX_FROM and request.filters == MemoryFilter()
+    for source in (_INDEXED_VECTORS, _EVERY_VECTOR) if many else (_EVERY_VECTOR,):
+        nearest = f"CALL {{ WITH vectors, q {source} AND {condition} {_NEAREST} }}"
+        try:
+            rows = await session.read(f"{_SPACE}{nearest}{also}{returned}", **asked)
+        except ResponseError:
+            if source is _EVERY_VECTOR:
+                raise
+            # The index is still being built, or there is none.
+            continue
+        for dimension, chunks, *answer in rows:
+            _check_dimension(request.query_embedding, dimension)
+            session.known.chunks = chunks
+            if source is _EVERY_VECTOR or len(answer[0]) >= request.limit:
+                return answer
+    return [[], *([None] * columns.count(",")), *([None] if columns else [])]
 
 
 async def get_similarities(
     session: Session, query_embedding: Sequence[float], chunk_ids: Sequence[str]
 ) -> dict[str, float]:
-    if not await _count_vectors(session, query_embedding):
+    if not await _is_comparable(session, query_embedding):
         return {}
-    rows = await session.read(
-        f"{_VECTORS} MATCH (c:Chunk) WHERE c.id IN $ids AND c[e.vectors] IS NOT NULL"
-        " RETURN c.id, 1 - vec.cosineDistance(c[e.vectors], q)",
+    similarities: dict[str, float] = {}
+    for dimension, found in await session.read(
+        _SIMILARITIES,
         query=Vector(query_embedding),
         dimension=len(query_embedding),
         ids=list(chunk_ids),
-    )
-    return dict(rows)
+    ):
+        _check_dimension(query_embedding, dimension)
+        similarities |= dict(found)
+    return similarities
 
 
-async def search_vectors(session: Session, request: VectorSearchRequest) -> dict[str, float]:
-    """Return the scores of the nearest chunks, by chunk id, best first."""
-    count = await _count_vectors(session, request.query_embedding)
-    return await _nearest(session, request, count) if count else {}
+# --- Passages: texts, groups, neighbors -------------------------------------------------
 
+MAX_MEMBERS = 20_000
 
-# --- Where passages stand: their texts, what they belong to, what stands beside them ---
-
-
-MOST_MEMBERS = 20_000
+# Finds the texts of chunks.
+_PASSAGES: LiteralString = (
+    "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
+    " RETURN c.id, m.id, c.text, m.metadata"
+)
+# Finds all chunks of the groups of chunks. One string comes back much faster than many.
+_MEMBERS: LiteralString = """
+MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids
+WITH DISTINCT m.group AS group
+MATCH (m:Memory {group: group})-[:HAS_CHUNK]->(c:Chunk)
+WITH group, c LIMIT $most RETURN group, string.join(collect(c.id), ',')
+"""
+# Finds the memories `m` of chunks `c`.
+_MEMORIES_OF: LiteralString = "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
+# Collects those chunks by group, with all chunks of the group in order, by position and memory.
+_GROUPS: LiteralString = """
+WITH m.group AS group, collect([c.id, m.id, m.occurred_at, selected]) AS found
+CALL {
+    WITH group MATCH (m:Memory {group: group})-[:HAS_CHUNK]->(c:Chunk)
+    WITH m, c ORDER BY c.index
+    WITH m, string.join(collect(c.id), ',') AS ids ORDER BY m.position
+    RETURN string.join(collect(toString(m.position) + ':' + ids), ';') AS members
+}
+RETURN group, found, members
+"""
 
 
 async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, Passage]:
-    rows = await session.read(
-        "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
-        " RETURN c.id, m.id, c.text, m.metadata",
-        ids=list(chunk_ids),
-    )
+    rows = await session.read(_PASSAGES, ids=list(chunk_ids))
     return {
         chunk_id: Passage.model_construct(
             chunk_id=chunk_id, memory_id=memory_id, text=text, metadata=from_json(metadata)
@@ -269,20 +321,8 @@ async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, 
     }
 
 
-_GROUPS = """
-MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids
-WITH DISTINCT m.group AS group
-MATCH (m:Memory {group: group})-[:HAS_CHUNK]->(c:Chunk)
-"""
-
-
 async def get_members(session: Session, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-    rows = await session.read(
-        # One string per group comes back much faster than a row per passage.
-        _GROUPS + "WITH group, c LIMIT $most RETURN group, string.join(collect(c.id), ',')",
-        ids=list(chunk_ids),
-        most=MOST_MEMBERS,
-    )
+    rows = await session.read(_MEMBERS, ids=list(chunk_ids), most=MAX_MEMBERS)
     return {group: ids.split(",") for group, ids in rows}
 
 
@@ -290,60 +330,45 @@ async def get_places(
     session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
 ) -> dict[str, Place]:
     condition, values = where(filters)
-    rows, groups = await asyncio.gather(
-        session.read(
-            "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
-            f" RETURN c.id, m.id, m.group, m.occurred_at, {condition}",
-            ids=list(chunk_ids),
-            **values,
-        ),
-        session.read(
-            _GROUPS + "WITH group, m, c ORDER BY c.index"
-            " WITH group, m, string.join(collect(c.id), ',') AS ids ORDER BY m.position"
-            " RETURN group, string.join(collect(toString(m.position) + ':' + ids), ';')",
-            ids=list(chunk_ids),
-        ),
+    rows = await session.read(
+        f"{_MEMORIES_OF} WITH m, c, {condition} AS selected {_GROUPS}",
+        ids=list(chunk_ids),
+        **values,
     )
-    beside: dict[str, tuple[str | None, str | None]] = {}
-    sizes: dict[str, int] = {}
-    for group, written in groups:
-        found = _beside(_read_group(written))
-        beside |= found
-        sizes[group] = len(found)
-    return {
-        chunk_id: Place(
-            chunk_id, memory_id, group, sizes[group], *beside[chunk_id], from_time(at), selected
-        )
-        for chunk_id, memory_id, group, at, selected in rows
-        # Between the two questions it may have been deleted.
-        if chunk_id in beside
-    }
+    places: dict[str, Place] = {}
+    for group, found, members in rows:
+        neighbors = _neighbors(members)
+        for chunk_id, memory_id, at, selected in found:
+            places[chunk_id] = Place(
+                chunk_id,
+                memory_id,
+                group,
+                len(neighbors),
+                *neighbors[chunk_id],
+                from_time(at),
+                selected,
+            )
+    return places
 
 
-def _read_group(written: str) -> list[list[list[str]]]:
-    """Return the passages of each memory, and the memories of each position, in order."""
-    memories = (memory.split(":") for memory in written.split(";"))
-    by_position: dict[str, list[list[str]]] = {}
-    for position, ids in memories:
-        by_position.setdefault(position, []).append(ids.split(","))
-    return list(by_position.values())
-
-
-def _beside(
-    positions: Sequence[Sequence[Sequence[str]]],
-) -> dict[str, tuple[str | None, str | None]]:
-    """Return what stands before and after each passage.
+def _neighbors(members: str) -> dict[str, tuple[str | None, str | None]]:
+    """Return the chunks before and after each chunk of a group.
 
     That is the next one of its memory, or else of the next memory at another position.
     """
+    by_position: dict[str, list[list[str]]] = {}
+    for memory in members.split(";"):
+        position, _, ids = memory.partition(":")
+        by_position.setdefault(position, []).append(ids.split(","))
+    positions = list(by_position.values())
     before: dict[str, str] = {}
     after: dict[str, str] = {}
     for memories in positions:
-        for ids in memories:
-            after |= dict(pairwise(ids))
-            before |= {later: earlier for earlier, later in pairwise(ids)}
+        for chunks in memories:
+            after |= dict(pairwise(chunks))
+            before |= {later: earlier for earlier, later in pairwise(chunks)}
     for earlier, later in pairwise(positions):
-        before |= {ids[0]: earlier[0][-1] for ids in later}
-        after |= {ids[-1]: later[0][0] for ids in earlier}
-    every = (chunk_id for memories in positions for ids in memories for chunk_id in ids)
+        before |= {chunks[0]: earlier[0][-1] for chunks in later}
+        after |= {chunks[-1]: later[0][0] for chunks in earlier}
+    every = (chunk_id for memories in positions for chunks in memories for chunk_id in chunks)
     return {chunk_id: (before.get(chunk_id), after.get(chunk_id)) for chunk_id in every}

@@ -103,7 +103,9 @@ async def active_slot(session: Session) -> tuple[Slot, int]:
         "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
         f" RETURN {SLOT_ROW}, s.chunks"
     )
-    return slot_of(rows[0][0]), rows[0][1]
+    ((slot, chunks),) = rows
+    session.known.chunks = chunks
+    return slot_of(slot), chunks
 
 
 async def get_space(session: Session) -> EmbeddingSpace | None:
