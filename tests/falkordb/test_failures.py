@@ -558,7 +558,7 @@ async def test_a_statement_that_would_write_is_refused(client):
         ("CREATE (:Chunk {words: '', size: 0, pending: true})", "passages without a memory"),
         ("CREATE (:Memory {id: 'x', text: 'x'})", "memories without passages"),
         ("MATCH (m:Memory) SET m.text = null", "memories without text"),
-        ("MATCH (m:Memory) SET m.superseded_by = 'x'", "superseded by a memory that is gone"),
+        ("MATCH (m:Memory) SET m.superseded_by = 'x'", "superseded by a memory that is missing"),
         ("MATCH (c:Chunk {index: 0}) SET c.embedding = null",
          "passages wrongly marked as having a vector"),
         ("MATCH (c:Chunk {index: 1}) SET c.pending = true",
