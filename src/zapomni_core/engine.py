@@ -54,7 +54,6 @@ from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.add_memory import Writer
 from zapomni_core.workflows.search_everything import Searcher
-from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
 from zapomni_db.observation_store import ObservationStore
@@ -159,7 +158,7 @@ class ZapomniEngine:
         *,
         tasks: TaskManager,
         settings: Settings,
-        code: CodeStore,
+        code: SqliteCode,
         observations: ObservationStore | None = None,
         reranker: Reranker | None = None,
     ) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "FailureAfter",
     "FileData",
     "FileEdit",
+    "IndexedFile",
     "PassagePlace",
     "SymbolQuery",
     "SymbolRow",
@@ -185,6 +186,16 @@ class CodeEdge(_Frozen):
     """The last name of what is written there."""
     strength: float
     line: int
+
+
+class IndexedFile(NamedTuple):
+    """The file that a memory of code was made from."""
+
+    root: str
+    path: str
+    language: str
+    passages: list[PassagePlace]
+    symbols: list[CodeSymbol]
 
 
 # --- Citations --------------------------------------------------------------------------

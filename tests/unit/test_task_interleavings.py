@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zapomni_db.sqlite.tasks import SqliteTasks
-from zapomni_db.task_store import Claim
+from zapomni_db.task_models import Claim
 
 LEASE = 30.0
 ENDED = ("completed", "failed", "cancelled")

@@ -11,7 +11,7 @@ import pytest
 from zapomni_core.exceptions import ValidationError
 from zapomni_db.sqlite import tasks as tasks_module
 from zapomni_db.sqlite.tasks import SqliteTasks
-from zapomni_db.task_store import Progress
+from zapomni_db.task_models import Progress
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,8 @@ from zapomni_core.infra.correlation import current_correlation_id, operation
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.retry import RetryPolicy, retry_with_backoff
-from zapomni_db.task_store import Claim, Hold, Progress, TaskStore
+from zapomni_db.sqlite.tasks import SqliteTasks
+from zapomni_db.task_models import Claim, Hold, Progress
 
 __all__ = ["TaskContext", "TaskHandler", "TaskRunner"]
 
@@ -34,7 +35,7 @@ class TaskContext:
     a third of the lease. Let it pass; what was stored so far is kept.
     """
 
-    def __init__(self, store: TaskStore, claim: Claim, lease_seconds: float) -> None:
+    def __init__(self, store: SqliteTasks, claim: Claim, lease_seconds: float) -> None:
         self.claim = claim
         self.progress: Progress | None = None
         self._share = claim.share
@@ -111,7 +112,7 @@ event loop free between steps, because the claim is renewed there.
 class TaskRunner:
     """Makes attempts at tasks."""
 
-    store: TaskStore
+    store: SqliteTasks
     policy: RetryPolicy
     """Which errors are worth another attempt, how many there are, and the pauses between."""
     lease_seconds: float

@@ -14,7 +14,8 @@ from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.retry import RetryPolicy
 from zapomni_core.scheduler.runner import TaskHandler, TaskRunner
 from zapomni_db.models import TaskStatus
-from zapomni_db.task_store import Claim, TaskStore
+from zapomni_db.sqlite.tasks import SqliteTasks
+from zapomni_db.task_models import Claim
 
 __all__ = ["TaskManager"]
 
@@ -43,7 +44,7 @@ class TaskManager:
 
     def __init__(
         self,
-        store: TaskStore,
+        store: SqliteTasks,
         *,
         lease_seconds: float = 30.0,
         poll_seconds: float = 30.0,

@@ -86,7 +86,10 @@ _MENTIONING = (
 
 
 class SqliteFacts:
-    """The FactReader on one connection of its own, opened by the thread that enters it."""
+    """What the files of a repository state about each other, for one thread at a time.
+
+    The thread that enters it opens its own connection.
+    """
 
     def __init__(self, path: Path, repository: int) -> None:
         self._path = path

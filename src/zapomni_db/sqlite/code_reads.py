@@ -13,10 +13,10 @@ from zapomni_db.code_models import (
     CodeSymbol,
     FailureAfter,
     FileEdit,
+    IndexedFile,
     PassagePlace,
     SymbolQuery,
 )
-from zapomni_db.code_store import Place
 from zapomni_db.sqlite.rows import from_json, in_path, to_json
 
 __all__ = [
@@ -61,6 +61,7 @@ def _symbol(row: Sequence[Any]) -> CodeSymbol:
 
 
 def find_symbols(connection: sqlite3.Connection, query: SymbolQuery) -> list[CodeSymbol]:
+    """Return the symbols that match, the best first."""
     clauses: list[LiteralString] = ["TRUE"]
     values: list[object] = []
     if query.repositories is not None:
@@ -120,6 +121,7 @@ def _plain(symbol: CodeSymbol) -> str:
 
 
 def get_symbol(connection: sqlite3.Connection, symbol_id: int) -> CodeSymbol | None:
+    """Return a symbol by its id."""
     row = connection.execute(
         "SELECT " + _SYMBOL + _FROM + " WHERE s.key = ?", (symbol_id,)
     ).fetchone()
@@ -129,6 +131,7 @@ def get_symbol(connection: sqlite3.Connection, symbol_id: int) -> CodeSymbol | N
 def suggest_names(
     connection: sqlite3.Connection, repositories: Sequence[int] | None, name: str
 ) -> list[str]:
+    """Return names of symbols that are similar to a name that does not exist."""
     among: LiteralString = "" if repositories is None else " AND f.repository_key" + _AMONG
     values = [] if repositories is None else [to_json(list(repositories))]
     rows = connection.execute(
@@ -146,6 +149,7 @@ def suggest_names(
 def find_files(
     connection: sqlite3.Connection, repositories: Sequence[int] | None, path: str
 ) -> list[tuple[str, CodeFile]]:
+    """Return root and file of those with this path, or whose path ends with it."""
     among: LiteralString = "" if repositories is None else " AND f.repository_key" + _AMONG
     values = [] if repositories is None else [to_json(list(repositories))]
     clause, paths = in_path("f.path", path)
@@ -162,6 +166,7 @@ def find_files(
 
 
 def find_copies(connection: sqlite3.Connection, repository: int, content_hash: str) -> list[str]:
+    """Return the paths of the files with these contents."""
     rows = connection.execute(
         "SELECT path FROM code_files WHERE content_hash = ? AND repository_key = ? ORDER BY path",
         (content_hash, repository),
@@ -170,13 +175,15 @@ def find_copies(connection: sqlite3.Connection, repository: int, content_hash: s
 
 
 def get_outline(connection: sqlite3.Connection, file_key: int) -> list[CodeSymbol]:
+    """Return a file's symbols in order, the file itself first."""
     rows = connection.execute(
         "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key = ? ORDER BY s.position", (file_key,)
     )
     return [_symbol(row) for row in rows]
 
 
-def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, Place]:
+def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, IndexedFile]:
+    """Return the files that memories of code were made from, by memory id."""
     rows = connection.execute(
         "SELECT f.memory_id, r.root, f.path, f.language, d.passages, f.key FROM code_files f"
         " JOIN code_repositories r ON r.key = f.repository_key"
@@ -184,7 +191,7 @@ def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dic
         (to_json(list(memory_ids)),),
     ).fetchall()
     return {
-        memory_id: Place(
+        memory_id: IndexedFile(
             root,
             path,
             language,
@@ -199,6 +206,7 @@ def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dic
 
 
 def get_callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
+    """Return what refers to a symbol, the most certain first; then what contains its name."""
     select: LiteralString = (
         "SELECT e.kind, e.name, e.strength, e.line, " + _SYMBOL + " FROM code_edges e"
         " JOIN code_symbols s ON s.key = e.caller_key JOIN code_files f ON f.key = s.file_key"
@@ -218,6 +226,7 @@ def get_callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) 
 
 
 def get_callees(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
+    """Return what a symbol and the symbols inside it refer to, in order of lines."""
     inner = connection.execute(
         "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key ="
         " (SELECT file_key FROM code_symbols WHERE key = ?) AND s.start_byte >= ?"
@@ -256,6 +265,7 @@ def _edge(values: Sequence[Any], caller: CodeSymbol, callee: CodeSymbol | None) 
 
 
 def get_edits(connection: sqlite3.Connection, paths: Sequence[str], limit: int) -> list[FileEdit]:
+    """Return the newest edits of a file by agents, the last one first."""
     rows = connection.execute(
         "SELECT o.id, o.timestamp, o.session_id, o.host, coalesce(o.tool_name, ''), o.content,"
         " coalesce((SELECT p.content FROM observations p WHERE p.id = o.prompt_id), ''),"

@@ -48,12 +48,14 @@ _FILE = "SELECT key, path, memory_id, stamp, content_hash, is_empty FROM code_fi
 
 
 def list_repositories(connection: sqlite3.Connection) -> list[CodeRepository]:
+    """Return the indexed repositories, by root."""
     return [_repository(row) for row in connection.execute(_REPOSITORY + " ORDER BY root")]
 
 
 def open_repository(
     connection: sqlite3.Connection, root: str, name: str, project: str
 ) -> CodeRepository:
+    """Return a repository by its root, new or known, under its current name."""
     tag = "repo:" + blake2b(root.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     connection.execute(
         "INSERT INTO code_repositories (root, name, project, tag) VALUES (?, ?, ?, ?)"
@@ -84,10 +86,12 @@ def _repository(row: tuple[Any, ...]) -> CodeRepository:
 
 
 def begin_changes(connection: sqlite3.Connection, key: int) -> None:
+    """Mark that files are about to change, so that references are resolved again."""
     connection.execute("UPDATE code_repositories SET unresolved = 1 WHERE key = ?", (key,))
 
 
 def finish_repository(connection: sqlite3.Connection, key: int, commit: str, reader: str) -> None:
+    """Mark a repository as indexed completely just now, its references resolved."""
     connection.execute(
         "UPDATE code_repositories SET unresolved = 0, head = ?1, reader = ?2, indexed_at = ?3,"
         " (files, lines) = (SELECT count(*), coalesce(sum(lines), 0) FROM code_files"
@@ -99,6 +103,7 @@ def finish_repository(connection: sqlite3.Connection, key: int, commit: str, rea
 
 
 def forget_repository(connection: sqlite3.Connection, key: int) -> None:
+    """Delete a repository; deleting its memories is up to the caller."""
     connection.execute("DELETE FROM code_repositories WHERE key = ?", (key,))
 
 
@@ -106,6 +111,7 @@ def forget_repository(connection: sqlite3.Connection, key: int) -> None:
 
 
 def get_files(connection: sqlite3.Connection, repository: int) -> list[CodeFile]:
+    """Return all files of a repository, by path."""
     rows = connection.execute(_FILE + " WHERE repository_key = ? ORDER BY path", (repository,))
     return [CodeFile(*row) for row in rows]
 
@@ -113,6 +119,7 @@ def get_files(connection: sqlite3.Connection, repository: int) -> list[CodeFile]
 def begin_files(
     connection: sqlite3.Connection, repository: int, paths: Sequence[str]
 ) -> list[CodeFile]:
+    """Mark these files as about to be written; new ones get an id for their memory."""
     connection.executemany(
         "INSERT INTO code_files (repository_key, path, memory_id) VALUES (?, ?, ?)"
         " ON CONFLICT (repository_key, path) DO UPDATE SET content_hash = '', stamp = ''",
@@ -127,6 +134,7 @@ def begin_files(
 
 
 def move_file(connection: sqlite3.Connection, key: int, path: str) -> None:
+    """Give a file another path; it stays the same file, and is begun."""
     connection.execute(
         "UPDATE code_files SET path = ?, stamp = '', content_hash = '' WHERE key = ?", (path, key)
     )
@@ -135,6 +143,7 @@ def move_file(connection: sqlite3.Connection, key: int, path: str) -> None:
 def find_origin(
     connection: sqlite3.Connection, among: Sequence[int], hashes: Sequence[str]
 ) -> int | None:
+    """Return which of these files shares at least half of its symbols, and half of these."""
     rows = connection.execute(
         "SELECT file_key, content_hash FROM code_symbols WHERE kind <> 'module'"
         " AND file_key IN (SELECT value FROM json_each(?))",
@@ -152,6 +161,7 @@ def find_origin(
 
 
 def get_facts(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """Return what files state about others, packed."""
     rows = connection.execute(
         "SELECT file_key, facts FROM code_file_data WHERE file_key IN"
         " (SELECT value FROM json_each(?))",
@@ -161,6 +171,7 @@ def get_facts(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, 
 
 
 def set_stamps(connection: sqlite3.Connection, stamps: Mapping[int, str]) -> None:
+    """Store that files were touched although their contents are the same."""
     connection.executemany(
         "UPDATE code_files SET stamp = ? WHERE key = ?",
         [(stamp, key) for key, stamp in stamps.items()],
@@ -168,6 +179,7 @@ def set_stamps(connection: sqlite3.Connection, stamps: Mapping[int, str]) -> Non
 
 
 def remove_files(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
+    """Delete files with all their symbols."""
     for key in keys:
         rows = connection.execute("SELECT key FROM code_symbols WHERE file_key = ?", (key,))
         _let_go(connection, [symbol for (symbol,) in rows])
@@ -178,6 +190,11 @@ def remove_files(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
 
 
 def store_files(connection: sqlite3.Connection, files: Sequence[FileData]) -> None:
+    """Store what was parsed from files.
+
+    Symbols that are still there, or there under another name, keep their ids. References to symbols
+    that are gone keep only their names.
+    """
     for file in files:
         connection.execute(
             "UPDATE code_files SET stamp = ?, content_hash = ?, language = ?, lines = ?,"
@@ -275,6 +292,7 @@ def _let_go(connection: sqlite3.Connection, symbols: Iterable[int]) -> None:
 def store_edges(
     connection: sqlite3.Connection, repository: int, edges: Mapping[str, Sequence[EdgeRow]]
 ) -> None:
+    """Store what the symbols of these files refer to, in place of what was stored before."""
     keys = _Keys(connection, repository)
     for path, rows in edges.items():
         file_key = keys.file(path)
@@ -343,6 +361,7 @@ _CITATION = (
 def set_citations(
     connection: sqlite3.Connection, memory_id: str, wanted: Sequence[Citation]
 ) -> None:
+    """Replace all citations of a memory; an empty list deletes them."""
     connection.execute("DELETE FROM code_citations WHERE memory_id = ?", (memory_id,))
     connection.executemany(
         "INSERT INTO code_citations (memory_id, " + _CITATION + ")"
@@ -361,6 +380,7 @@ def set_citations(
 def get_citations(
     connection: sqlite3.Connection, memory_ids: Sequence[str]
 ) -> dict[str, list[Citation]]:
+    """Return the citations of those memories that have any."""
     rows = connection.execute(
         "SELECT memory_id, " + _CITATION + " FROM code_citations WHERE memory_id IN"
         " (SELECT value FROM json_each(?)) ORDER BY key",
@@ -375,6 +395,7 @@ def get_citations(
 
 
 def list_cited(connection: sqlite3.Connection) -> list[str]:
+    """Return the ids of all memories that cite code."""
     rows = connection.execute(
         "SELECT memory_id FROM code_citations GROUP BY memory_id ORDER BY min(key)"
     )

@@ -26,7 +26,7 @@ from zapomni_db.sqlite.connection import (
     write_transaction,
 )
 from zapomni_db.sqlite.rows import from_time
-from zapomni_db.task_store import Claim, Hold, Progress, Queue
+from zapomni_db.task_models import Claim, Hold, Progress, Queue
 
 __all__ = ["SqliteTasks"]
 
@@ -126,7 +126,7 @@ WHERE id = :id"""
 
 
 class SqliteTasks:
-    """The TaskStore on the local file, on one thread with a connection of its own.
+    """The SqliteTasks on the local file, on one thread with a connection of its own.
 
     Args:
         path: The file; created and migrated by the first call.
@@ -149,12 +149,18 @@ class SqliteTasks:
                 self._connection = None
 
     async def submit(self, task_type: str, params: Mapping[str, Any]) -> str:
-        """Queue a task, unless the same work waits or runs already."""
+        """Queue a task; return its id, or that of the same work if it is queued or running.
+
+        Tasks that finished long ago are deleted on this occasion.
+
+        Raises:
+            ValidationError: The parameters are no JSON, or too long.
+        """
         text = _to_json(params)
         return await self._write("queueing a task", lambda db: self._submit(db, task_type, text))
 
     async def get(self, task_id: str) -> TaskStatus | None:
-        """Return how a task is getting on."""
+        """Return the status of a task."""
         return await self._read("reading a task", lambda db: self._find(db, _known(task_id)))
 
     async def list_tasks(self, status: str | None, limit: int) -> list[TaskStatus]:
@@ -167,13 +173,16 @@ class SqliteTasks:
         )
 
     async def look(self, task_types: Sequence[str]) -> Queue:
-        """Return what is left to do of these types."""
+        """Return what is left to do of these types. A cheap read."""
         return await self._read("looking for tasks", lambda db: self._look(db, task_types))
 
     async def claim(
         self, task_types: Sequence[str], lease_seconds: float, task_id: str | None = None
     ) -> Claim | None:
-        """Take the oldest task that is due, or this one if it is."""
+        """Claim the oldest task that is due, or this one if it is.
+
+        A task is due when it is pending and not delayed, or when its worker's lease has expired.
+        """
         wanted = {"types": json.dumps(list(task_types)), "id": task_id}
 
         # Looked for before the lock is taken: mostly there is nothing, and nobody should wait.
@@ -187,7 +196,7 @@ class SqliteTasks:
         )
 
     async def renew(self, claim: Claim, lease_seconds: float, progress: Progress | None) -> Hold:
-        """Prolong a claim and store progress, if it still holds."""
+        """Extend a lease and store progress; nothing is written unless the claim still holds."""
 
         def work(db: sqlite3.Connection) -> Hold:
             if not self._change(db, _RENEW, claim, _fields(progress), lease_seconds):
@@ -198,7 +207,10 @@ class SqliteTasks:
         return await self._write("reporting progress", work)
 
     async def give_back(self, claim: Claim, error: tuple[str, str] | None, delay: float) -> bool:
-        """Put a task back for anybody to claim after a delay, if the claim still holds."""
+        """Release a task for any worker to claim after a delay; return whether the claim held.
+
+        With an error (code and message) the attempt counts as failed.
+        """
         code, words = error or (None, None)
         failed = {"failed": int(error is not None), "error": words, "code": code}
         return await self._write(
@@ -213,7 +225,10 @@ class SqliteTasks:
         result: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> bool:
-        """End a task for good, if the claim still holds."""
+        """End a task for good; return whether the claim still held. If not, nothing changes.
+
+        The result is JSON, the error its code and its message for the user.
+        """
         code, words = error or (None, None)
         end = {"status": status, "result": result, "error": words, "code": code}
         end |= _fields(progress)
@@ -222,7 +237,7 @@ class SqliteTasks:
         )
 
     async def cancel(self, task_id: str) -> TaskStatus | None:
-        """Stop a task: one nobody works on at once, another when its worker notices."""
+        """Cancel a task: at once if no worker has it, otherwise when its worker notices."""
 
         def work(db: sqlite3.Connection) -> TaskStatus | None:
             db.execute(_CANCEL, {"id": _known(task_id), **self._now()})
@@ -231,7 +246,11 @@ class SqliteTasks:
         return await self._write("cancelling a task", work)
 
     async def retry(self, task_id: str) -> TaskStatus | None:
-        """Queue a failed or cancelled task again, or return the same work if it is queued."""
+        """Queue a failed or cancelled task again; return it, or the same work if it is queued.
+
+        Raises:
+            ValidationError: It is completed, or not finished yet.
+        """
         return await self._write("retrying a task", lambda db: self._retry(db, _known(task_id)))
 
     # --- inside a transaction -----------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import SearchResponse
-from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
+from zapomni_db.sqlite.code import SqliteCode
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase.schemas import StaleMemory
@@ -28,7 +28,7 @@ logger = get_logger(__name__)
 class Citations:
     """Stores and checks citations. What parses code is imported when it is needed."""
 
-    store: CodeStore
+    store: SqliteCode
     storage: StorageProvider
 
     async def read_given(self, cites: Sequence[str], folder: str) -> list[Citation]:

@@ -24,7 +24,7 @@ from zapomni_db.code_models import (
     CodeSymbol,
     SymbolQuery,
 )
-from zapomni_db.code_store import CodeStore
+from zapomni_db.sqlite.code import SqliteCode
 
 __all__ = ["CitationChecker", "Citer", "parse_named"]
 
@@ -43,7 +43,7 @@ _NOT_MEANT = frozenset({"module", "section", "key"})
 class Citer:
     """Finds out what is cited, and how it is now."""
 
-    code: CodeStore
+    code: SqliteCode
 
     async def given(self, cites: Sequence[str], folder: str) -> list[Citation]:
         """Return the citations that a caller gives; relative paths start from a folder.
@@ -259,7 +259,7 @@ FRESH, CHANGED, GONE = _Verdict("fresh"), _Verdict("changed"), _Verdict("gone")
 class CitationChecker:
     """Compares citations with the working tree."""
 
-    code: CodeStore
+    code: SqliteCode
 
     async def check(self, citations: Sequence[Citation]) -> list[CheckedCitation]:
         """Say of each citation, in order, what became of it."""

@@ -49,9 +49,9 @@ from zapomni_db.code_models import (
     PassagePlace,
     SymbolRow,
 )
-from zapomni_db.code_store import CodeStore, FactReader
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData, MemoryFilter
+from zapomni_db.sqlite.code import SqliteCode, SqliteFacts
 
 __all__ = [
     "Changes",
@@ -139,7 +139,7 @@ class Indexer:
     """The parts that indexing needs."""
 
     storage: StorageProvider
-    code: CodeStore
+    code: SqliteCode
     fill_vectors: FillVectors | None
     """Makes the vectors still missing; None without an embedder."""
     chunker: TextChunker
@@ -569,7 +569,7 @@ Changes = Mapping[str, tuple[str | None, str | None]]
 """What files said before and say now, packed; None where there was or is no such file."""
 
 
-async def resolve_references(code: CodeStore, repository: int, changes: Changes | None) -> None:
+async def resolve_references(code: SqliteCode, repository: int, changes: Changes | None) -> None:
     """Resolve the references that the changes concern; None: all of the repository."""
     if changes is not None and not changes:
         return
@@ -611,7 +611,7 @@ def _row(edge: Edge) -> EdgeRow:
 class _Stored:
     """The repository as the resolver asks for it, each file's facts unpacked once."""
 
-    def __init__(self, reader: FactReader) -> None:
+    def __init__(self, reader: SqliteFacts) -> None:
         self._reader = reader
         self._paths: frozenset[str] | None = None
         self._facts: dict[str, Facts | None] = {}

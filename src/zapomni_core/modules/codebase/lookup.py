@@ -26,9 +26,9 @@ from zapomni_core.modules.codebase.schemas import (
 from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_db.code_models import CodeEdge, CodeRepository, CodeSymbol, FileEdit, SymbolQuery
-from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import Chunk
+from zapomni_db.sqlite.code import SqliteCode
 
 __all__ = [
     "Outlines",
@@ -52,7 +52,7 @@ _WORD = re.compile(r"\w+")
 
 
 async def repositories_for(
-    store: CodeStore, repository: str, folder: str
+    store: SqliteCode, repository: str, folder: str
 ) -> list[CodeRepository] | None:
     """Return the repositories that are meant; None means all.
 
@@ -83,7 +83,7 @@ def _keys(repositories: Sequence[CodeRepository] | None) -> list[int] | None:
 
 
 async def get_symbol(
-    store: CodeStore, storage: StorageProvider, request: SymbolRequest
+    store: SqliteCode, storage: StorageProvider, request: SymbolRequest
 ) -> SymbolResponse:
     """Return a symbol as it is in its file now."""
     found = await _find(store, request.name, request.repository, request.folder)
@@ -102,7 +102,7 @@ async def get_symbol(
     return await _with_history(store, answer) if request.history else answer
 
 
-async def _find(store: CodeStore, name: str, repository: str, folder: str) -> list[CodeSymbol]:
+async def _find(store: SqliteCode, name: str, repository: str, folder: str) -> list[CodeSymbol]:
     """Return the symbols that are meant, at least one.
 
     Raises:
@@ -169,7 +169,7 @@ def _merged(known: CodeSymbol, symbol: Symbol) -> CodeSymbol:
     )
 
 
-async def _as_indexed(store: CodeStore, storage: StorageProvider, known: CodeSymbol) -> str:
+async def _as_indexed(store: SqliteCode, storage: StorageProvider, known: CodeSymbol) -> str:
     """Return a symbol's source as it was when it was indexed."""
     keys = [r.key for r in await store.list_repositories() if r.root == known.repository]
     for _, file in await store.find_files(keys, known.path):
@@ -182,7 +182,7 @@ async def _as_indexed(store: CodeStore, storage: StorageProvider, known: CodeSym
 # --- What agents did to it ----------------------------------------------------------------
 
 
-async def _with_history(store: CodeStore, answer: SymbolResponse) -> SymbolResponse:
+async def _with_history(store: SqliteCode, answer: SymbolResponse) -> SymbolResponse:
     """Add who edited a symbol, when, what for, and what failed after."""
     symbol = answer.symbol
     assert symbol is not None
@@ -205,7 +205,7 @@ def _concerns(edit: FileEdit, symbol: CodeSymbol, source: str) -> bool:
 # --- Files and calls ----------------------------------------------------------------------
 
 
-async def get_outline(store: CodeStore, request: OutlineRequest) -> OutlineResponse:
+async def get_outline(store: SqliteCode, request: OutlineRequest) -> OutlineResponse:
     """Return a file's symbols as they are now."""
     path = request.path.strip().encode("utf-8", "replace").decode()
     if not path or len(path) > MAX_NAME:
@@ -259,7 +259,7 @@ def _renewed(root: str, known: Sequence[CodeSymbol], symbols: Sequence[Symbol]) 
 Calls = Callable[[CodeSymbol, int], Awaitable[list[CodeEdge]]]
 
 
-async def find_calls(store: CodeStore, calls: Calls, request: CallsRequest) -> CallsResponse:
+async def find_calls(store: SqliteCode, calls: Calls, request: CallsRequest) -> CallsResponse:
     """Return the references to or from a symbol."""
     if not 1 <= request.limit <= MAX_CALLS:
         raise ValidationError(f"limit must be from 1 to {MAX_CALLS}", "VAL_003")

@@ -10,8 +10,8 @@ from zapomni_core.modules.codebase.index import passage_digest
 from zapomni_core.modules.codebase.lookup import repositories_for
 from zapomni_core.modules.codebase.schemas import CodeHit, CodeSearchRequest, CodeSearchResponse
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
-from zapomni_db.code_models import CODE_KIND, CodeRepository
-from zapomni_db.code_store import CodeStore, Place
+from zapomni_db.code_models import CODE_KIND, CodeRepository, IndexedFile
+from zapomni_db.sqlite.code import SqliteCode
 
 __all__ = ["search_code"]
 
@@ -32,7 +32,7 @@ Search = Callable[[SearchRequest], Awaitable[SearchResponse]]
 
 
 async def search_code(
-    store: CodeStore, search: Search, request: CodeSearchRequest
+    store: SqliteCode, search: Search, request: CodeSearchRequest
 ) -> CodeSearchResponse:
     """Return symbols, best first, each by its best passage."""
     if not 1 <= request.limit <= MAX_LIMIT:
@@ -56,7 +56,7 @@ async def search_code(
         depth = min(depth * DEEPER, DEEPEST)
 
 
-async def _filters(store: CodeStore, request: CodeSearchRequest) -> dict[str, object]:
+async def _filters(store: SqliteCode, request: CodeSearchRequest) -> dict[str, object]:
     repositories = await repositories_for(store, request.repository, request.folder)
     filters: dict[str, object] = {"kind": CODE_KIND}
     tags = [f"lang:{request.language.strip().lower()}"] if request.language else []
@@ -78,7 +78,7 @@ def _one_project(repositories: list[CodeRepository]) -> str:
     return projects.pop()
 
 
-async def _hits(store: CodeStore, results: list[SearchResult], kind: str) -> list[CodeHit]:
+async def _hits(store: SqliteCode, results: list[SearchResult], kind: str) -> list[CodeHit]:
     places = await store.get_places(list(dict.fromkeys(hit.memory_id for hit in results)))
     hits: dict[int, CodeHit] = {}
     for result in results:
@@ -102,7 +102,7 @@ def _by_name(hits: list[CodeHit], query: str) -> list[CodeHit]:
     return sorted(ranked, key=lambda hit: -hit.score)
 
 
-def _hit(result: SearchResult, place: Place) -> CodeHit | None:
+def _hit(result: SearchResult, place: IndexedFile) -> CodeHit | None:
     digest = passage_digest(result.text)
     passage = next((p for p in place.passages if p.digest == digest), None)
     if passage is None:

@@ -29,8 +29,8 @@ from zapomni_core.shared.folders import is_home, lies_in, real_path
 from zapomni_core.shared.privacy import PrivatePaths
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.code_models import CodeRepository
-from zapomni_db.code_store import CodeStore
 from zapomni_db.interfaces import StorageProvider
+from zapomni_db.sqlite.code import SqliteCode
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase.index import FillVectors, Indexer, Report
@@ -53,7 +53,7 @@ class CodeMemory:
     What parses code is imported when it is needed: most calls never do.
     """
 
-    store: CodeStore
+    store: SqliteCode
     storage: StorageProvider
     fill_vectors: FillVectors | None
     chunker: TextChunker
