@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from zapomni_core.workflows.session_context import session_context
+from zapomni_core.modules.observations.context import session_context
 from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite.connection import connect, prepare_file
 from zapomni_db.sqlite.observation_reads import recent
@@ -201,7 +201,7 @@ def measure(path: Path, queries: int, size: int) -> None:
 COLD = """
 import sqlite3, sys, time
 start = time.process_time()
-from zapomni_core.workflows.session_context import session_context
+from zapomni_core.modules.observations.context import session_context
 db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True, isolation_level=None)
 session_context(db, "github.com/acme/app-0", "main", [], "startup")
 print((time.process_time() - start) * 1000)

@@ -24,7 +24,6 @@ from zapomni_cli.output import count_of, is_terminal, one_line, print_json, prin
 from zapomni_cli.purge import drain_spool, opened
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine
-from zapomni_cli.spool import FOLDER, spool_state
 from zapomni_core.adapters.embedders import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.engine import ZapomniEngine, create_engine
@@ -34,6 +33,7 @@ from zapomni_core.infra.locations import observations_path
 from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
 from zapomni_core.modules.codebase import StaleMemory
 from zapomni_core.modules.memories import ask_cache
+from zapomni_core.modules.observations import SPOOL_FOLDER, spool_state
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.repair import (
     RepairReport,
@@ -282,7 +282,7 @@ def _check_spool(settings: Settings) -> CheckResult:
     """Check that what hooks captured has reached the database."""
     state = spool_state(str(settings.home))
     detail = f"{count_of(state['waiting'], 'event')} waiting"
-    folder = settings.home / FOLDER
+    folder = settings.home / SPOOL_FOLDER
     if state["dropped"]:
         detail += f", {state['dropped']} dropped because it was full"
         fix = f"What waits is stored once the database works; then delete {folder}/dropped."

@@ -250,7 +250,7 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
     It is the one that would start in this folder. --off and --on switch it for this project, on
     this machine.
     """
-    from zapomni_core.workflows.session_context import explain_context, session_context
+    from zapomni_core.modules.observations import explain_context, session_context
 
     settings = read_settings()
     path, project = observations_path(settings), _current(settings)

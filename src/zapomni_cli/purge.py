@@ -17,11 +17,11 @@ import click
 from zapomni_cli.options import examples, json_option, parse_when
 from zapomni_cli.output import count_of, print_json, print_table
 from zapomni_cli.runtime import read_settings
-from zapomni_cli.spool import BAD, FOLDER, drain
 from zapomni_core.exceptions import NotFoundError, ValidationError, ZapomniError
 from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.places import PLACES, find_files, find_text, list_exports
+from zapomni_core.modules.observations import SPOOL_FOLDER, drain
 from zapomni_core.settings import Settings
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite import purging
@@ -307,7 +307,7 @@ def _name_unreachable(
         if hidden:
             found |= dict.fromkeys(find_files(settings, place), place.why)
     if not (selection.search or selection.session or selection.project):
-        aside = (settings.home / FOLDER / BAD).glob("*")
+        aside = (settings.home / SPOOL_FOLDER / "bad").glob("*")
         found |= dict.fromkeys(aside, "It is an event that could not be stored. Delete the file.")
     found |= dict.fromkeys(list_exports(settings), "You exported it. Delete it or make it again.")
     if done and selection.search:

@@ -19,10 +19,18 @@ import sys
 import time
 
 from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
-from zapomni_cli.spool import SpoolFullError, drain, is_waiting, set_aside_row, spool
 from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.projects import Project, project_of
-from zapomni_core.modules.observations import Observation, clean_row, extract
+from zapomni_core.modules.observations import (
+    NewObservation,
+    SpoolFullError,
+    clean_row,
+    drain,
+    extract,
+    is_waiting,
+    set_aside_row,
+    spool_row,
+)
 from zapomni_core.shared.hashing import keyed_hash
 from zapomni_core.shared.privacy import PrivatePaths, has_private, strip_private
 from zapomni_core.shared.redaction import Redactor
@@ -86,7 +94,7 @@ class _Job:
         self.started = started
         self.home = ""
         self.event: Event | None = None  # as long as nothing of it is stored
-        self.observation: Observation | None = None
+        self.observation: NewObservation | None = None
         self.project: Project | None = None
         self.redactor: Redactor | None = None
         self.row: dict[str, Any] | None = None
@@ -176,7 +184,7 @@ def _leave_in_time(job: _Job, seconds: float) -> None:
     def leave() -> None:
         try:
             if job.event is not None:
-                spool(job.home, job.row or _unfinished_row(job, job.event), durable=False)
+                spool_row(job.home, job.row or _unfinished_row(job, job.event), durable=False)
             code[0] = STORED
         finally:
             done.release()
@@ -193,7 +201,7 @@ def _unfinished_row(job: _Job, event: Event) -> dict[str, Any]:
     key = os.urandom(32)
     redactor = job.redactor or Redactor(os.environ, key)
     name = event.tool_name or event.action
-    observation = job.observation or Observation("tool_other", f"{name[:100]}: not read in time")
+    observation = job.observation or NewObservation("tool_other", f"{name[:100]}: not read in time")
     observation.content = redactor.redact(observation.content)[0]
     cwd = event.cwd[:MAX_PATH]
     project = job.project or Project(cwd, os.path.basename(cwd))
@@ -350,7 +358,7 @@ def _event_hash(event: Event, data: bytes, key: bytes) -> str:
 
 
 def _row(
-    event: Event, observation: Observation, project: Project, redactor: Redactor, event_hash: str
+    event: Event, observation: NewObservation, project: Project, redactor: Redactor, event_hash: str
 ) -> dict[str, Any]:
     metadata = observation.metadata
     row = {
@@ -393,7 +401,7 @@ def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project 
             count_lost(connection, 1, int(time.time()))
     except Exception as error:  # noqa: BLE001 - whatever it is, the event must not be lost
         if row is not None:
-            spool(home, row)
+            spool_row(home, row)
         problem = _problem(error)
     job.event = None
     if connection is not None:
@@ -456,7 +464,7 @@ def _print_context(
     source = str(event.data.get("source") or "startup")
     try:
         from zapomni_core.infra.git import changed_files
-        from zapomni_core.workflows.session_context import session_context
+        from zapomni_core.modules.observations import session_context
 
         folder = "" if _trusts_all() else project.root
         facts = (project.key, folder, project.identity, project.main)

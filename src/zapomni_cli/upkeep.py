@@ -99,8 +99,8 @@ def status(*, as_json: bool) -> None:
 def _captured(settings: Settings) -> dict[str, Any]:
     """Read what hooks delivered and when, and what still waits in the spool or was put aside."""
     from zapomni_cli.purge import opened
-    from zapomni_cli.spool import spool_state
     from zapomni_core.infra.locations import observations_path
+    from zapomni_core.modules.observations import spool_state
     from zapomni_db.sqlite.usage import usage
 
     with opened(observations_path(settings)) as connection:

@@ -11,8 +11,8 @@ from pydantic import ValidationError as PydanticValidationError
 
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
+from zapomni_core.shared.fencing import fence
 from zapomni_mcp.exceptions import MCPError, ProtocolError, ValidationError
-from zapomni_mcp.fencing import fence
 
 __all__ = ["describe_failure", "find_cause", "refuse_arguments", "refuse_message"]
 

@@ -13,7 +13,7 @@ from command import UNKNOWN
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from zapomni_mcp.fencing import DATA_NOTICE
+from zapomni_core.shared.fencing import DATA_NOTICE
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +87,7 @@ async def test_related_entities_come_with_paths_and_quoted_sentences(client, not
     assert path[1]["evidence"][0]["memory_id"] == notes[1]
     assert answer["data_notice"] == DATA_NOTICE
     # Whatever a memory says stands inside a fence whose name it could not know.
-    fence = re.search(r"<(memory-[0-9a-f]{8}) kind=\"graph\">", text)[1]
+    fence = re.search(r"<(memory-[0-9a-f]{12}) kind=\"graph\">", text)[1]
     assert text.count(f"</{fence}>") == 1
     assert text.index("Sentry uses Celery.") < text.index(f"</{fence}>")
     assert text.startswith(DATA_NOTICE)
@@ -112,7 +112,7 @@ async def test_depth_types_time_and_budget_narrow_the_answer(client, notes):
 async def test_an_unknown_entity_is_refused_with_names_like_it_quoted(client, notes):
     told = await refuse(client, "get_related", entity="Reddis")
     assert "GRAPH_001" in told
-    fence = re.search(r"<(memory-[0-9a-f]{8}) kind=\"names\">\nRedis\n</\1>", told)
+    fence = re.search(r"<(memory-[0-9a-f]{12}) kind=\"names\">\nRedis\n</\1>", told)
     assert fence
 
 

@@ -14,9 +14,9 @@ from command import NOTE, add, answer, as_json, refused, zapomni
 from test_purge import row_for_the_spool
 
 from zapomni_cli.record import hook_command
-from zapomni_cli.spool import spool
 from zapomni_core.infra import home as home_module
 from zapomni_core.infra.home import secure_home
+from zapomni_core.modules.observations.spool import spool_row
 
 OTHER_USER = 54321
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
@@ -85,7 +85,7 @@ def test_an_open_home_is_closed_when_it_is_used(private_home, opened, way):
     answer("backup")
     (private_home / "config.toml").write_text("", encoding="utf-8")
     (private_home / "notes of the user.txt").write_text("", encoding="utf-8")
-    spool(str(private_home), row_for_the_spool("waiting"))
+    spool_row(str(private_home), row_for_the_spool("waiting"))
     ours = [path for path in private_home.rglob("*") if "notes" not in path.name]
     for path in [private_home, *private_home.rglob("*")]:
         path.chmod(opened if path.is_dir() else opened & 0o666)

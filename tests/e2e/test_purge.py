@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from zapomni_cli import main
-from zapomni_cli.spool import spool
 from zapomni_core.infra.places import PLACES, find_files
+from zapomni_core.modules.observations.spool import spool_row
 from zapomni_core.settings import load_settings
 
 # Looks like nothing that is redacted, and occurs nowhere else.
@@ -117,7 +117,7 @@ def test_copies_made_by_zapomni_and_the_spool_are_purged_too(private_home):
     db = sqlite3.connect(private_home / "zapomni.db")
     db.execute("VACUUM INTO ?", (str(private_home / "backups" / "monday.db"),))
     db.close()
-    spool(str(private_home), row_for_the_spool(f"waiting {WORD}"))
+    spool_row(str(private_home), row_for_the_spool(f"waiting {WORD}"))
     (private_home / "spool" / "x.json.bad").write_text(f"torn {WORD}")
 
     answer = as_json("purge", "--search", WORD, "--yes")
@@ -151,7 +151,7 @@ def test_text_planted_in_every_way_leaves_no_byte_and_what_is_out_of_reach_is_na
     # Ways in: hooks, the spool, and what the spool put aside.
     capture(home, f"A prompt about {WORD}")
     capture(home, "A prompt that stays", session="s2")
-    spool(str(home), row_for_the_spool(f"waiting {WORD}"))
+    spool_row(str(home), row_for_the_spool(f"waiting {WORD}"))
     (home / "spool" / "bad").mkdir(exist_ok=True)
     (home / "spool" / "bad" / "1.json").write_text(f"torn {WORD}", encoding="utf-8")
     # Copies of it all.
@@ -322,7 +322,7 @@ def test_status_says_zero_of_everything_before_the_first_capture(private_home):
 
 def test_status_shows_types_hosts_and_what_waits(private_home):
     capture(private_home, "A prompt")
-    spool(str(private_home), row_for_the_spool("waiting"))
+    spool_row(str(private_home), row_for_the_spool("waiting"))
     shown = run("status")
     assert "  user_prompt\t1, 0.000 MB\n" in shown
     assert "  from claude-code\t1, last 20" in shown

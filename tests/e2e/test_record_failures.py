@@ -21,7 +21,7 @@ import pytest
 
 from zapomni_cli.hosts import HOSTS
 from zapomni_cli.record import hook_command
-from zapomni_cli.spool import FOLDER, spool_state
+from zapomni_core.modules.observations.spool import SPOOL_FOLDER, spool_state
 from zapomni_db.sqlite import LATEST_VERSION
 
 COMMAND = [sys.executable, "-m", "zapomni_cli"]
@@ -77,7 +77,7 @@ def contents(home: Path) -> list[str]:
 
 
 def write_spooled(home: Path, name: str, row: object) -> None:
-    folder = home / FOLDER
+    folder = home / SPOOL_FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(row), encoding="ascii")
 
@@ -161,12 +161,14 @@ def test_bad_rows_are_put_aside_one_by_one_counted_and_shown(private_home):
     for position, row in enumerate(bad):
         write_spooled(private_home, f"{2 * position:020d}-1", row)
         write_spooled(private_home, f"{2 * position + 1:020d}-1", spooled_row())
-    (private_home / FOLDER / "00000000000000000000-2.json.bad").write_text("{", encoding="ascii")
+    (private_home / SPOOL_FOLDER / "00000000000000000000-2.json.bad").write_text(
+        "{", encoding="ascii"
+    )
     stored(prompt("after"))
     found = contents(private_home)
     assert (found[0], found[-1], len(found)) == ("before", "after", 6)
     assert spool_state(str(private_home)) == {"waiting": 0, "bad": 5, "dropped": 0}
-    for path in (private_home / FOLDER).rglob("*"):
+    for path in (private_home / SPOOL_FOLDER).rglob("*"):
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077 or path.name.endswith(".json")
     captured = json.loads(zapomni("status", "--json").stdout)["observations"]
     assert (captured["bad_in_spool"], captured["lost"]) == (5, 4)

@@ -16,7 +16,7 @@ from mcp.client import Client
 
 from observation_rows import observe, open_database
 from zapomni_core.infra.projects import project_of
-from zapomni_core.workflows.session_context import session_context
+from zapomni_core.modules.observations.context import session_context
 from zapomni_mcp.server import build_server
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ PAYLOADS = [
 ]
 
 ROW = re.compile(r"\| #\d+ \| [^|<>`]+ \| [^|<>`]+ \| [^|<>`]* \|")
-FENCED = re.compile(r"<(memory-[0-9a-f]{8}) kind=\"observations\">\n(.*)\n</\1>", re.DOTALL)
+FENCED = re.compile(r"<(memory-[0-9a-f]{12}) kind=\"observations\">\n(.*)\n</\1>", re.DOTALL)
 
 
 def test_there_are_two_hundred_payloads():

@@ -18,7 +18,7 @@ from observation_rows import observe
 from project_shapes import git, repository
 from zapomni_cli.record import hook_command
 from zapomni_core.infra.projects import project_of
-from zapomni_core.workflows.session_context import UNTRUSTED
+from zapomni_core.modules.observations.context import UNTRUSTED
 from zapomni_db.sqlite import connection, migrations
 from zapomni_mcp.server import build_server
 

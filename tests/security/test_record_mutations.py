@@ -20,7 +20,7 @@ from mutator import mutate
 from figures import note
 from zapomni_cli import record
 from zapomni_cli.hosts import HOSTS
-from zapomni_cli.spool import spool_state
+from zapomni_core.modules.observations.spool import spool_state
 
 # `make soak` asks for more.
 EVENTS = int(os.environ.get("MUTATED_EVENTS", "400"))

@@ -17,7 +17,7 @@ from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import DatabaseConnectionError, NotFoundError, SchemaError
 from zapomni_core.infra.logging import setup_logging
 from zapomni_core.settings import load_settings
-from zapomni_mcp.fencing import fence
+from zapomni_core.shared.fencing import fence
 from zapomni_mcp.server import build_server, serve
 
 pytestmark = pytest.mark.anyio

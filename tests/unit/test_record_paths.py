@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from zapomni_cli import record
 from zapomni_cli.recording import record as command
-from zapomni_cli.spool import spool_state
+from zapomni_core.modules.observations.spool import spool_state
 from zapomni_db.sqlite import observations_write
 
 
@@ -122,12 +122,12 @@ def test_the_context_comes_as_the_host_wants_it_and_only_at_a_start(send, capfdb
 
 
 def test_a_context_that_cannot_be_made_is_no_reason_to_fail(send, monkeypatch, capfdbinary):
-    from zapomni_core.workflows import session_context
+    from zapomni_core.modules.observations import context
 
     def broken(*_):
         raise RuntimeError
 
-    monkeypatch.setattr(session_context, "session_context", broken)
+    monkeypatch.setattr(context, "session_context", broken)
     start = {"session_id": "n", "cwd": "/nowhere/app", "hook_event_name": "SessionStart"}
     assert send(start) == 0
     assert capfdbinary.readouterr() == (b"", b"")

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from observation_rows import HOME, observe, open_database
-from zapomni_core.shared.quoting import quoted
-from zapomni_core.workflows.session_context import explain_context, session_context
+from zapomni_core.modules.observations.context import explain_context, session_context
+from zapomni_core.shared.fencing import quoted
 
 OTHER = "github.com/acme/other"
 
@@ -82,7 +82,7 @@ def test_it_is_always_shorter_than_the_budget_and_always_closed(db, source):
 
 def test_only_the_standard_library_is_imported():
     code = (
-        "import sys; import zapomni_core.workflows.session_context\n"
+        "import sys; import zapomni_core.modules.observations.context\n"
         "own = ('zapomni_core', 'zapomni_db')\n"
         "names = {name.partition('.')[0] for name in sys.modules}\n"
         "site = {n for n in names if n not in sys.stdlib_module_names and n not in own}\n"

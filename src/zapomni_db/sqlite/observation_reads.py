@@ -1,6 +1,7 @@
-"""The statements behind recent work, sessions and failures. Standard library only.
+"""The statements behind recent work, sessions, failures and a session's context.
 
-A hook process runs them when a session starts, so none may look at more rows than it names.
+Standard library only: a hook process runs them when a session starts, so none may read more rows
+than it names.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from typing import Any, LiteralString, NamedTuple
+from itertools import islice
+from typing import LiteralString, NamedTuple
 
 from zapomni_db.sqlite.observations_write import COURSE
 from zapomni_db.sqlite.project_folders import untrusted_folders
@@ -17,38 +19,43 @@ __all__ = [
     "ACTIVE_SESSION",
     "COLUMNS",
     "Fix",
-    "Recurring",
-    "Row",
+    "ObservationRow",
+    "RecurringFailure",
     "aliases_of",
+    "branches_of",
     "command_of",
     "count_actions",
     "has_unknown_outcome",
+    "names_of_projects",
     "newest",
     "recent",
     "recurring_failures",
+    "rows_by_id",
     "switched_off",
 ]
 
-Row = tuple[Any, ...]
-"""The values of COLUMNS."""
-
-COLUMNS: LiteralString = (
-    "id, timestamp, session_id, project, obs_type, source_event, tool_name, content, file_path,"
-    " metadata, host, prompt_id, pinned"
-)
-# Of a session `s`: whether anything was done in it; a start or an end alone is nothing.
-ACTIVE_SESSION: LiteralString = (
-    "EXISTS (SELECT 1 FROM observations w WHERE w.session_id = s.id AND +w.obs_type NOT IN "
-    + COURSE
-    + ")"
-)
-PATH = 8  # Where the path is among the columns.
-PROJECT = 3
-
-SCANNED = 5000  # Rows looked at to find enough different files.
+SCANNED = 5000  # Rows read to find enough different files.
 RUNS_AFTER = 500  # Rows after a failure among which its command may succeed.
-TRIES = 3  # Appearances of a failure that are looked at for a fix.
+TRIES = 3  # Appearances of a failure for which a fix is searched.
 CHANGES = 3  # Changes named as a fix.
+
+
+class ObservationRow(NamedTuple):
+    """A row of the table `observations`: the values of COLUMNS."""
+
+    id: int
+    timestamp: int
+    session_id: str
+    project: str
+    obs_type: str
+    source_event: str
+    tool_name: str | None
+    content: str
+    file_path: str | None
+    metadata: str | None
+    host: str
+    prompt_id: int | None
+    pinned: int
 
 
 class Fix(NamedTuple):
@@ -58,8 +65,8 @@ class Fix(NamedTuple):
     changes: list[int]
 
 
-class Recurring(NamedTuple):
-    """A failure that came back."""
+class RecurringFailure(NamedTuple):
+    """A failure that happened more than once."""
 
     project: str
     signature: str
@@ -72,53 +79,126 @@ class Recurring(NamedTuple):
     still_open: bool
 
 
+class _Failed(NamedTuple):
+    """One appearance of a failure."""
+
+    id: int
+    session_id: str
+    content: str
+    metadata: str | None
+    timestamp: int
+
+
+COLUMNS: LiteralString = (
+    "id, timestamp, session_id, project, obs_type, source_event, tool_name, content, file_path,"
+    " metadata, host, prompt_id, pinned"
+)
+
+# Of a session `s`: whether anything was done in it; a start or an end alone is nothing.
+ACTIVE_SESSION: LiteralString = (
+    "EXISTS (SELECT 1 FROM observations w WHERE w.session_id = s.id AND +w.obs_type NOT IN "
+    + COURSE
+    + ")"
+)
+
+# The newest observations of all projects.
+NEWEST: LiteralString = (
+    "SELECT " + COLUMNS + " FROM observations ORDER BY timestamp DESC, id DESC LIMIT ?"
+)
+
+# The newest observations of one project.
+NEWEST_OF_PROJECT: LiteralString = (
+    "SELECT " + COLUMNS + " FROM observations WHERE project = ?"
+    " ORDER BY timestamp DESC, id DESC LIMIT ?"
+)
+
+# One observation; few ids are asked for, one after the other.
+BY_ID: LiteralString = "SELECT " + COLUMNS + " FROM observations WHERE id = ?"
+
+# The project that a key belongs to, if it is not the project's own.
+PROJECT_OF_ALIAS: LiteralString = "SELECT project_key FROM project_aliases WHERE alias = ?"
+
+# All other keys of a project.
+ALIASES: LiteralString = "SELECT alias FROM project_aliases WHERE project_key = ? ORDER BY alias"
+
+# Projects whose context is switched off.
+SWITCHED_OFF: LiteralString = "SELECT key FROM projects WHERE injection = 0"
+
+# What projects are called.
+PROJECT_NAMES: LiteralString = "SELECT key, name FROM projects"
+
+# The branch a session was on.
+BRANCH: LiteralString = "SELECT branch FROM sessions WHERE id = ?"
+
+# The latest appearances of a failure.
+APPEARANCES: LiteralString = """
+SELECT id, session_id, content, metadata, timestamp FROM observations
+WHERE project = ? AND signature = ? ORDER BY id DESC LIMIT 100"""
+
+# Edits, and runs of commands that may be the one given, after a moment.
+RUNS: LiteralString = """
+SELECT id, obs_type, content, metadata FROM (
+    SELECT id, obs_type, content, metadata, timestamp FROM observations
+    WHERE project = ?1 AND timestamp >= ?2 ORDER BY timestamp, id LIMIT ?3)
+WHERE obs_type IN ('file_edit', 'file_write') OR obs_type = 'command'
+    AND (substr(content, 1, length(?4)) = ?4 OR instr(metadata, '"command"'))
+ORDER BY timestamp, id"""
+
+
 def aliases_of(connection: sqlite3.Connection, key: str) -> list[str]:
-    """Return a project's key, by one of its keys, with all its others."""
-    row = connection.execute(
-        "SELECT project_key FROM project_aliases WHERE alias = ?", (key,)
-    ).fetchone()
-    main = row[0] if row else key
-    others = connection.execute(
-        "SELECT alias FROM project_aliases WHERE project_key = ? ORDER BY alias", (main,)
-    )
+    """Return a project's key, given any of its keys, followed by its other keys."""
+    found = connection.execute(PROJECT_OF_ALIAS, (key,)).fetchone()
+    (main,) = found or (key,)
+    others = connection.execute(ALIASES, (main,))
     return [main, *(alias for (alias,) in others if alias != main)]
 
 
 def switched_off(connection: sqlite3.Connection) -> set[str]:
     """Return the projects whose context is not to be injected."""
-    return {key for (key,) in connection.execute("SELECT key FROM projects WHERE injection = 0")}
+    return {key for (key,) in connection.execute(SWITCHED_OFF)}
+
+
+def names_of_projects(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return what each project is called, by its key."""
+    return dict(connection.execute(PROJECT_NAMES).fetchall())
+
+
+def branches_of(connection: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, str]:
+    """Return the branch of each of these sessions that exists."""
+    branches: dict[str, str] = {}
+    for session in sessions:
+        if found := connection.execute(BRANCH, (session,)).fetchone():
+            (branches[session],) = found
+    return branches
+
+
+def rows_by_id(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, ObservationRow]:
+    """Return those of the rows that exist."""
+    found = (connection.execute(BY_ID, (rowid,)).fetchone() for rowid in ids)
+    return {row.id: row for row in (ObservationRow._make(values) for values in found if values)}
 
 
 def newest(
     connection: sqlite3.Connection, projects: Sequence[str] | None, scanned: int
-) -> Iterator[Row]:
-    """Give rows newest first, a project's or everybody's, at most `scanned` of them."""
+) -> Iterator[ObservationRow]:
+    """Yield rows newest first, of some projects or of all, at most `scanned` of them."""
     if projects is None:
-        yield from connection.execute(
-            "SELECT " + COLUMNS + " FROM observations ORDER BY timestamp DESC, id DESC LIMIT ?",
-            (scanned,),
-        )
-        return
-    cursors = [
-        connection.execute(
-            "SELECT " + COLUMNS + " FROM observations WHERE project = ?"
-            " ORDER BY timestamp DESC, id DESC LIMIT ?",
-            (project, scanned),
-        )
-        for project in projects
-    ]
-    if len(cursors) == 1:
-        yield from cursors[0]
-        return
-    rows = merge(*cursors, key=lambda row: (row[1], row[0]), reverse=True)
-    yield from (row for _, row in zip(range(scanned), rows, strict=False))
+        cursors = [connection.execute(NEWEST, (scanned,))]
+    else:
+        given = [(project, scanned) for project in projects]
+        cursors = [connection.execute(NEWEST_OF_PROJECT, values) for values in given]
+    rows = [map(ObservationRow._make, cursor) for cursor in cursors]
+    if len(rows) == 1:
+        return rows[0]
+    return islice(merge(*rows, key=lambda row: (row.timestamp, row.id), reverse=True), scanned)
 
 
-def recent(connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int) -> list[Row]:
+def recent(
+    connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int
+) -> list[ObservationRow]:
     """Return the newest rows, one per file; a project's own first, then others' to fill up.
 
-    Nothing fills up a project without observations, and a folder that is not trusted: these have no
-    context.
+    A project without observations and a folder that is not trusted are not filled up.
     """
     seen: set[tuple[str, str]] = set()
     local = _first_per_file(newest(connection, projects, SCANNED), seen, limit)
@@ -128,22 +208,24 @@ def recent(connection: sqlite3.Connection, projects: Sequence[str] | None, limit
     if hidden.intersection(projects):
         return local
     hidden.update(projects)
-    others = (row for row in newest(connection, None, SCANNED) if row[PROJECT] not in hidden)
+    others = (row for row in newest(connection, None, SCANNED) if row.project not in hidden)
     return local + _first_per_file(others, seen, limit - len(local))
 
 
-def _first_per_file(rows: Iterable[Row], seen: set[tuple[str, str]], limit: int) -> list[Row]:
-    kept: list[Row] = []
+def _first_per_file(
+    rows: Iterable[ObservationRow], seen: set[tuple[str, str]], limit: int
+) -> list[ObservationRow]:
+    chosen: list[ObservationRow] = []
     for row in rows:
-        if row[PATH] is not None:
-            file = (row[PROJECT], row[PATH])
+        if row.file_path is not None:
+            file = (row.project, row.file_path)
             if file in seen:
                 continue
             seen.add(file)
-        kept.append(row)
-        if len(kept) == limit:
+        chosen.append(row)
+        if len(chosen) == limit:
             break
-    return kept
+    return chosen
 
 
 def count_actions(connection: sqlite3.Connection, prompts: Sequence[int]) -> dict[int, int]:
@@ -176,65 +258,56 @@ def command_of(content: str, metadata: str | None) -> str:
 
 
 def has_unknown_outcome(metadata: str | None) -> bool:
-    """Return whether nothing says how a command ended: it neither failed nor passed."""
+    """Return whether a command neither failed nor passed, as far as its host reported."""
     return metadata is not None and '"outcome": "unknown"' in metadata
 
 
 def recurring_failures(
     connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int
-) -> list[Recurring]:
+) -> list[RecurringFailure]:
     """Return failures seen more than once, the last one first, with what fixed them."""
     marks: LiteralString = ", ".join(["?"] * len(projects or ()))
-    mine: LiteralString = "" if projects is None else "project IN (" + marks + ") AND "
+    among: LiteralString = "" if projects is None else "project IN (" + marks + ") AND "
     groups = connection.execute(
-        "SELECT project, signature, count(*), min(id), max(id) FROM observations WHERE " + mine +
+        "SELECT project, signature, count(*), min(id), max(id) FROM observations WHERE " + among +
         "signature IS NOT NULL GROUP BY project, signature HAVING count(*) > 1"
         " ORDER BY max(id) DESC LIMIT ?",
         [*(projects or ()), limit],
     ).fetchall()  # fmt: skip
-    return [_recurring(connection, *group) for group in groups]
-
-
-def _recurring(
-    connection: sqlite3.Connection, project: str, signature: str, times: int, first: int, last: int
-) -> Recurring:
-    rows = connection.execute(
-        "SELECT id, session_id, content, metadata, timestamp FROM observations"
-        " WHERE project = ? AND signature = ? ORDER BY id DESC LIMIT 100",
-        (project, signature),
-    ).fetchall()
-    command = command_of(rows[0][2], rows[0][3])
-    sessions = len({row[1] for row in rows})
-    fix = None
-    for tried, row in enumerate(rows[:TRIES]):
-        # A run after the failure that came next would be that one's fix.
-        until = rows[tried - 1][0] if tried else None
-        if fix := _fix_after(connection, project, row, command, until):
-            break
-    still_open = fix is None or fix.run_id < last
-    return Recurring(project, signature, command, times, sessions, first, last, fix, still_open)
+    found = []
+    for project, signature, times, first, last in groups:
+        appearances = [
+            _Failed._make(row) for row in connection.execute(APPEARANCES, (project, signature))
+        ]
+        command = command_of(appearances[0].content, appearances[0].metadata)
+        sessions = len({failed.session_id for failed in appearances})
+        fix = until = None
+        for failed in appearances[:TRIES]:
+            # A run after the next appearance of the failure would be that one's fix.
+            if fix := _fix_after(connection, project, failed, command, until):
+                break
+            until = failed.id
+        still_open = fix is None or fix.run_id < last
+        found.append(
+            RecurringFailure(
+                project, signature, command, times, sessions, first, last, fix, still_open
+            )
+        )
+    return found
 
 
 def _fix_after(
-    connection: sqlite3.Connection, project: str, failed: Row, command: str, until: int | None
+    connection: sqlite3.Connection, project: str, failed: _Failed, command: str, until: int | None
 ) -> Fix | None:
     """Find the next successful run of the command, and what was changed before it."""
-    rows = connection.execute(
-        "SELECT id, obs_type, content, metadata FROM (SELECT id, obs_type,"
-        " content, metadata, timestamp FROM observations"
-        " WHERE project = ?1 AND timestamp >= ?2 ORDER BY timestamp, id LIMIT ?3)"
-        " WHERE obs_type IN ('file_edit', 'file_write') OR obs_type = 'command'"
-        " AND (substr(content, 1, length(?4)) = ?4 OR instr(metadata, '\"command\"'))"
-        " ORDER BY timestamp, id",
-        (project, failed[4], RUNS_AFTER, command),
-    )
     changes: list[int] = []
-    for rowid, kind, content, metadata in rows:
-        if rowid <= failed[0]:
+    rows = connection.execute(RUNS, (project, failed.timestamp, RUNS_AFTER, command))
+    for rowid, obs_type, content, metadata in rows:
+        if rowid <= failed.id:
             continue
         if until is not None and rowid >= until:
             return None
-        if kind in ("file_edit", "file_write"):
+        if obs_type in ("file_edit", "file_write"):
             changes.append(rowid)
         elif not has_unknown_outcome(metadata) and command_of(content, metadata) == command:
             return Fix(rowid, changes[-CHANGES:])

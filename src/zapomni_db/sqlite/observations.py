@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import (
@@ -239,11 +239,12 @@ def _capped(limit: int) -> int:
 _SELECT = "SELECT " + reads.COLUMNS + " FROM observations WHERE "
 
 
-def _observation(row: reads.Row) -> Observation:
-    values = dict(zip(Observation.model_fields, row, strict=True))
-    values["metadata"] = None if row[9] is None else from_json(row[9])
-    values["pinned"] = bool(row[12])
-    return Observation.model_construct(**values)
+def _observation(values: tuple[Any, ...]) -> Observation:
+    row = reads.ObservationRow._make(values)
+    fields: dict[str, Any] = row._asdict()
+    fields["metadata"] = None if row.metadata is None else from_json(row.metadata)
+    fields["pinned"] = bool(row.pinned)
+    return Observation.model_construct(**fields)
 
 
 def _by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Observation]:
@@ -334,7 +335,7 @@ def _sessions(
     return [_summary(connection, row) for row in rows.fetchall()]
 
 
-def _summary(connection: sqlite3.Connection, row: reads.Row) -> SessionSummary:
+def _summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> SessionSummary:
     counts = connection.execute(_COUNTS, (row[0],)).fetchone()
     prompt = connection.execute(_FIRST_PROMPT, (row[0],)).fetchone()
     fields = (*row, *counts, prompt[0] if prompt else "")
@@ -359,7 +360,7 @@ def _story(connection: sqlite3.Connection, session_id: str, limit: int) -> Sessi
     return SessionStory(summary=summary, observations=observations, omitted=omitted)
 
 
-def _failure(connection: sqlite3.Connection, found: reads.Recurring) -> Failure:
+def _failure(connection: sqlite3.Connection, found: reads.RecurringFailure) -> Failure:
     fix = found.fix
     (last,) = previews(connection, [found.last_id])
     return Failure(

@@ -20,7 +20,7 @@ from zapomni_core.modules.codebase import (
     OutlineRequest,
     SymbolRequest,
 )
-from zapomni_mcp.fencing import DATA_NOTICE, fence
+from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_mcp.tools.building import ADDS, READS, as_tools
 from zapomni_mcp.tools.code_answers import (
     Calls,

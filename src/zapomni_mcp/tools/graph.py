@@ -23,8 +23,8 @@ from zapomni_core.modules.graph import (
     RelatedEntity,
     RelatedRequest,
 )
+from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
-from zapomni_mcp.fencing import DATA_NOTICE, fence
 from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memories import EngineGetter, MaxTokens, MemoryId
 from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN

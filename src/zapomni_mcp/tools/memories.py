@@ -23,8 +23,8 @@ from zapomni_core.interfaces import (
     SearchRequest,
     UpdateMemoryRequest,
 )
+from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.models import MemoryStats
-from zapomni_mcp.fencing import DATA_NOTICE, fence
 from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memory_answers import (
     Added,

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from zapomni_core.interfaces import SearchResponse, SearchResult
+from zapomni_core.shared.fencing import DATA_NOTICE
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord
-from zapomni_mcp.fencing import DATA_NOTICE
 
 __all__ = [
     "Added",

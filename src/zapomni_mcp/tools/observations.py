@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.settings import Settings
+from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.observation_models import (
     Observation,
     ObservationPreview,
@@ -29,7 +30,6 @@ from zapomni_db.observation_models import (
 )
 from zapomni_db.observation_store import ObservationStore
 from zapomni_mcp.exceptions import ValidationError
-from zapomni_mcp.fencing import DATA_NOTICE, fence
 from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone
 
 __all__ = ["ObservationTools"]
@@ -270,7 +270,7 @@ def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: _Scope) -> Cal
     text = lines if isinstance(answer, Timeline) else f"[\n{lines}\n]" if lines else "[]"
     notice = DATA_NOTICE
     if not scope.trusted:
-        from zapomni_core.workflows.session_context import UNTRUSTED
+        from zapomni_core.modules.observations import UNTRUSTED
 
         notice = f"{UNTRUSTED}\n\n{DATA_NOTICE}"
     block = f"{notice}\n\n{fence(text, kind='observations')}"

@@ -1,11 +1,10 @@
-"""Making text safe and short: stripped of what hosts add, cleaned, redacted, then cut."""
+"""Text made safe and short: without what hosts add, cleaned, redacted, then cut."""
 
 from __future__ import annotations
 
 import json
 import time
 
-from zapomni_core.modules.observations._injected import strip_injected
 from zapomni_core.shared.hashing import keyed_hash
 
 TYPE_CHECKING = False
@@ -15,7 +14,16 @@ if TYPE_CHECKING:
 
     from zapomni_core.shared.redaction import Redactor
 
-__all__ = ["Scrubber", "as_text", "clean_row", "clip", "compact_json", "ends", "first_line"]
+__all__ = [
+    "Scrubber",
+    "as_text",
+    "clean_row",
+    "clip",
+    "compact_json",
+    "ends",
+    "first_line",
+    "strip_injected",
+]
 
 # Nothing longer than this is looked at: at most 2,000 characters of it would be kept.
 WINDOW = 16_384
@@ -49,6 +57,21 @@ MAX_TIMESTAMP = 10**10
 
 # What no terminal, index or reader wants in a text: C0 but tab and line feed, DEL, C1.
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+
+# Tags between which a host puts words of its own, or of its hooks.
+_BLOCKS = (
+    "hook_context",
+    "session_context",
+    "environment_context",
+    "system-reminder",
+    "user-prompt-submit-hook",
+    "new-diagnostics",
+    "ide_opened_file",
+    "ide_selection",
+)
+# A context's title and notice are this near to its opening tag.
+_HEAD = 600
+_TITLE = "## zapomni:"
 
 
 def as_text(value: Any) -> str:
@@ -115,6 +138,7 @@ class Scrubber:
         return text
 
     def path(self, value: Any) -> str | None:
+        """Return a path without secrets; None if it is no text."""
         return self.scrub(value, 1000) or None if isinstance(value, str) else None
 
     def digest(self, text: str) -> str:
@@ -220,3 +244,61 @@ def _window(text: str) -> tuple[str, bool]:
         # Half of a surrogate pair is legal in JSON and illegal on disk.
         text = text.encode("utf-8", "replace").decode("utf-8")
     return text.replace("\r\n", "\n"), whole
+
+
+# --- What hosts and Zapomni itself put around a text ----------------------------------
+
+
+def strip_injected(text: str) -> str:
+    """Return a text without the blocks that a host or Zapomni added to it.
+
+    A block that nothing closes reaches to the end if it is Zapomni's or if the text begins with
+    it; otherwise it is taken for a mention of the tag, and stays.
+    """
+    if "<" in text:
+        for name in _BLOCKS:
+            if f"<{name}>" in text:
+                text = _cut_blocks(text, f"<{name}>", f"</{name}>")
+    return _cut_contexts(text) if "zapomni-" in text else text
+
+
+def _cut_blocks(text: str, opening: str, closing: str) -> str:
+    parts, start = [], 0
+    while (at := text.find(opening, start)) >= 0:
+        end = text.find(closing, at)
+        if end < 0:
+            if not text[:at].strip():
+                return ""
+            break
+        parts.append(text[start:at])
+        start = end + len(closing)
+    return "".join([*parts, text[start:]])
+
+
+def _cut_contexts(text: str) -> str:
+    """Cut our own contexts; Gemini CLI writes their tags as entities."""
+    # Few texts have one: a hook should not pay for the import.
+    from zapomni_core.shared.fencing import CONTEXT_FENCE
+
+    parts, start = [], 0
+    while (at := text.find(f"{CONTEXT_FENCE}-", start)) >= 0:
+        length = len(CONTEXT_FENCE) + 1
+        while text[at + length : at + length + 1].isalnum():
+            length += 1
+        name = text[at : at + length]
+        before = text[start:at]
+        opening = next((mark for mark in ("<", "&lt;") if before.endswith(mark)), "")
+        if not opening:
+            # A mention of the name, or a tag that closes nothing.
+            parts.append(text[start : at + length])
+            start = at + length
+            continue
+        head = at - len(opening)
+        title = text.rfind(_TITLE, max(start, head - _HEAD), head)
+        parts.append(text[start : title if title >= 0 else head])
+        closing = f"</{name}>" if opening == "<" else f"&lt;/{name}&gt;"
+        end = text.find(closing, at + length)
+        if end < 0:
+            return "".join(parts)
+        start = end + len(closing)
+    return "".join([*parts, text[start:]])

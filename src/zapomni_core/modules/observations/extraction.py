@@ -1,29 +1,30 @@
-"""The dispatch: one short function per action, each makes at most one observation.
+"""Extraction: one short function per action of an agent, each makes at most one observation.
 
-Modules with regular expressions are imported by the actions that need them: compiling the
-expressions of all would cost a hook as much as starting Python.
+Standard library only, and little of it: `dataclasses` and `typing` would cost a hook more than
+parsing and storing do. Modules with regular expressions are imported by the actions that need them:
+compiling the expressions of all would cost a hook as much as starting Python.
 """
 
 from __future__ import annotations
 
-from zapomni_core.modules.observations._event import Event, Observation
-from zapomni_core.modules.observations._injected import strip_injected
-from zapomni_core.modules.observations._text import (
+from zapomni_core.modules.observations.text import (
     Scrubber,
     as_text,
     clip,
     ends,
     first_line,
+    strip_injected,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from zapomni_core.modules.observations._changes import Change
+    from zapomni_core.modules.observations.changes import Change
     from zapomni_core.shared.redaction import Redactor
 
-__all__ = ["extract"]
+__all__ = ["ACTIONS", "Event", "NewObservation", "extract"]
 
 CONTENT_LIMIT = 500
 PROMPT_LIMIT = 2000
@@ -50,7 +51,118 @@ _SESSION_TYPES = {
 }
 
 
-def extract(event: Event, redactor: Redactor, key: bytes) -> Observation | None:
+# What an agent can do, whatever its host calls it, and the fields `Event.data` has for it.
+# Every action may carry `error` (it failed) and `interrupted` (the user stopped it).
+ACTIONS = {
+    "prompt": ("text",),
+    "command": ("command", "description", "output", "exit_code"),
+    "read": ("path", "first_line", "lines"),
+    "write": ("path", "content", "hunks", "created"),
+    "edit": ("path", "edits", "hunks"),
+    "patch": ("patch",),
+    "search": ("pattern", "path", "matches"),
+    "fetch": ("url", "question"),
+    "web_search": ("query",),
+    "mcp": ("tool", "input", "output"),
+    "task": ("description", "prompt", "agent", "status", "result"),
+    "task_result": ("agent", "text"),
+    "compact": ("trigger", "text"),
+    "session_start": ("source",),
+    "session_end": ("reason",),
+    "marker": ("text",),
+    "other": ("summary",),
+}
+
+
+class Event:
+    """One thing that happened in an agent's session.
+
+    Attributes:
+        host: The agent program, such as "claude-code".
+        source_event: What the host calls the event.
+        action: One of ACTIONS.
+        data: The action's fields; values as they came, not trusted.
+        event_id: The host's own id of this event; empty if it gives none.
+        timestamp: Seconds since 1970 if the host gave it; else None.
+        tool_name: The host's name of the tool, if one was used.
+    """
+
+    __slots__ = (
+        "action",
+        "cwd",
+        "data",
+        "event_id",
+        "host",
+        "session_id",
+        "source_event",
+        "timestamp",
+        "tool_name",
+    )
+
+    def __init__(  # noqa: PLR0913 - an event's fields, all of them
+        self,
+        host: str,
+        source_event: str,
+        session_id: str,
+        cwd: str,
+        action: str,
+        data: Mapping[str, Any],
+        *,
+        event_id: str = "",
+        timestamp: int | None = None,
+        tool_name: str | None = None,
+    ) -> None:
+        self.host = host
+        self.source_event = source_event
+        self.session_id = session_id
+        self.cwd = cwd
+        self.action = action
+        self.data = data
+        self.event_id = event_id
+        self.timestamp = timestamp
+        self.tool_name = tool_name
+
+
+class NewObservation:
+    """What is stored of an event: redacted and short.
+
+    Attributes:
+        repeat: When this one is dropped as a repetition of one stored in the same session within
+            the window: "path" (same type and path), "content" (also the same content), "type"
+            (same type), or "" (never).
+        redactions: How many secrets were masked in it.
+    """
+
+    __slots__ = (
+        "content",
+        "file_path",
+        "metadata",
+        "obs_type",
+        "redactions",
+        "repeat",
+        "signature",
+    )
+
+    def __init__(
+        self,
+        obs_type: str,
+        content: str,
+        file_path: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        *,
+        signature: str | None = None,
+        repeat: str = "",
+    ) -> None:
+        self.obs_type = obs_type
+        self.content = content
+        self.file_path = file_path
+        self.metadata = metadata or {}
+        self.signature = signature
+        self.repeat = repeat
+        self.redactions = 0
+
+
+def extract(event: Event, redactor: Redactor, key: bytes) -> NewObservation | None:
     """Return what is worth keeping of an event, without secrets; None if nothing is.
 
     Args:
@@ -83,15 +195,15 @@ def _relative(path: str | None, cwd: str) -> str:
     return path or ""
 
 
-def _prompt(event: Event, scrubber: Scrubber) -> Observation | None:
+def _prompt(event: Event, scrubber: Scrubber) -> NewObservation | None:
     text = strip_injected(as_text(event.data.get("text")))
     if text.lstrip()[:100].startswith(MACHINE_PROMPTS):
         return None
     facts = {"chars": len(text)} if len(text) > PROMPT_LIMIT else {}
-    return Observation("user_prompt", scrubber.scrub(text, PROMPT_LIMIT), None, facts)
+    return NewObservation("user_prompt", scrubber.scrub(text, PROMPT_LIMIT), None, facts)
 
 
-def _command(event: Event, scrubber: Scrubber) -> Observation | None:
+def _command(event: Event, scrubber: Scrubber) -> NewObservation | None:
     data = event.data
     command = scrubber.whole(data.get("command"))
     raw_output = as_text(data.get("output"))
@@ -116,20 +228,19 @@ def _command(event: Event, scrubber: Scrubber) -> Observation | None:
     message = facts.get("commit_message")
     if message and message not in content:
         content = clip(f"{message}\n{command}", CONTENT_LIMIT)
-    return Observation(obs_type, content, None, facts)
+    return NewObservation(obs_type, content, None, facts)
 
 
 def _classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
     if "git" not in command and "gh " not in command:
         return "command", {}
-    from zapomni_core.modules.observations._shell import classify
+    from zapomni_core.modules.observations.shell import classify
 
     return classify(command, output)
 
 
-def _failure(event: Event, scrubber: Scrubber) -> Observation:
-    from zapomni_core.modules.observations import _errors as errors
-    from zapomni_core.modules.observations import _shell as shell
+def _failure(event: Event, scrubber: Scrubber) -> NewObservation:
+    from zapomni_core.modules.observations import errors, shell
 
     data = event.data
     raw_error = strip_injected(as_text(data.get("error")))
@@ -154,7 +265,7 @@ def _failure(event: Event, scrubber: Scrubber) -> Observation:
         facts["error_chars"] = len(raw_error)
         facts["error_hash"] = scrubber.digest(raw_error)
     signature = errors.signature_of(program, line)
-    return Observation("command_error", content, path, facts, signature=signature)
+    return NewObservation("command_error", content, path, facts, signature=signature)
 
 
 def _subject(event: Event, scrubber: Scrubber) -> str:
@@ -167,14 +278,14 @@ def _subject(event: Event, scrubber: Scrubber) -> str:
     return scrubber.scrub(next((data[name] for name in fields if data.get(name)), ""), 200)
 
 
-def _read(event: Event, scrubber: Scrubber) -> Observation | None:
+def _read(event: Event, scrubber: Scrubber) -> NewObservation | None:
     path = scrubber.path(event.data.get("path"))
     facts = {name: event.data.get(name) for name in ("first_line", "lines")}
-    return Observation("file_read", _relative(path, event.cwd), path, facts, repeat="path")
+    return NewObservation("file_read", _relative(path, event.cwd), path, facts, repeat="path")
 
 
-def _write(event: Event, scrubber: Scrubber) -> Observation | None:
-    from zapomni_core.modules.observations import _changes as changes
+def _write(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    from zapomni_core.modules.observations import changes
 
     data = event.data
     path = scrubber.path(data.get("path"))
@@ -193,11 +304,11 @@ def _write(event: Event, scrubber: Scrubber) -> Observation | None:
         "created": data.get("created"),
     }
     content = f"{_relative(path, event.cwd)} {change.statement()}"
-    return Observation("file_write", clip(content, CONTENT_LIMIT), path, facts)
+    return NewObservation("file_write", clip(content, CONTENT_LIMIT), path, facts)
 
 
-def _edit(event: Event, scrubber: Scrubber) -> Observation | None:
-    from zapomni_core.modules.observations import _changes as changes
+def _edit(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    from zapomni_core.modules.observations import changes
 
     data = event.data
     path = scrubber.path(data.get("path"))
@@ -213,12 +324,12 @@ def _edit(event: Event, scrubber: Scrubber) -> Observation | None:
         change.total = changes.count_edits(pairs)
     facts = {"added": change.total[0], "removed": change.total[1]}
     content = f"{_relative(path, event.cwd)} {change.statement()}"
-    return Observation("file_edit", clip(content, CONTENT_LIMIT), path, facts)
+    return NewObservation("file_edit", clip(content, CONTENT_LIMIT), path, facts)
 
 
 def _redacted_hunks(hunks: Any, scrubber: Scrubber) -> Change | None:
     """Redact a hunk as one text: a private key has many lines."""
-    from zapomni_core.modules.observations import _changes as changes
+    from zapomni_core.modules.observations import changes
 
     clean = []
     for hunk in hunks[:50] if isinstance(hunks, list) else []:
@@ -230,8 +341,8 @@ def _redacted_hunks(hunks: Any, scrubber: Scrubber) -> Change | None:
     return changes.from_hunks(clean)
 
 
-def _patch(event: Event, scrubber: Scrubber) -> Observation | None:
-    from zapomni_core.modules.observations import _changes as changes
+def _patch(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    from zapomni_core.modules.observations import changes
 
     raw = as_text(event.data.get("patch"))
     change = changes.from_patch(scrubber.whole(raw))
@@ -247,89 +358,89 @@ def _patch(event: Event, scrubber: Scrubber) -> Observation | None:
     created = "*** Add File: " in raw and "*** Update File: " not in raw
     content = clip(f"{names} {change.statement()}", CONTENT_LIMIT)
     path = paths[0] if paths else None
-    return Observation("file_write" if created else "file_edit", content, path, facts)
+    return NewObservation("file_write" if created else "file_edit", content, path, facts)
 
 
 def _absolute(path: str, cwd: str) -> str:
     return path if path.startswith("/") or not cwd else f"{cwd.rstrip('/')}/{path}"
 
 
-def _search(event: Event, scrubber: Scrubber) -> Observation | None:
+def _search(event: Event, scrubber: Scrubber) -> NewObservation | None:
     data = event.data
     path = scrubber.path(data.get("path"))
     pattern = scrubber.scrub(data.get("pattern"), 300)
     where = _relative(path, event.cwd)
     content = f"{pattern} in {where}" if where and where != event.cwd else pattern
     facts = {"matches": data.get("matches")}
-    return Observation("search", clip(content, CONTENT_LIMIT), path, facts, repeat="content")
+    return NewObservation("search", clip(content, CONTENT_LIMIT), path, facts, repeat="content")
 
 
-def _fetch(event: Event, scrubber: Scrubber) -> Observation | None:
+def _fetch(event: Event, scrubber: Scrubber) -> NewObservation | None:
     url = scrubber.scrub(event.data.get("url"), CONTENT_LIMIT)
-    return Observation("web_fetch", url, None, {"question": event.data.get("question")})
+    return NewObservation("web_fetch", url, None, {"question": event.data.get("question")})
 
 
-def _web_search(event: Event, scrubber: Scrubber) -> Observation | None:
-    return Observation("web_search", scrubber.scrub(event.data.get("query"), CONTENT_LIMIT))
+def _web_search(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    return NewObservation("web_search", scrubber.scrub(event.data.get("query"), CONTENT_LIMIT))
 
 
-def _mcp(event: Event, scrubber: Scrubber) -> Observation | None:
+def _mcp(event: Event, scrubber: Scrubber) -> NewObservation | None:
     data = event.data
     name = scrubber.scrub(data.get("tool") or event.tool_name, 150)
     arguments = scrubber.scrub(data.get("input"), 340)
     output = as_text(data.get("output"))
     facts = {"output_chars": len(output), "output_hash": scrubber.digest(output)} if output else {}
     content = name if arguments in {"", "{}"} else f"{name} {arguments}"
-    return Observation("mcp_call", clip(content, CONTENT_LIMIT), None, facts)
+    return NewObservation("mcp_call", clip(content, CONTENT_LIMIT), None, facts)
 
 
-def _task(event: Event, scrubber: Scrubber) -> Observation | None:
+def _task(event: Event, scrubber: Scrubber) -> NewObservation | None:
     data = event.data
     title = scrubber.scrub(data.get("description"), 100)
     asked = scrubber.scrub(data.get("prompt"), 380)
     content = ": ".join(dict.fromkeys(filter(None, [title, asked])))
     facts = {name: data.get(name) for name in ("agent", "status", "result")}
-    return Observation("task_spawn", clip(content, CONTENT_LIMIT), None, facts)
+    return NewObservation("task_spawn", clip(content, CONTENT_LIMIT), None, facts)
 
 
-def _task_result(event: Event, scrubber: Scrubber) -> Observation | None:
+def _task_result(event: Event, scrubber: Scrubber) -> NewObservation | None:
     agent = scrubber.scrub(event.data.get("agent"), 100)
     if not agent:
         return None  # The host's own helpers: summaries, suggestions.
     text = scrubber.scrub(event.data.get("text"), CONTENT_LIMIT - 120)
     content = f"{agent} finished: {text}" if text else f"{agent} finished"
-    return Observation("task_spawn", content, None, {"agent": agent, "status": "finished"})
+    return NewObservation("task_spawn", content, None, {"agent": agent, "status": "finished"})
 
 
-def _compact(event: Event, scrubber: Scrubber) -> Observation | None:
+def _compact(event: Event, scrubber: Scrubber) -> NewObservation | None:
     trigger = scrubber.scrub(event.data.get("trigger"), 50)
     text = scrubber.scrub(event.data.get("text"), PROMPT_LIMIT)
     content = text or "Context compacted"
-    return Observation("session_compact", content, None, {"trigger": trigger})
+    return NewObservation("session_compact", content, None, {"trigger": trigger})
 
 
-def _session_start(event: Event, scrubber: Scrubber) -> Observation | None:
+def _session_start(event: Event, scrubber: Scrubber) -> NewObservation | None:
     source = scrubber.scrub(event.data.get("source"), 50) or "startup"
     obs_type = _SESSION_TYPES.get(source, "session_start")
     # Hosts that report a compaction by itself report this restart too.
     repeat = "type" if obs_type == "session_compact" else ""
     facts = {"source": source, "model": event.data.get("model")}
-    return Observation(obs_type, f"Session started: {source}", None, facts, repeat=repeat)
+    return NewObservation(obs_type, f"Session started: {source}", None, facts, repeat=repeat)
 
 
-def _session_end(event: Event, scrubber: Scrubber) -> Observation | None:
+def _session_end(event: Event, scrubber: Scrubber) -> NewObservation | None:
     reason = scrubber.scrub(event.data.get("reason"), 50) or "other"
-    return Observation("session_end", f"Session ended: {reason}", None, {"reason": reason})
+    return NewObservation("session_end", f"Session ended: {reason}", None, {"reason": reason})
 
 
-def _marker(event: Event, scrubber: Scrubber) -> Observation | None:
-    return Observation("marker", scrubber.scrub(event.data.get("text"), PROMPT_LIMIT))
+def _marker(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    return NewObservation("marker", scrubber.scrub(event.data.get("text"), PROMPT_LIMIT))
 
 
-def _other(event: Event, scrubber: Scrubber) -> Observation | None:
+def _other(event: Event, scrubber: Scrubber) -> NewObservation | None:
     name = scrubber.scrub(event.tool_name, 100)
     summary = scrubber.scrub(event.data.get("summary"), CONTENT_LIMIT - 110)
-    return Observation("tool_other", f"{name}: {summary}" if summary else name)
+    return NewObservation("tool_other", f"{name}: {summary}" if summary else name)
 
 
 _HANDLERS = {

@@ -1,11 +1,11 @@
-"""Where events wait when the database cannot take them: one small file each, private, redacted.
+"""The spool: events that the database cannot take now, one small file each, private, redacted.
 
 A file appears whole by a rename and is removed only after its row is committed. A process killed
 in between leaves it for the next call, and the event's own hash keeps it from being stored twice.
 So no locks are needed, however many processes spool and drain at once.
 
-What no database will ever take is moved to `bad/`, one by one, so that the rest goes in. The spool
-has a ceiling: an event above it is refused and counted, the ones that were accepted stay.
+A row that no database will ever take is moved to `bad/`, so that the others can be stored. The
+spool has a ceiling: an event above it is refused and counted, the ones that were accepted stay.
 """
 # pathlib would cost a hook milliseconds:
 # ruff: noqa: PTH103, PTH104, PTH108, PTH116, PTH118, PTH119, PTH123, PTH208
@@ -16,7 +16,7 @@ import json
 import os
 import time
 
-from zapomni_core.modules.observations import clean_row
+from zapomni_core.modules.observations.text import clean_row
 from zapomni_db.sqlite.observations_write import count_lost, store_captured
 
 TYPE_CHECKING = False
@@ -28,31 +28,32 @@ if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
 
 __all__ = [
-    "FOLDER",
+    "BAD",
+    "SPOOL_FOLDER",
     "SpoolFullError",
     "drain",
     "is_waiting",
     "set_aside_row",
-    "spool",
+    "spool_row",
     "spool_state",
 ]
 
-FOLDER = "spool"
+SPOOL_FOLDER = "spool"
 BAD = "bad"
 DROPPED = "dropped"
 MAX_FILES = 10_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_BAD = 1000
-# One call takes over no more than this: its agent is waiting too.
+# One call takes over no more than this: its agent is waiting.
 BATCH = 500
 DRAIN_SECONDS = 0.3
 
 
 class SpoolFullError(OSError):
-    """As many events wait as may: the database has been unusable for long."""
+    """The spool is full: the database has been unusable for long."""
 
 
-def spool(home: str, row: Mapping[str, Any], *, durable: bool = True) -> None:
+def spool_row(home: str, row: Mapping[str, Any], *, durable: bool = True) -> None:
     """Store a row in a file until the database can take it.
 
     Args:
@@ -64,7 +65,7 @@ def spool(home: str, row: Mapping[str, Any], *, durable: bool = True) -> None:
         SpoolFullError: The ceiling is reached; the event is counted as dropped.
         OSError: The disk is full or the folder is not ours.
     """
-    folder = os.path.join(home, FOLDER)
+    folder = os.path.join(home, SPOOL_FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     files, size = 0, 0
     for entry in os.scandir(folder):
@@ -101,16 +102,16 @@ def _write(folder: str, row: Mapping[str, Any], *, durable: bool) -> None:
 
 def is_waiting(home: str) -> bool:
     """Return whether anything waits to be stored or put aside."""
-    names = _names(os.path.join(home, FOLDER))
+    names = _names(os.path.join(home, SPOOL_FOLDER))
     return any(name.endswith((".json", ".bad")) for name in names)
 
 
 def drain(connection: sqlite3.Connection, home: str, redactor: Redactor) -> int:
-    """Store the oldest waiting events; return how many files were dealt with.
+    """Store the oldest waiting events; return how many files were removed or put aside.
 
-    Every row passes the same cleaning as a new one. What still cannot be stored is put aside.
+    Every row is cleaned like a new one. One that still cannot be stored is put aside.
     """
-    folder = os.path.join(home, FOLDER)
+    folder = os.path.join(home, SPOOL_FOLDER)
     names = _names(folder)
     if not names:
         return 0
@@ -145,7 +146,7 @@ def drain(connection: sqlite3.Connection, home: str, redactor: Redactor) -> int:
         _set_aside(folder, bad)
         count_lost(connection, len(bad), int(time.time()))
     an_hour_ago = f"{int((time.time() - 3600) * 1e9):020d}"
-    # What a process left that was killed before its event was acknowledged.
+    # Left by a process that was killed before its event was acknowledged.
     parts = [name for name in names if name.endswith(".part") and name < an_hour_ago]
     _remove([os.path.join(folder, name) for name in parts])
     return processed + len(bad)
@@ -166,7 +167,7 @@ def _set_aside(folder: str, files: list[str]) -> None:
 
 def set_aside_row(home: str, row: Mapping[str, Any]) -> None:
     """Store a row that the database refuses among the bad ones."""
-    aside = os.path.join(home, FOLDER, BAD)
+    aside = os.path.join(home, SPOOL_FOLDER, BAD)
     os.makedirs(aside, mode=0o700, exist_ok=True)
     _write(aside, row, durable=False)
     _trim(aside)
@@ -187,7 +188,7 @@ def _remove(files: list[str]) -> None:
 
 def spool_state(home: str) -> dict[str, int]:
     """Count what waits, what was put aside, and what the ceiling refused."""
-    folder = os.path.join(home, FOLDER)
+    folder = os.path.join(home, SPOOL_FOLDER)
     dropped = os.path.join(folder, DROPPED)
     return {
         "waiting": sum(name.endswith(".json") for name in _names(folder)),
