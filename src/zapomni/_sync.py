@@ -1,0 +1,248 @@
+"""`zapomni.open_sync`: the same engine for programs without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
+from functools import cached_property, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from zapomni._open import choose_settings
+from zapomni_core.engine import ZapomniEngine, create_engine
+from zapomni_core.modules.codebase import CodeMemory
+from zapomni_core.modules.graph import KnowledgeGraph
+from zapomni_core.scheduler.task_manager import TaskManager
+from zapomni_core.settings import Settings
+
+__all__ = ["SyncCode", "SyncEngine", "SyncGraph", "SyncTasks", "open_sync"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+_END: Any = object()
+
+
+def open_sync(settings: Settings | None = None, /, **values: Any) -> SyncEngine:
+    """Open the memory: `with zapomni.open_sync() as memory`. Its methods block.
+
+    Safe to call from any thread, also from several at once. Without `with`, call `close`.
+
+    Args:
+        settings: All settings at once; the environment and config.toml are then not read.
+        values: Single settings by name. They win over the environment and config.toml.
+
+    Raises:
+        ConfigurationError: A setting is unknown or has an impossible value.
+    """
+    chosen = choose_settings(settings, values)
+    loop = _LoopThread()
+    try:
+        return SyncEngine(loop.run(create_engine(chosen)), loop)
+    except BaseException:
+        loop.close()
+        raise
+
+
+class _LoopThread:
+    """An event loop in a background thread; callers in other threads wait for its results.
+
+    The thread is a daemon: a program that forgets to close the memory still ends.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: set[Future[Any]] = set()
+        self._closed = False
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+        async def serve() -> None:
+            stop = asyncio.Event()
+            started.set_result((asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+        # `asyncio.run` also cancels what is left and ends the loop's own threads.
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(serve()), name="zapomni", daemon=True
+        )
+        self._thread.start()
+        self._loop, self._stop = started.result()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine in the loop and return its result, or raise its error."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("A callback cannot call the memory that called it: it would wait")
+        with self._lock:
+            if self._closed:
+                work.close()
+                raise RuntimeError("The memory is closed")
+            call = asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._calls.add(call)
+        try:
+            return call.result()
+        except CancelledError:
+            if self._closed:
+                raise RuntimeError("The memory was closed during this call") from None
+            raise
+        finally:
+            call.cancel()  # An interrupted caller (Ctrl-C) interrupts the work too.
+            with self._lock:
+                self._calls.discard(call)
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Cancel calls of other threads, run a last coroutine, and end the thread."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("A callback cannot close the memory that called it")
+        with self._lock:
+            is_first, self._closed = not self._closed, True
+            if is_first:
+                for call in self._calls:
+                    call.cancel()
+        try:
+            if is_first and last is not None:
+                asyncio.run_coroutine_threadsafe(last(), self._loop).result()
+        finally:
+            if is_first:
+                self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+
+
+class _Blocking(Generic[T]):
+    """A part of the engine, and the loop its coroutines run in."""
+
+    def __init__(self, part: T, loop: _LoopThread) -> None:
+        self._part = part
+        self._loop = loop
+
+
+def _blocking(
+    method: Callable[Concatenate[T, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[_Blocking[T], P], R]:
+    """Return a method that waits for the result of an asynchronous one."""
+
+    @wraps(method)
+    def call(self: _Blocking[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._loop.run(method(self._part, *args, **kwargs))
+
+    return call
+
+
+def _blocking_iterator(
+    method: Callable[Concatenate[T, P], AsyncIterator[R]],
+) -> Callable[Concatenate[_Blocking[T], P], Iterator[R]]:
+    """Return a method whose iterator waits for each item of an asynchronous one."""
+
+    @wraps(method)
+    def call(self: _Blocking[T], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        items = method(self._part, *args, **kwargs)
+
+        async def fetch() -> R:
+            return await anext(items, _END)
+
+        try:
+            while (item := self._loop.run(fetch())) is not _END:
+                yield item
+        finally:
+            if isinstance(items, AsyncGenerator) and not self._loop.closed:
+                self._loop.run(items.aclose())
+
+    return call
+
+
+def _in_loop(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Blocking[T], P], R]:
+    """Return a method that runs an ordinary one inside the loop, where it can start tasks."""
+
+    @wraps(method)
+    def call(self: _Blocking[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        async def run() -> R:
+            return method(self._part, *args, **kwargs)
+
+        return self._loop.run(run())
+
+    return call
+
+
+class SyncGraph(_Blocking[KnowledgeGraph]):
+    """The knowledge graph, as `memory.graph`."""
+
+    build = _blocking(KnowledgeGraph.build)
+    export = _blocking_iterator(KnowledgeGraph.export)
+    find_entities = _blocking(KnowledgeGraph.find_entities)
+    get_related = _blocking(KnowledgeGraph.get_related)
+    get_status = _blocking(KnowledgeGraph.get_status)
+    merge = _blocking(KnowledgeGraph.merge)
+    undo = _blocking(KnowledgeGraph.undo)
+
+
+class SyncCode(_Blocking[CodeMemory]):
+    """The code of indexed repositories, as `memory.code`."""
+
+    find_callees = _blocking(CodeMemory.find_callees)
+    find_callers = _blocking(CodeMemory.find_callers)
+    forget = _blocking(CodeMemory.forget)
+    get_outline = _blocking(CodeMemory.get_outline)
+    get_symbol = _blocking(CodeMemory.get_symbol)
+    index = _blocking(CodeMemory.index)
+    list_repositories = _blocking(CodeMemory.list_repositories)
+    search = _blocking(CodeMemory.search)
+    watch = _blocking_iterator(CodeMemory.watch)
+
+
+class SyncTasks(_Blocking[TaskManager]):
+    """Background tasks, as `memory.tasks`."""
+
+    cancel_task = _blocking(TaskManager.cancel_task)
+    get_task_status = _blocking(TaskManager.get_task_status)
+    list_tasks = _blocking(TaskManager.list_tasks)
+    retry_task = _blocking(TaskManager.retry_task)
+    run_all = _blocking(TaskManager.run_all)
+    run_task = _blocking(TaskManager.run_task)
+    start = _in_loop(TaskManager.start)
+    submit_task = _blocking(TaskManager.submit_task)
+    watch = _blocking_iterator(TaskManager.watch)
+
+
+class SyncEngine(_Blocking[ZapomniEngine]):
+    """The memory engine with methods that block; made by `open_sync`."""
+
+    add_memories = _blocking(ZapomniEngine.add_memories)
+    add_memory = _blocking(ZapomniEngine.add_memory)
+    delete_memory = _blocking(ZapomniEngine.delete_memory)
+    get_history = _blocking(ZapomniEngine.get_history)
+    get_memory = _blocking(ZapomniEngine.get_memory)
+    get_stats = _blocking(ZapomniEngine.get_stats)
+    list_memories = _blocking(ZapomniEngine.list_memories)
+    search_memory = _blocking(ZapomniEngine.search_memory)
+    update_memory = _blocking(ZapomniEngine.update_memory)
+
+    @cached_property
+    def graph(self) -> SyncGraph:
+        """The knowledge graph of memories."""
+        return SyncGraph(self._part.graph, self._loop)
+
+    @cached_property
+    def code(self) -> SyncCode:
+        """The code of indexed repositories."""
+        return SyncCode(self._part.code, self._loop)
+
+    @cached_property
+    def tasks(self) -> SyncTasks:
+        """Background tasks."""
+        return SyncTasks(self._part.tasks, self._loop)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop background work, release everything and end the thread. Twice is once."""
+        self._loop.close(self._part.close)
