@@ -199,7 +199,7 @@ def test_what_is_too_long_for_a_socket_gets_a_short_private_place(tmp_path):
 def test_a_folder_that_is_a_link_is_refused(private_home, tmp_path):
     private_home.mkdir(mode=0o700)
     (private_home / "falkordb").symlink_to(tmp_path)
-    assert "belongs to somebody else or is a link" in refused(1, "db", "up")
+    assert "belongs to another user or is a link" in refused(1, "db", "up")
 
 
 def test_a_folder_open_to_others_is_closed(folder):

@@ -11,7 +11,7 @@ from graph_builders import EVERYTHING, READER, day, entity, extracted, learn, re
 from zapomni_db.exceptions import SchemaError
 from zapomni_db.falkordb import FalkorDBClient, graph, memories
 from zapomni_db.falkordb.graph import DELETE_STATEMENTS
-from zapomni_db.falkordb.graph_reads import _EXACT
+from zapomni_db.falkordb.graph_reads import _BY_NAME
 from zapomni_db.falkordb.memories import END_EVIDENCE
 from zapomni_db.graph_models import EdgeKey, EdgeQuery, EntityQuery, GraphScope
 from zapomni_db.models import MemoryPatch
@@ -222,7 +222,7 @@ async def test_a_server_that_cuts_long_answers_shows_the_graph_whole(own_server,
         ('CYPHER rows=[{chunk: "c", key: 1}] UNWIND $rows AS x' + DELETE_STATEMENTS + "RETURN 1",
          "[v:RELATES]"),
         ('CYPHER ids=["x"] ' + graph._STATEMENTS + " RETURN v", "[v:RELATES]"),
-        ('CYPHER hash="x" now=1 types=[] ' + _EXACT[0][0] + "RETURN e", "[m:MENTIONS]"),
+        ('CYPHER hash="x" now=1 types=[] ' + _BY_NAME + "RETURN e", "[m:MENTIONS]"),
     ],
     ids=["delete", "end", "replace", "look", "alias"],
 )  # fmt: skip

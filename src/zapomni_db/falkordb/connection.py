@@ -1,8 +1,8 @@
-"""The way to the server: connections, whom they lead to, attempts and their end.
+"""Connections to the server: opening, checking, running operations, retrying.
 
-Every operation ends within the client's timeout, however the server behaves. Only a server that
-was not reached is tried again. What is tried again may have happened already: each statement is
-written so that this does no harm.
+Every operation ends within the client's timeout, however the server behaves. Only an unreachable
+server is tried again. A statement that is retried may have run already: each one is written so that
+this does no harm.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ __all__ = ["Address", "Guard", "Pool", "Session"]
 T = TypeVar("T")
 
 Guard = Callable[[Callable[[bool], Awaitable[Any]]], Awaitable[Any]]
-"""Lets an operation through or refuses it; the operation takes whether it is a mere probe."""
+"""Runs an operation or refuses it; the operation takes whether it is a probe."""
 
 CONNECT_SECONDS = 5.0
-"""How long connecting may take, and after it the server's first answer."""
+"""How long connecting may take, and then the server's first answer."""
 POOL_SHARE = 0.8
-"""Of an operation's time, how much may pass in waiting for a free connection."""
+"""The share of an operation's time that it may wait for a free connection."""
 OLDEST_MODULE = 41600
-"""FalkorDB 4.16 as the module numbers itself: none older was ever tried."""
+"""FalkorDB 4.16 as the module numbers itself, the oldest version that is tested."""
 
 logger = get_logger(__name__)
 pause = asyncio.sleep
@@ -68,7 +68,7 @@ pause = asyncio.sleep
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is and who we are there."""
+    """Where a server is, and the user and password for it."""
 
     host: str = "localhost"
     port: int = 6379
@@ -79,13 +79,13 @@ class Address:
     password: str | None = field(default=None, repr=False)
 
     def connection_class(self) -> type[AbstractConnection]:
-        """Return the kind of connection that leads there."""
+        """Return the class of connections to this address."""
         if self.unix_socket is not None:
             return UnixDomainSocketConnection
         return SSLConnection if self.ssl else Connection
 
     def connection_options(self) -> dict[str, Any]:
-        """Return what that kind of connection wants to know."""
+        """Return the arguments of that class."""
         options: dict[str, Any] = {"username": self.username, "password": self.password}
         if self.unix_socket is not None:
             return {**options, "path": self.unix_socket}
@@ -97,20 +97,20 @@ class Address:
 
 @dataclass
 class Known:
-    """What was seen on the server last: to look each time would cost as much as a small write."""
+    """What was last read from the server: reading it each time would cost a round trip."""
 
     indexes: set[tuple[str, int]] = field(default_factory=set)
     """Vector indexes, by property and dimension."""
     active: list[Any] | None = None
-    """The active space. May be outdated: whoever uses it lets the statement check it."""
+    """The active space. May be outdated: a statement that uses it checks it."""
     chunks: int | None = None
     """About how many chunks there are."""
     grants_time: bool = True
-    """Whether a statement may say how long it may take."""
+    """Whether the server accepts a timeout with each statement."""
 
 
 class Session:
-    """One attempt of one operation, on one server."""
+    """One attempt of one operation, on one server. Its methods may run at once."""
 
     def __init__(
         self,
@@ -129,34 +129,35 @@ class Session:
         self._server = pool.server
         self.retries = attempt
         self.is_repeated = attempt > 0
-        """Whether an earlier attempt may have done the work without our learning of it."""
+        """Whether an earlier attempt may have done the work, and only its answer was lost."""
         self.notes = {} if notes is None else notes
         """What earlier attempts of the same operation noted for later ones."""
 
     async def read(self, statement: str, **values: Any) -> list[list[Any]]:
-        """Return the rows of a statement that changes nothing; the server sees to that."""
+        """Return the rows of a statement that only reads; the server refuses others."""
         return await self._rows("GRAPH.RO_QUERY", statement, values)
 
     async def read_store(self, statement: str, **values: Any) -> list[list[Any]]:
-        """Return the rows of a statement that finds at least the Store."""
+        """Return the rows of a statement that finds at least the Store, or raise."""
         rows = await self.read(statement, **values)
         if not rows:
             raise absent_graph()
         return rows
 
     async def read_list(self, statement: str, columns: str, **values: Any) -> list[list[Any]]:
-        """Return as many rows of these columns as there are, in the order they come.
+        """Return all rows of these columns, in the order of the statement.
 
-        They come as one list: a server may be set to cut answers at so many rows, without a word.
+        They come as one list: a server may be configured to cut answers at a number of rows, and
+        does so silently.
         """
         rows = await self.read(f"{statement} RETURN collect([{columns}])", **values)
         return list(rows[0][0]) if rows else []
 
     async def write(self, statement: str, **values: Any) -> list[list[Any]]:
-        """Run a statement, all of it or nothing of it, and return its rows.
+        """Run a statement, all or nothing, and return its rows.
 
         Raises:
-            TransactionError: TXN_003, the server gave it up after its own time limit.
+            TransactionError: TXN_003, the server aborted it after its own time limit.
         """
         try:
             return await self._rows("GRAPH.QUERY", statement, values)
@@ -164,7 +165,7 @@ class Session:
             if "timed out" not in str(error):
                 raise
             raise TransactionError(
-                "The server gave up a write because it took too long; nothing was written. "
+                "The server aborted a write because it took too long; nothing was written. "
                 "Raise its TIMEOUT_MAX, or store less at once.",
                 "TXN_003",
                 original_exception=error,
@@ -177,20 +178,20 @@ class Session:
         return [[from_cell(cell) for cell in row] for row in answer[1]]
 
     async def ask(self, command: str, statement: str, values: dict[str, Any]) -> list[Any]:
-        """Return a statement's answer as it came: header, rows, statistics."""
+        """Return a statement's raw answer: header, rows, statistics."""
         header = parameters(values) if values else ""
         words = (command, self.graph, header + statement, "--compact")
         try:
-            # Without it, the official image would end every query after a second.
+            # Without a timeout, the official image aborts every query after a second.
             granted = ("timeout", self._milliseconds) if self.known.grants_time else ()
             answer: list[Any] = await self.command(*words, *granted)
         except ResponseError as error:
             if "TIMEOUT_MAX" not in str(error):
                 raise
-            # The server's owner has set a limit that is not ours to change.
+            # The server has a limit that is not ours to change.
             self.known.grants_time = False
             answer = await self.command(*words)
-        # An error in the midst of the work comes where the statistics would.
+        # An error while the statement runs comes in the place of the statistics.
         if isinstance(answer[-1], ResponseError):
             raise answer[-1]
         return answer
@@ -199,7 +200,7 @@ class Session:
         """Run any command of the server."""
         answer = await self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
         if self._pool.server != self._server:
-            # It died and came back while we asked: its indexes may not have been ready.
+            # It was restarted meanwhile: its indexes may not have been ready.
             raise RedisConnectionError("another server answered")
         return answer
 
@@ -210,14 +211,14 @@ class Pool:
     Args:
         address: Where the server is.
         graph: The name of the graph.
-        size: How many connections there may be at once; whoever comes later waits.
+        size: How many connections may be open at once; further operations wait for one.
         timeout: Seconds an operation may take in all.
         max_retries: How often an unreachable server is tried again.
         allow_volatile: Use a server even if it would lose everything when it dies.
         hnsw: How the vector index is built and searched.
-        prepare: Called before the first operation on a server, and again when another one
-            (the same, restarted) is found behind the address.
-        guard: What every operation passes through, such as a circuit breaker.
+        prepare: Called before the first operation on a server, and again after a restart or when
+            another server answers at the address.
+        guard: Wraps every operation, for example in a circuit breaker.
     """
 
     def __init__(  # noqa: PLR0913 - servers differ in this much
@@ -252,7 +253,7 @@ class Pool:
                 socket_connect_timeout=CONNECT_SECONDS,
                 decode_responses=True,
                 protocol=2,
-                # Attempts are counted and spaced here, not behind our back.
+                # Retries are made here, not by redis-py.
                 retry=Retry(NoBackoff(), 0),
                 redis_connect_func=self._greet,
                 **address.connection_options(),
@@ -276,15 +277,15 @@ class Pool:
         max_retries: int | None = None,
         patience: float = 0.0,
     ) -> T:
-        """Do the work, again if the server was not reached.
+        """Run an operation, again if the server was not reached.
 
-        `patience` are seconds more than the timeout, for work that is known to be much.
+        `patience` is added to the timeout in seconds, for operations that are known to be long.
 
         Raises:
-            DatabaseTimeoutError: It took longer than the timeout.
+            DatabaseTimeoutError: The operation took longer than the timeout.
             DatabaseConnectionError: The server was not reached in any attempt, or the guard
                 refuses to try.
-            ZapomniError: The server refused, or what the work raised.
+            ZapomniError: The server refused, or the operation raised it.
         """
         retries = self._max_retries if max_retries is None else max_retries
         seconds = self._timeout + patience
@@ -304,7 +305,7 @@ class Pool:
                 except RedisError as error:
                     if is_exhausted(error):
                         raise pool_exhausted(operation, error) from error
-                    # The next one checks anew which server it talks to, and what is there.
+                    # The next attempt checks again which server answers, and what it has.
                     self.forget()
                     if not is_unreachable(error):
                         raise translate(operation, error) from error
@@ -325,7 +326,7 @@ class Pool:
         async def in_time(probe: bool) -> T:
             try:
                 async with asyncio.timeout(seconds):
-                    # A probe asks whether the server is back: once answers that.
+                    # A probe finds out whether the server is back: one attempt is enough.
                     return await until_done(0 if probe else retries)
             except TimeoutError as error:
                 if not reached:
@@ -367,15 +368,15 @@ class Pool:
         if self._prepared == self.server != "":
             return
         async with self._preparing:
-            # Not PING: a server whose disk is full refuses that, but answers questions.
+            # Not PING: a server whose disk is full refuses that, but answers reads.
             await self.redis.echo("")
-            # Whoever waited for the lock finds the work done.
+            # Another task may have prepared the server while this one waited for the lock.
             if self._prepared != self.server:
                 await self._prepare(Session(self, seconds))
                 self._prepared = self.server
 
     async def _greet(self, connection: AbstractConnection) -> None:
-        """Say who we are, and check which server answers."""
+        """Log in, and check which server answers."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await connection.on_connect()
@@ -384,9 +385,9 @@ class Pool:
                 )
                 answer = await connection.read_response()
         except TimeoutError as error:
-            raise RedisTimeoutError("no greeting") from error
+            raise RedisTimeoutError("no answer to INFO") from error
         if not isinstance(answer, str) or "redis_version" not in answer:
-            raise InvalidResponse("no greeting of a Redis")
+            raise InvalidResponse("not the INFO of a Redis")
         info = _parse_info(answer)
         if info.get("loading") == "1":
             raise BusyLoadingError("loading")
@@ -406,7 +407,7 @@ def _milliseconds_since(started: float) -> float:
 
 def _parse_info(text: str) -> dict[str, str]:
     lines = (line.partition(":") for line in text.splitlines() if ":" in line)
-    # Every module is a line of the same name; only the one we need is kept.
+    # Every module is a line of the same name; only FalkorDB's is needed.
     return {name: value for name, _, value in lines if name != "module" or "name=graph," in value}
 
 
@@ -431,11 +432,11 @@ def _readable(version: int) -> str:
 
 
 def _check_persistence(info: dict[str, str]) -> None:
-    # A replica acknowledges nothing of its own.
+    # A replica acknowledges no writes.
     if info.get("aof_enabled") == "1" or info.get("role") == "slave":
         return
     refused = DatabaseConnectionError(
-        "The server keeps no append-only file: what it acknowledges is lost when it dies. "
+        "The server has no append-only file: acknowledged writes are lost when it dies. "
         "Turn it on with `CONFIG SET appendonly yes` and put `appendonly yes` into its "
         "configuration, or allow a volatile server on purpose (allow_volatile).",
         "CONN_005",

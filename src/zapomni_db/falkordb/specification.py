@@ -87,11 +87,7 @@ async def add_memories_batch(client: FalkorDBClient, memories: Sequence[Memory])
 
 
 def _to_memory_data(memory: Memory, dimension: int) -> MemoryData:
-    """Check a memory and return it as it is stored, under an id of its own.
-
-    Raises:
-        ValidationError: It breaks a rule; nothing was asked of the database.
-    """
+    """Check a memory and return it as it is stored, with a new id."""
     _check_text(memory.text)
     _check_counts(memory)
     for number, (chunk, embedding) in enumerate(zip(memory.chunks, memory.embeddings, strict=True)):
@@ -102,7 +98,7 @@ def _to_memory_data(memory: Memory, dimension: int) -> MemoryData:
         memory_id=str(uuid.uuid4()),
         text=memory.text,
         chunks=[
-            # A vector of nothing but zeros has no direction: it waits for a real one instead.
+            # A vector of zeros has no direction: the chunk waits for a real one instead.
             ChunkData(**dict(chunk), embedding=embedding if any(embedding) else None)
             for chunk, embedding in zip(memory.chunks, memory.embeddings, strict=True)
         ],
@@ -157,7 +153,7 @@ def _check_embedding(number: int, embedding: list[float], dimension: int) -> Non
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
-    # Depth first: what goes round in a circle would never end as JSON.
+    # Depth first: metadata that contains itself would never end as JSON.
     if _is_deeper(metadata, MAX_METADATA_DEPTH):
         raise _refuse(f"metadata nesting exceeds max depth ({MAX_METADATA_DEPTH})", "VAL_003")
     try:

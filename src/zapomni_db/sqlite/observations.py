@@ -34,7 +34,7 @@ from zapomni_db.sqlite.connection import (
 )
 from zapomni_db.sqlite.observation_search import MAX_LIMIT, check, match, previews, search
 from zapomni_db.sqlite.project_folders import project_for, untrusted_folders
-from zapomni_db.sqlite.rows import from_json, to_json
+from zapomni_db.values import from_json, to_json
 
 __all__ = ["SqliteObservations", "connect_read_only", "set_injection"]
 
