@@ -293,14 +293,14 @@ class GraphReadStore(Protocol):
 
     Times: a relationship holds from `valid_from` until `valid_to`, if its sentence says so;
     otherwise from when its memory was told until something ends it. Of an exclusive relationship
-    the newer statement ends the older one (`zapomni_db.graph_rules.when_replaced`).
+    the newer statement ends the older one (`zapomni_db.rules.when_replaced`).
     """
 
     async def find_entities(self, query: EntityQuery) -> list[Entity]:
         """Return entities, best match first, then the most mentioned.
 
-        Names and aliases are compared regardless of case (`graph_rules.fold`). If no name equals
-        or contains the text, those most like it are returned (`graph_rules.likeness`).
+        Names and aliases are compared regardless of case (`rules.fold`). If no name equals
+        or contains the text, those most like it are returned (`rules.likeness`).
         """
         ...
 

@@ -35,8 +35,8 @@ from zapomni_db.falkordb.graph_reads import ENTITY_DATA, to_entity_data
 from zapomni_db.falkordb.spaces import SLOT_ROW, slot_of
 from zapomni_db.falkordb.values import from_tokens
 from zapomni_db.graph_models import ExtractedChunk
-from zapomni_db.graph_rules import told_beginning
 from zapomni_db.models import ChunkData, EntityData, RelationshipData
+from zapomni_db.rules import stated_beginning
 from zapomni_db.values import from_json, from_time
 
 __all__ = [
@@ -177,7 +177,7 @@ class _StatementRow(NamedTuple):
 
 def _to_relationship(row: _StatementRow, *, is_past: bool = False) -> RelationshipData:
     """Return a statement as it was given; of an earlier text, with its stored beginning."""
-    since = row.since if is_past else told_beginning(row.said, row.since, row.until)
+    since = row.since if is_past else stated_beginning(row.said, row.since, row.until)
     return RelationshipData(
         source_entity_id=row.source_id,
         target_entity_id=row.target_id,

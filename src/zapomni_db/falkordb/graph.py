@@ -21,8 +21,8 @@ from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.values import check_id, digest, exact_number
 from zapomni_db.graph_models import EdgeKey, ExtractedChunk, GraphGrowth, Merge
-from zapomni_db.graph_rules import EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.rules import EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.values import from_time, to_time
 
 __all__ = [

@@ -25,19 +25,19 @@ from zapomni_db.graph_models import (
     Mention,
     UnreadChunk,
 )
-from zapomni_db.graph_rules import (
+from zapomni_db.models import EntityData
+from zapomni_db.rules import (
     ALIASES_SHOWN,
     EVER,
     LEAST_LIKENESS,
     Statement,
-    Told,
+    SubjectStatement,
     choose_aliases,
     fold,
     join_edges,
     likeness,
     spans,
 )
-from zapomni_db.models import EntityData
 from zapomni_db.values import from_time, to_time
 
 __all__ = [
@@ -208,7 +208,9 @@ async def _read_exclusive(
     """
     rows = await session.read_list(_EXCLUSIVE, _EXCLUSIVE_STATEMENT, ids=sorted(sources), now=now)
     return spans(
-        Told(root, kind, EdgeKey(leaf, other, kind), key, Statement(target, said, since, until))
+        SubjectStatement(
+            root, kind, EdgeKey(leaf, other, kind), key, Statement(target, said, since, until)
+        )
         for root, kind, leaf, other, key, target, said, since, until in rows
     )
 

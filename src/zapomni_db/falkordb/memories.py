@@ -41,7 +41,6 @@ from zapomni_db.falkordb.values import (
     where,
 )
 from zapomni_db.graph_models import MemoryVersion
-from zapomni_db.history_rules import FIELDS, Replaced, in_order, versions_of, what_changes
 from zapomni_db.models import (
     ChunkData,
     MemoryData,
@@ -52,6 +51,7 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
+from zapomni_db.rules import FIELDS, Replaced, replaced_fields, sort_versions, versions_of
 from zapomni_db.values import from_json, from_time, to_json, to_time
 
 __all__ = [
@@ -516,7 +516,7 @@ async def get_history(session: Session, memory_id: str) -> list[MemoryVersion]:
             border = {found for (found,) in await session.read(step, ids=sorted(border))} - line
             line |= border
     rows = await session.read_list(_VERSIONS, _VERSION, ids=sorted(line))
-    return in_order(
+    return sort_versions(
         version
         for own_id, state, versions, created, superseded, superseded_by in rows
         for version in versions_of(
@@ -576,7 +576,7 @@ async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) ->
         state = _to_state(found)
         changes = _changed_properties(memory_id, parent, patch)
         replaced: list[dict[str, Any]] = []
-        if (before := what_changes(state, patch)) is not None:
+        if (before := replaced_fields(state, patch)) is not None:
             fields, text = before
             at = changes["updated_at"]
             replaced = [{"key": 1, "replaced_at": at, "fields": to_json(fields), "text": text}]

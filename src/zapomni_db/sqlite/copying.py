@@ -18,8 +18,8 @@ from zapomni_db.copy_models import (
     VersionCopy,
 )
 from zapomni_db.graph_models import ExtractedChunk
-from zapomni_db.graph_rules import EVER, fold, told_beginning
 from zapomni_db.models import ChunkData, EmbeddingSpace, EntityData, RelationshipData
+from zapomni_db.rules import EVER, fold, stated_beginning
 from zapomni_db.sqlite.graph import reroot, store_extractions
 from zapomni_db.sqlite.memories import insert_memory
 from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time
@@ -176,7 +176,7 @@ class _EvidenceRow(NamedTuple):
     def as_told(self) -> RelationshipData:
         """Return it as it was told; of an earlier text, with the beginning it was given."""
         is_past = self.withdrawn is not None and self.chunk_id is None
-        begun = self.since if is_past else told_beginning(self.said, self.since, self.until)
+        begun = self.since if is_past else stated_beginning(self.said, self.since, self.until)
         text = self.text if self.passage is None else self.passage[self.start : self.end]
         return RelationshipData(
             source_entity_id=self.source_id,

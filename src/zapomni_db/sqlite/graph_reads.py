@@ -22,12 +22,12 @@ from zapomni_db.graph_models import (
     GraphStats,
     Mention,
 )
-from zapomni_db.graph_rules import (
+from zapomni_db.rules import (
     ALIASES_SHOWN,
     EVER,
     LEAST_LIKENESS,
     Statement,
-    Told,
+    SubjectStatement,
     choose_aliases,
     fold,
     join_edges,
@@ -206,7 +206,9 @@ def _statements(
         {"sources": to_json(list(sources)), "now": now},
     )
     return spans(
-        Told(root, kind, relationship, sentence, Statement(str(target), said, since, until))
+        SubjectStatement(
+            root, kind, relationship, sentence, Statement(str(target), said, since, until)
+        )
         for root, kind, relationship, sentence, target, said, since, until in rows
     )
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.graph_models import MemoryVersion
-from zapomni_db.history_rules import Replaced, in_order, versions_of, what_changes
 from zapomni_db.models import (
     ChunkData,
     EmbeddingSpace,
@@ -24,6 +23,7 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
+from zapomni_db.rules import Replaced, replaced_fields, sort_versions, versions_of
 from zapomni_db.sqlite.rows import (
     content_hash,
     from_json,
@@ -352,7 +352,7 @@ def delete_memory(connection: sqlite3.Connection, memory_id: str) -> bool:
 
 def _record_version(connection: sqlite3.Connection, key: int, patch: MemoryPatch, now: int) -> None:
     """Keep what a patch is about to change."""
-    if (before := what_changes(_current(connection, key), patch)) is not None:
+    if (before := replaced_fields(_current(connection, key), patch)) is not None:
         fields, text = before
         connection.execute(
             "INSERT INTO memory_history (memory_key, replaced_at, fields, text)"
@@ -416,7 +416,7 @@ WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
 
 
 def get_history(connection: sqlite3.Connection, memory_id: str) -> list[MemoryVersion]:
-    return in_order(
+    return sort_versions(
         version
         for row in connection.execute(_LINE, {"id": memory_id}).fetchall()
         for version in _versions_of(connection, *row)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from zapomni_db.graph_models import Mention
-from zapomni_db.graph_rules import fold
+from zapomni_db.rules import fold
 from zapomni_db.interfaces import GraphReadStore
 
 __all__ = ["Links", "follow_graph"]

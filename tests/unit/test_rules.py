@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zapomni_db import graph_rules
-from zapomni_db.graph_rules import EVER, Statement, fold, likeness, weigh, when_replaced
+from zapomni_db import rules
+from zapomni_db.rules import EVER, Statement, fold, likeness, weigh, when_replaced
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ _STATEMENTS = st.lists(
 @given(_STATEMENTS)
 def test_leaving_out_repetitions_changes_no_end(statements):
     held = [s for s in statements if s.until is None or s.until > s.since]
-    assert when_replaced(held) == [graph_rules._end_of(one, held) for one in held]
+    assert when_replaced(held) == [rules._end_of(one, held) for one in held]
 
 
 @given(_STATEMENTS)

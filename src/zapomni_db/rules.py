@@ -1,20 +1,27 @@
-"""What every engine decides alike: which names are equal or alike, and when a fact is replaced."""
+"""Rules that both storage engines share.
+
+Which names are equal or alike, when a statement is replaced by another one, how merges are followed,
+and which versions a memory had.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from zapomni_db.graph_models import Edge, EdgeKey
-from zapomni_db.models import EntityData
+from zapomni_db.graph_models import Edge, EdgeKey, MemoryVersion
+from zapomni_db.models import EntityData, MemoryPatch
 
 __all__ = [
     "ALIASES_SHOWN",
     "EVER",
+    "FIELDS",
     "LEAST_LIKENESS",
+    "Replaced",
     "Statement",
-    "Told",
+    "SubjectStatement",
     "alias_of",
     "beginning",
     "choose_aliases",
@@ -23,20 +30,24 @@ __all__ = [
     "join_edges",
     "likeness",
     "most_certain",
+    "replaced_fields",
+    "sort_versions",
     "spans",
-    "told_beginning",
+    "stated_beginning",
+    "versions_of",
     "weigh",
     "when_replaced",
 ]
 
+
 R = TypeVar("R", bound=Hashable)
 S = TypeVar("S", bound=Hashable)
 
-# Somebody may state the same fact in every note; the newest changes are enough to look at.
+# The same fact may be stated in every note; only the newest changes are compared.
 MAX_CHANGES = 200
 LEAST_LIKENESS = 0.45
 ALIASES_SHOWN = 10
-EVER = -62_135_596_800_000_000  # the first day of the year 1: since anybody can tell
+EVER = -62_135_596_800_000_000  # the first day of the year 1: the beginning is not known
 
 
 def fold(name: str) -> str:
@@ -45,7 +56,7 @@ def fold(name: str) -> str:
 
 
 def likeness(first: str, second: str) -> float:
-    """Say how alike two folded names are, 0 to 1: the share of letter pairs they have in common."""
+    """Return how alike two folded names are, 0 to 1: the share of letter pairs they have in common."""
     ours, theirs = _pairs(first), _pairs(second)
     if not ours or not theirs:
         return float(first == second)
@@ -68,15 +79,15 @@ class Statement(NamedTuple):
     target: str
     said: int
     since: int
-    """`EVER` if nobody knows."""
+    """`EVER` if it is not known."""
     until: int | None
 
 
 def when_replaced(statements: Sequence[Statement]) -> list[int | None]:
-    """Say until when each statement holds, if a subject has one such relationship at a time.
+    """Return until when each statement holds, if a subject has one such relationship at a time.
 
-    What is said later wins from the moment it begins. What was said before ends nothing, unless
-    it announced a change that was still to come. Of one text, the later beginning ends the earlier
+    A later statement wins from the moment it begins. An earlier one ends nothing, unless it
+    announced a change that was still to come. Of one text, the later beginning ends the earlier
     one. Statements about the same object do not end each other.
     """
     changes = _changes(statements)
@@ -84,9 +95,9 @@ def when_replaced(statements: Sequence[Statement]) -> list[int | None]:
 
 
 def _changes(statements: Iterable[Statement]) -> list[Statement]:
-    """Leave out repetitions: saying again what was said last changes nothing.
+    """Drop repetitions: stating the last statement again changes nothing.
 
-    The second time is kept: the first may have been said together with something else.
+    The second time remains: the first may have been stated together with something else.
     """
     changes: list[Statement] = []
     target, times = "", 0
@@ -112,13 +123,13 @@ def _end_of(statement: Statement, changes: Sequence[Statement]) -> int | None:
             moment = other.said
         elif other.said < statement.said and other.since <= statement.said:
             continue
-        # What was over by then, or began no later, replaces nothing.
+        # A statement that had ended by then, or began no later, replaces nothing.
         if moment > statement.since and (other.until is None or moment < other.until):
             ends.append(moment)
     return min(ends, default=None)
 
 
-class Told(NamedTuple, Generic[R, S]):
+class SubjectStatement(NamedTuple, Generic[R, S]):
     """A statement about a subject, and which relationship and sentence it is from."""
 
     subject: Hashable
@@ -128,13 +139,13 @@ class Told(NamedTuple, Generic[R, S]):
     statement: Statement
 
 
-def spans(told: Iterable[Told[R, S]]) -> Iterator[tuple[R, S, int, int | None]]:
-    """Yield the relationship, sentence, beginning and end of what is told, one at a time.
+def spans(statements: Iterable[SubjectStatement[R, S]]) -> Iterator[tuple[R, S, int, int | None]]:
+    """Yield the relationship, sentence, beginning and end of each statement.
 
-    All that is told of a subject with one type competes.
+    All statements about a subject with one type compete.
     """
-    groups: dict[tuple[Hashable, str], list[Told[R, S]]] = {}
-    for one in told:
+    groups: dict[tuple[Hashable, str], list[SubjectStatement[R, S]]] = {}
+    for one in statements:
         groups.setdefault((one.subject, one.type), []).append(one)
     for group in groups.values():
         ends = when_replaced([one.statement for one in group])
@@ -143,15 +154,15 @@ def spans(told: Iterable[Told[R, S]]) -> Iterator[tuple[R, S, int, int | None]]:
 
 
 def beginning(said: int, valid_from: int | None, valid_to: int | None) -> int:
-    """Say since when a sentence holds that was told at a time and may name its own dates."""
+    """Return since when a sentence holds that was said at a time and may name its own dates."""
     if valid_from is not None:
         return valid_from
-    # It was over when it was told, and nobody said when it began.
+    # It had ended when it was said, and when it began is not known.
     return EVER if valid_to is not None and valid_to <= said else said
 
 
-def told_beginning(said: int, since: int, valid_to: int | None) -> int | None:
-    """Return the date a sentence named for its beginning, if it did: the way back."""
+def stated_beginning(said: int, since: int, valid_to: int | None) -> int | None:
+    """Return the date a sentence named for its beginning, if it did: the inverse of `beginning`."""
     return None if since == beginning(said, None, valid_to) else since
 
 
@@ -159,7 +170,7 @@ def told_beginning(said: int, since: int, valid_to: int | None) -> int | None:
 
 
 def most_certain(mentions: Iterable[EntityData]) -> dict[str, EntityData]:
-    """Return of each entity the mention that is most certain, by id."""
+    """Return the most certain mention of each entity, by id."""
     best: dict[str, EntityData] = {}
     for mention in mentions:
         known = best.get(mention.entity_id)
@@ -169,7 +180,7 @@ def most_certain(mentions: Iterable[EntityData]) -> dict[str, EntityData]:
 
 
 def alias_of(mention: EntityData) -> tuple[str, str] | tuple[None, None]:
-    """Return the words of a mention, as they are and folded, if they are not the name."""
+    """Return the words of a mention, unchanged and folded, if they are not the name."""
     folded = fold(mention.surface)
     if not folded or folded == fold(mention.name):
         return None, None
@@ -186,12 +197,12 @@ def choose_aliases(name: str, merged: Sequence[str], written: Sequence[str]) -> 
 def find_root(
     entity_id: str, target_of: Callable[[str], str | None], exists: Callable[[str], bool]
 ) -> str | None:
-    """Follow merges to the last entity that exists; None: it stands for itself."""
+    """Follow merges to the last entity that exists; None: the entity is a root."""
     root: str | None = None
     seen = {entity_id}
     while (target := target_of(entity_id)) is not None:
         if target in seen:
-            # Merges made while one of them was gone may close a circle: then each is itself.
+            # Merges made while one of them was missing may close a circle: then each is a root.
             return None
         entity_id = target
         seen.add(entity_id)
@@ -200,10 +211,69 @@ def find_root(
 
 
 def join_edges(edges: Iterable[tuple[EdgeKey, float, int]]) -> list[Edge]:
-    """Join what is said of merged entities, and leave out what they say of each other."""
+    """Join the relationships of merged entities, without those between them."""
     joined: dict[EdgeKey, tuple[float, int]] = {}
     for key, strength, support in edges:
         if key.source_id != key.target_id:
             known = joined.get(key, (0.0, 0))
             joined[key] = max(known[0], strength), known[1] + support
     return [Edge(key, *both, weigh(*both)) for key, both in joined.items()]
+
+
+# --- Versions of memories ---------------------------------------------------------------
+
+
+FIELDS = ("metadata", "project", "source", "kind", "tags", "pinned")
+
+
+class Replaced(NamedTuple):
+    """What a change replaced: the changed fields before it, and the text if it changed."""
+
+    replaced_at: datetime
+    fields: dict[str, Any]
+    text: str | None
+
+
+def replaced_fields(
+    before: Mapping[str, Any], patch: MemoryPatch
+) -> tuple[dict[str, Any], str | None] | None:
+    """Return the fields, and the text, that a patch replaces; None if it changes nothing."""
+    fields = {
+        name: before[name]
+        for name in FIELDS
+        if (given := getattr(patch, name)) is not None
+        and (sorted(set(given)) if name == "tags" else given) != before[name]
+    }
+    text = before["text"] if patch.text is not None and patch.text != before["text"] else None
+    return (fields, text) if fields or text is not None else None
+
+
+def versions_of(
+    memory_id: str,
+    state: Mapping[str, Any],
+    changes: Iterable[Replaced],
+    created: datetime,
+    superseded: datetime | None,
+    superseded_by: str | None,
+) -> Iterator[MemoryVersion]:
+    """Yield the versions of a memory, newest first, from its state and its changes, newest first."""
+    current = dict(state)
+    until = superseded
+    for replaced_at, before, text in [*changes, Replaced(created, {}, None)]:
+        yield MemoryVersion(
+            memory_id=memory_id,
+            text=current["text"],
+            fields={name: current[name] for name in FIELDS},
+            valid_from=replaced_at,
+            valid_to=until,
+            changed=[*before, *(["text"] if text is not None else [])],
+            superseded_by=superseded_by if until == superseded else None,
+        )
+        current |= before
+        current["text"] = text if text is not None else current["text"]
+        until = replaced_at
+
+
+def sort_versions(versions: Iterable[MemoryVersion]) -> list[MemoryVersion]:
+    """Return versions, oldest first; of two that begin at once, the one that ended first."""
+    return sorted(versions, key=lambda v: (v.valid_from, v.valid_to is None, v.valid_to))
