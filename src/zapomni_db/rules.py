@@ -1,7 +1,7 @@
 """Rules that both storage engines share.
 
-Which names are equal or alike, when a statement is replaced by another one, how merges are followed,
-and which versions a memory had.
+Which names are equal or alike, when a statement is replaced by another one, how merges are
+followed, and which versions a memory had.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fold(name: str) -> str:
 
 
 def likeness(first: str, second: str) -> float:
-    """Return how alike two folded names are, 0 to 1: the share of letter pairs they have in common."""
+    """Return how alike two folded names are, 0 to 1: their share of common letter pairs."""
     ours, theirs = _pairs(first), _pairs(second)
     if not ours or not theirs:
         return float(first == second)
@@ -256,7 +256,7 @@ def versions_of(
     superseded: datetime | None,
     superseded_by: str | None,
 ) -> Iterator[MemoryVersion]:
-    """Yield the versions of a memory, newest first, from its state and its changes, newest first."""
+    """Yield the versions of a memory from its state and its changes, both newest first."""
     current = dict(state)
     until = superseded
     for replaced_at, before, text in [*changes, Replaced(created, {}, None)]:
