@@ -519,6 +519,8 @@ RETURN c.id, collect([c.id, root.id, root.type, start])
 
 
 async def find_named(session: Session, names: Sequence[str], as_of: datetime | None) -> list[str]:
+    if not names:
+        return []
     hashes = [digest(name) for name in names]
     rows = await session.read(_NAMED, hashes=hashes, now=_microseconds(as_of))
     return sorted(entity_id for (entity_id,) in rows)
@@ -527,6 +529,8 @@ async def find_named(session: Session, names: Sequence[str], as_of: datetime | N
 async def get_mentions(
     session: Session, entity_ids: Sequence[str], as_of: datetime | None, limit: int
 ) -> dict[str, list[Mention]]:
+    if not entity_ids:
+        return {}
     now = _microseconds(as_of)
     rows = await session.read(_MENTIONS_OF_ENTITIES, ids=list(entity_ids), now=now, limit=limit)
     found = {entity_id: [Mention(*one) for one in mentions] for entity_id, mentions in rows}
@@ -536,6 +540,8 @@ async def get_mentions(
 async def get_named(
     session: Session, chunk_ids: Sequence[str], as_of: datetime | None
 ) -> dict[str, list[Mention]]:
+    if not chunk_ids:
+        return {}
     now = _microseconds(as_of)
     rows = await session.read(_MENTIONS_OF_CHUNKS, ids=list(chunk_ids), now=now)
     return {chunk_id: [Mention(*one) for one in mentions] for chunk_id, mentions in rows}

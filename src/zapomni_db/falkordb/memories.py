@@ -115,11 +115,11 @@ WITH base, m, x UNWIND x.chunks AS y
 
 # Creates the chunk `y` of the memory `m`; `base` is added to its key.
 _CREATE_CHUNKS: LiteralString = """
-CREATE (m)-[:HAS_CHUNK {{index: y.index}}]->(c:Chunk {{
+CREATE (m)-[:HAS_CHUNK {index: y.index}]->(c:Chunk {
     id: y.id, key: base + y.key, index: y.index, text: y.text, text_hash: y.text_hash,
     start_char: y.start_char, end_char: y.end_char, metadata: y.metadata, context: y.context,
     words: y.words, size: y.size, pending: y.pending,
-    {vectors}: vecf32(y.vector), {tokens}: y.tokens}})
+    %(vectors)s: vecf32(y.vector), %(tokens)s: y.tokens})
 """
 
 # Marks memories as superseded; continues with the older memory and when its evidence ended.
@@ -238,7 +238,7 @@ async def _write(
         + "WITH found, active WHERE found = $found AND active = $active"
         + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
         + _CREATE_MEMORIES
-        + _CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
+        + _CREATE_CHUNKS % slot.properties
         + (_SUPERSEDE + END_EVIDENCE if superseded else "")
         + " RETURN 1 LIMIT 1",
         asked=asked,
@@ -439,7 +439,7 @@ async def get_memory(session: Session, memory_id: str) -> MemoryRecord | None:
 
 
 async def get_summaries(session: Session, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
-    rows = await session.read(_SUMMARIES, ids=list(memory_ids))
+    rows = await session.read(_SUMMARIES, ids=list(memory_ids)) if memory_ids else []
     summaries = map(_to_summary, rows)
     return {summary.memory_id: summary for summary in summaries}
 
@@ -627,7 +627,7 @@ async def _replace_text(session: Session, patch: MemoryPatch, values: dict[str, 
         " WHERE active = $active"
         + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
         + _REPLACE_TEXT
-        + _CREATE_CHUNKS.format(vectors=slot.vectors, tokens=slot.tokens)
+        + _CREATE_CHUNKS % slot.properties
         + " RETURN 1 LIMIT 1",
         active=active.as_row(),
         chunks=rows,

@@ -259,7 +259,7 @@ async def _read_nearest(
 async def get_similarities(
     session: Session, query_embedding: Sequence[float], chunk_ids: Sequence[str]
 ) -> dict[str, float]:
-    if not await _is_comparable(session, query_embedding):
+    if not chunk_ids or not await _is_comparable(session, query_embedding):
         return {}
     similarities: dict[str, float] = {}
     for dimension, found in await session.read(
@@ -305,7 +305,7 @@ RETURN group, found, members
 
 
 async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, Passage]:
-    rows = await session.read(_PASSAGES, ids=list(chunk_ids))
+    rows = await session.read(_PASSAGES, ids=list(chunk_ids)) if chunk_ids else []
     return {
         chunk_id: Passage.model_construct(
             chunk_id=chunk_id, memory_id=memory_id, text=text, metadata=from_json(metadata)
@@ -315,6 +315,8 @@ async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, 
 
 
 async def get_members(session: Session, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
+    if not chunk_ids:
+        return {}
     rows = await session.read(_MEMBERS, ids=list(chunk_ids), most=MAX_MEMBERS)
     return {group: ids.split(",") for group, ids in rows}
 
@@ -322,6 +324,8 @@ async def get_members(session: Session, chunk_ids: Sequence[str]) -> dict[str, l
 async def get_places(
     session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
 ) -> dict[str, Place]:
+    if not chunk_ids:
+        return {}
     condition, values = where(filters)
     rows = await session.read(
         f"{_MEMORIES_OF} WITH m, c, {condition} AS selected {_GROUPS}",

@@ -9,7 +9,7 @@ them from there, and never sees two spaces at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
@@ -41,7 +41,7 @@ __all__ = [
     "store_vectors",
 ]
 
-DROP_BATCH = 2000
+DELETE_BATCH = 2000
 
 
 class Slot(NamedTuple):
@@ -60,6 +60,11 @@ class Slot(NamedTuple):
         """The property of a chunk that holds its token vectors."""
         return "tokens" if self.number <= 1 else f"tokens_{self.number:d}"
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """Both properties, to be put into a statement."""
+        return {"vectors": self.vectors, "tokens": self.tokens}
+
     def as_row(self) -> list[Any]:
         """Return this slot as `SLOT_ROW` returns it."""
         if self.space is None:
@@ -69,15 +74,66 @@ class Slot(NamedTuple):
 
 NO_SLOT = Slot(0, None)
 
-SLOT_ROW = (
+SLOT_ROW: LiteralString = (
     "[coalesce(e.slot, 0), coalesce(e.model, ''), coalesce(e.dimension, 0), coalesce(e.sha256, '')]"
 )
-CLAIM = """
+"""The slot of a space `e` as `slot_of` takes it."""
+CLAIM: LiteralString = """
 MERGE (e:EmbeddingSpace {slot: $slot[0]}) ON CREATE SET e.active = $is_active,
     e.model = $slot[1], e.dimension = $slot[2], e.sha256 = $slot[3],
     e.vectors = $vectors_at, e.tokens = $tokens_at
 """
 """Creates the node of a space unless it exists; takes `claim_values`."""
+
+# Finds the active space, and how many chunks there are.
+_ACTIVE: LiteralString = (
+    "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
+    f" RETURN {SLOT_ROW}, s.chunks"
+)
+# Finds all spaces.
+_ALL: LiteralString = (
+    f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) RETURN {SLOT_ROW}, e.active"
+)
+# Finds the vectors of one space that are stored for texts with these hashes.
+_VECTORS_OF_TEXTS: LiteralString = (
+    f"MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW}[1..] = $space"
+    " UNWIND $hashes AS hash MATCH (c:Chunk {text_hash: hash}) WHERE c[e.vectors] IS NOT NULL"
+    " WITH e, hash, collect(c)[0] AS c RETURN hash, c[e.vectors], c[e.tokens]"
+)
+# Finds the token vectors of chunks in the active space.
+_TOKENS: LiteralString = (
+    "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $ids"
+    " AND c[e.tokens] IS NOT NULL RETURN c.id, c[e.tokens]"
+)
+# Patterns of chunks without a vector: in the active space, and in another one.
+_PENDING: LiteralString = "(c:Chunk {pending: true})"
+_WITHOUT_VECTOR: LiteralString = "(c:Chunk) WHERE c.%(vectors)s IS NULL"
+# Stores vectors of a space. A chunk that was deleted or replaced meanwhile is passed over.
+_STORE_VECTORS: LiteralString = f"""
+{CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND e.active = $is_active
+MATCH (s:Store) SET s.version = s.version + 1 WITH s
+UNWIND $vectors AS v OPTIONAL MATCH (c:Chunk {{id: v.id}})
+SET c.%(vectors)s = vecf32(v.vector), c.%(tokens)s = coalesce(v.tokens, c.%(tokens)s)
+"""
+# Makes a space the active one, unless chunks have no vector in it: one may be new.
+_ACTIVATE: LiteralString = f"""
+{CLAIM} WITH e WHERE {SLOT_ROW} = $slot
+OPTIONAL MATCH {_WITHOUT_VECTOR}
+WITH e, count(c) AS missing WHERE missing = 0
+MATCH (s:Store) SET s.version = s.version + 1 WITH s
+MATCH (every:EmbeddingSpace) SET every.active = (every.slot = $slot[0])
+WITH s, count(every) AS spaces
+OPTIONAL MATCH {_PENDING} SET c.pending = null RETURN DISTINCT s.version
+"""
+# Deletes some vectors of a space.
+_DELETE_VECTORS: LiteralString = (
+    "MATCH (c:Chunk) WHERE c.%(vectors)s IS NOT NULL WITH c LIMIT $batch"
+    " SET c.%(vectors)s = null, c.%(tokens)s = null RETURN count(c)"
+)
+# Deletes a space that is not active.
+_DELETE_SPACE: LiteralString = (
+    f"MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW} = $slot AND NOT e.active DELETE e"
+)
 
 
 def claim_values(slot: Slot, *, is_active: bool) -> dict[str, Any]:
@@ -99,11 +155,7 @@ def slot_of(row: Sequence[Any]) -> Slot:
 
 async def active_slot(session: Session) -> tuple[Slot, int]:
     """Return the slot searches use, and how many chunks there are."""
-    rows = await session.read_store(
-        "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
-        f" RETURN {SLOT_ROW}, s.chunks"
-    )
-    ((slot, chunks),) = rows
+    ((slot, chunks),) = await session.read_store(_ACTIVE)
     session.known.chunks = chunks
     return slot_of(slot), chunks
 
@@ -149,9 +201,7 @@ async def get_embeddings(
 ) -> dict[str, Embedding]:
     by_hash = {text_hash(text): text for text in texts}
     rows = await session.read(
-        "MATCH (e:EmbeddingSpace) WHERE " + SLOT_ROW + "[1..] = $space"
-        " UNWIND $hashes AS hash MATCH (c:Chunk {text_hash: hash}) WHERE c[e.vectors] IS NOT NULL"
-        " WITH e, hash, collect(c)[0] AS c RETURN hash, c[e.vectors], c[e.tokens]",
+        _VECTORS_OF_TEXTS,
         space=Slot(1, space).as_row()[1:],
         hashes=list(by_hash),
     )
@@ -162,49 +212,39 @@ async def get_embeddings(
 
 
 async def get_tokens(session: Session, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-    rows = await session.read(
-        "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $ids"
-        " AND c[e.tokens] IS NOT NULL RETURN c.id, c[e.tokens]",
-        ids=list(chunk_ids),
-    )
+    rows = await session.read(_TOKENS, ids=list(chunk_ids)) if chunk_ids else []
     return {chunk_id: from_tokens(tokens) or b"" for chunk_id, tokens in rows}
 
 
-# Chunks without a vector in the active space, and in another one.
-_WAITING = "(c:Chunk {pending: true})"
-_WAITING_FOR = "(c:Chunk) WHERE c.%s IS NULL"
-
-
-async def _waiting(session: Session, space: EmbeddingSpace | None) -> str:
+async def _pending_pattern(session: Session, space: EmbeddingSpace | None) -> str:
     """Return the pattern of the chunks without a vector in this space."""
     slots = await _slots(session)
     active = next((slot for slot, is_active in slots if is_active), NO_SLOT)
     if space is None or active.space in (None, space):
-        return _WAITING
+        return _PENDING
     known = next((slot for slot, _ in slots if slot.space == space), None)
-    return "(c:Chunk)" if known is None else _WAITING_FOR % known.vectors
+    return "(c:Chunk)" if known is None else _WITHOUT_VECTOR % known.properties
 
 
 async def _slots(session: Session) -> list[tuple[Slot, bool]]:
-    rows = await session.read_store(
-        f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) RETURN {SLOT_ROW}, e.active"
-    )
-    return [(slot_of(row), is_active) for row, is_active in rows if row[0]]
+    slots = [(slot_of(row), is_active) for row, is_active in await session.read_store(_ALL)]
+    return [(slot, is_active) for slot, is_active in slots if slot.number]
 
 
 async def get_pending(
     session: Session, space: EmbeddingSpace | None, limit: int
 ) -> list[PendingChunk]:
+    pattern = await _pending_pattern(session, space)
     rows = await session.read(
-        f"MATCH {await _waiting(session, space)} RETURN c.id, c.text ORDER BY c.key LIMIT $limit",
-        limit=limit,
+        f"MATCH {pattern} RETURN c.id, c.text ORDER BY c.key LIMIT $limit", limit=limit
     )
     return [PendingChunk(chunk_id=chunk_id, text=text) for chunk_id, text in rows]
 
 
 async def count_pending(session: Session, space: EmbeddingSpace | None) -> int:
-    rows = await session.read(f"MATCH {await _waiting(session, space)} RETURN count(c)")
-    return int(rows[0][0])
+    pattern = await _pending_pattern(session, space)
+    ((number,),) = await session.read(f"MATCH {pattern} RETURN count(c)")
+    return int(number)
 
 
 async def store_vectors(
@@ -221,13 +261,8 @@ async def store_vectors(
         if slot.number > 1:
             await declare(session, slot.vectors, slot.tokens)
         await ensure_vector_index(session, slot.vectors, space.dimension)
-        # OPTIONAL: a chunk that was deleted or replaced meanwhile is passed over.
         rows = await session.write(
-            f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND e.active = $is_active"
-            " MATCH (s:Store) SET s.version = s.version + 1 WITH s"
-            " UNWIND $vectors AS v OPTIONAL MATCH (c:Chunk {id: v.id})"
-            f" SET c.{slot.vectors} = vecf32(v.vector),"
-            f" c.{slot.tokens} = coalesce(v.tokens, c.{slot.tokens})"
+            _STORE_VECTORS % slot.properties
             + (", c.pending = null" if is_active else "")
             + " RETURN DISTINCT s.version",
             vectors=given,
@@ -256,18 +291,8 @@ async def activate_space(session: Session, space: EmbeddingSpace) -> int:
         slot, _ = await _slot_for(session, space)
         if missing or (slot, True) in await _slots(session):
             return missing
-        # The statement that switches counts again: a chunk may have been added meanwhile.
-        switched = await session.write(
-            f"{CLAIM} WITH e WHERE {SLOT_ROW} = $slot"
-            f" OPTIONAL MATCH {_WAITING_FOR % slot.vectors}"
-            " WITH e, count(c) AS missing WHERE missing = 0"
-            " MATCH (s:Store) SET s.version = s.version + 1 WITH s"
-            " MATCH (every:EmbeddingSpace) SET every.active = (every.slot = $slot[0])"
-            " WITH s, count(every) AS spaces"
-            f" OPTIONAL MATCH {_WAITING} SET c.pending = null RETURN DISTINCT s.version",
-            **claim_values(slot, is_active=False),
-        )
-        if switched:
+        values = claim_values(slot, is_active=False)
+        if await session.write(_ACTIVATE % slot.properties, **values):
             return 0
 
 
@@ -277,14 +302,7 @@ async def delete_unused_vectors(session: Session) -> bool:
     if unused is None:
         return False
     await drop_vector_index(session, unused.vectors)
-    ((dropped,),) = await session.write(
-        f"MATCH (c:Chunk) WHERE c.{unused.vectors} IS NOT NULL WITH c LIMIT $batch"
-        f" SET c.{unused.vectors} = null, c.{unused.tokens} = null RETURN count(c)",
-        batch=DROP_BATCH,
-    )
-    if not dropped:
-        await session.write(
-            f"MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW} = $slot AND NOT e.active DELETE e",
-            slot=unused.as_row(),
-        )
+    ((deleted,),) = await session.write(_DELETE_VECTORS % unused.properties, batch=DELETE_BATCH)
+    if not deleted:
+        await session.write(_DELETE_SPACE, slot=unused.as_row())
     return True

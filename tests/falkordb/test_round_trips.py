@@ -1,0 +1,118 @@
+"""How often one search asks the server: on another machine each round trip costs milliseconds."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from builders import memory, vector
+from graph_builders import read
+from zapomni_core.engine import create_engine
+from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.settings import load_settings
+from zapomni_db.models import MemoryFilter, TextSearchRequest, VectorSearchRequest
+
+pytestmark = pytest.mark.anyio
+
+# What the ranking asks for today; to be lowered with it.
+MOST = 26
+
+
+def count_commands(admin) -> int:
+    """Return how many commands the server ran for clients, those of this function left out."""
+    stats = admin.info("commandstats")
+    return sum(row["calls"] for name, row in stats.items() if name != "cmdstat_info")
+
+
+async def test_a_search_asks_the_server_once_per_call_of_the_store(
+    falkordb_server, falkordb_graph, admin, events
+):
+    """The engine as a user gets it: real model, graph, neighbors, second hop."""
+    storage = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
+    async with await create_engine(load_settings(storage=storage)) as engine:
+        for number in range(12):
+            text = f"Alice of Acme deployed PostgreSQL on host {number}, zebra-{number % 4} agreed."
+            added = await engine.add_memory(AddMemoryRequest(text=text))
+            await read(engine.storage, added.memory_id, ["Alice", "Acme", "PostgreSQL"])
+        await engine.search_memory(SearchRequest(query="what opens connections"))
+        events.clear()
+        before = count_commands(admin)
+
+        found = await engine.search_memory(SearchRequest(query="Who deployed PostgreSQL at Acme?"))
+
+        asked = count_commands(admin) - before
+    calls = [fields["operation"] for event, fields in events if event == "database_operation"]
+    assert found.count == 10
+    assert {"rank_by_words", "rank_by_vector", "get_mentions", "get_places"} <= set(calls)
+    assert asked <= len(calls) <= MOST
+
+
+async def test_every_read_of_a_search_is_one_round_trip(client, admin):
+    ids = []
+    for number in range(3):
+        made = memory(f"zebra {number} | next to it", vector(1.0, number), vector(0.5, number))
+        ids.append(await client.store_memory(made))
+    await client.get_space()
+    now = datetime.now(UTC)
+    words = TextSearchRequest(terms=["zebra"])
+    asked = VectorSearchRequest(query_embedding=vector(1.0))
+    chunks = list(await client.rank_by_words(words))
+    for ask in (
+        client.get_version,
+        client.get_space,
+        client.count_chunks,
+        lambda: client.find_matches(["zebra", "next", "absent"], 1),
+        lambda: client.rank_by_words(words),
+        lambda: client.rank_by_vector(asked),
+        lambda: client.get_similarities(vector(1.0), chunks),
+        lambda: client.get_places(chunks, MemoryFilter()),
+        lambda: client.get_members(chunks),
+        lambda: client.get_passages(chunks),
+        lambda: client.get_tokens(chunks),
+        lambda: client.find_named(["zebra"], now),
+        lambda: client.get_named(chunks, now),
+        lambda: client.get_mentions(["x"], now, 3),
+        lambda: client.get_summaries(ids),
+    ):
+        before = count_commands(admin)
+        await ask()
+        assert count_commands(admin) - before == 1
+
+
+async def test_a_read_of_nothing_does_not_ask_the_server(client, admin):
+    await client.store_memory(memory("zebra", vector(1.0)))
+    await client.get_space()
+    before = count_commands(admin)
+
+    assert await client.find_matches([], 1) == {}
+    assert await client.get_similarities(vector(1.0), []) == {}
+    assert await client.get_places([], MemoryFilter()) == {}
+    assert await client.get_members([]) == {}
+    assert await client.get_passages([]) == {}
+    assert await client.get_tokens([]) == {}
+    assert await client.find_named([], None) == []
+    assert await client.get_named([], None) == {}
+    assert await client.get_mentions([], None, 3) == {}
+    assert await client.get_summaries([]) == {}
+
+    assert count_commands(admin) == before
+
+
+async def test_words_and_vectors_are_asked_at_once(client):
+    """Twenty of each, over ten connections: they do not disturb each other."""
+    for number in range(5):
+        await client.store_memory(memory(f"zebra {number}", vector(1.0, number)))
+    words = TextSearchRequest(terms=["zebra"])
+    near = VectorSearchRequest(query_embedding=vector(1.0))
+    one = await client.rank_by_words(words), await client.rank_by_vector(near)
+
+    many = await asyncio.gather(
+        *(
+            asyncio.gather(client.rank_by_words(words), client.rank_by_vector(near))
+            for _ in "x" * 20
+        )
+    )
+
+    assert all(tuple(both) == one for both in many)
