@@ -156,10 +156,17 @@ WITH c, score ORDER BY score DESC, c.key LIMIT $limit
 RETURN collect([c.id, score]) AS nearest
 """
 # Begins to compare with an even sample of the chunks: enough to know how cosines are distributed.
-_SAMPLED_VECTORS: LiteralString = """
-WITH chunks, vectors, q,
+_STEP: LiteralString = """
+WITH vectors, q,
     CASE WHEN chunks > $sample THEN toInteger(floor(chunks * 1.0 / $sample)) ELSE 1 END AS step
-MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)
+"""
+_SAMPLED_VECTORS: LiteralString = f"""
+{_STEP} MATCH (c:Chunk) WHERE c.key % step = 0
+WITH vectors, q, step, c MATCH (m:Memory)-[:HAS_CHUNK]->(c) WHERE c[vectors] IS NOT NULL
+"""
+# The same where an index finds few memories: half as fast among all, many times as fast then.
+_SAMPLED_VECTORS_OF_PROJECT: LiteralString = f"""
+{_STEP} MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)
 WHERE c.key % step = 0 AND c[vectors] IS NOT NULL
 """
 # Returns mean and deviation of the cosines, and of about how many chunks they are.
@@ -181,7 +188,9 @@ async def rank_by_vector(session: Session, request: VectorSearchRequest) -> Vect
     if not await _is_comparable(session, request.query_embedding):
         return VectorRanking(scores={})
     condition, values = where(request.filters)
-    spread = f"CALL {{ WITH chunks, vectors, q {_SAMPLED_VECTORS} AND {condition} {_SPREAD} }}"
+    in_project = request.filters.project is not None
+    sampled = _SAMPLED_VECTORS_OF_PROJECT if in_project else _SAMPLED_VECTORS
+    spread = f"CALL {{ WITH chunks, vectors, q {sampled} AND {condition} {_SPREAD} }}"
     columns = "mean, deviation, compared"
     answer = await _read_nearest(session, request, condition, values, spread, columns)
     nearest, mean, deviation, compared = answer
