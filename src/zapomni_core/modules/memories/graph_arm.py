@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from zapomni_db.graph_models import Mention
-from zapomni_db.rules import fold
 from zapomni_db.interfaces import GraphReadStore
+from zapomni_db.rules import fold
 
 __all__ = ["Links", "follow_graph"]
 
