@@ -76,7 +76,7 @@ async def measure(chunks: int, queries: int, filters: dict | None) -> dict:
             for number in range(queries):
                 text = question(number)
                 request = SearchRequest(query=text, filters=filters)
-                await engine._embeddings.embed_query(text, SPACE)  # noqa: SLF001 - into the cache
+                await engine.memories.embeddings.embed_query(text, SPACE)
                 started = time.process_time()
                 await engine.search_memory(request)
                 times.append((time.process_time() - started) * 1000)

@@ -96,7 +96,7 @@ class Index:
             for request, response in zip(batch, kept, strict=True):
                 self._docs[response.memory_id].append(request.metadata["doc"])
         if self.settings.get("embedder") != "none":
-            self._runner.run(self._engine.fill_pending())
+            self._runner.run(self._engine.memories.fill_pending())
 
     def search(self, query: str, limit: int) -> list[str]:
         request = SearchRequest(query=query, limit=limit)

@@ -11,7 +11,7 @@ class Index(zapomni.Index):
         return self._runner.run(self._nearest(query, limit))
 
     async def _nearest(self, query: str, limit: int) -> list[str]:
-        storage, embeddings = self._engine.storage, self._engine._embeddings  # noqa: SLF001
+        storage, embeddings = self._engine.storage, self._engine.memories.embeddings
         space = await storage.get_space()
         vector = (await embeddings.embed_query(query, space)).vector
         # A memory may have several passages; it counts once.

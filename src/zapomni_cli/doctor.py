@@ -30,7 +30,7 @@ from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ConfigurationError, ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.locations import observations_path
-from zapomni_core.interfaces import AddMemoryRequest, Embedder, SearchRequest
+from zapomni_core.interfaces import AddMemoryRequest, ModelEmbedder, SearchRequest
 from zapomni_core.modules.codebase import StaleMemory
 from zapomni_core.modules.memories import ask_cache
 from zapomni_core.modules.observations import SPOOL_FOLDER, spool_state
@@ -102,7 +102,7 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
     in a pipe each line is: id, what is cited and what became of it, beginning of the text.
     """
     if memories:
-        _print_stale(with_engine(lambda engine: engine.list_stale()), as_json=as_json)
+        _print_stale(with_engine(lambda engine: engine.citations.list_stale()), as_json=as_json)
         return
     if wants_repair:
         _repair(source, as_json=as_json)
@@ -323,7 +323,7 @@ def _mode(path: Path) -> int:
 
 async def _check_integrity(engine: ZapomniEngine, settings: Settings) -> CheckResult:
     try:
-        problems = await engine.check_integrity()
+        problems = await engine.storage.check_integrity()
     except ZapomniError as error:
         result = _failure("integrity", error)
         if error.error_code == "SCHEMA_004" and (damage := await find_database_damage(settings)):
@@ -349,7 +349,7 @@ def _check_model(settings: Settings) -> CheckResult:
 
 
 async def _check_embedder(settings: Settings) -> CheckResult:
-    embedders: list[Embedder] = []
+    embedders: list[ModelEmbedder] = []
     try:
         embedders = build_embedders(settings)
         if not embedders:
@@ -390,7 +390,7 @@ async def _check_loop(engine: ZapomniEngine) -> CheckResult:
         memory_id = (await engine.add_memory(request)).memory_id
         query = SearchRequest(query=token, filters={"project": PROBE_PROJECT})
         found = await engine.search_memory(query)
-        record = await engine.get_memory(memory_id)
+        record = await engine.memories.get(memory_id)
         await engine.delete_memory(memory_id)
     except ZapomniError as error:
         if memory_id:
@@ -405,15 +405,15 @@ async def _check_loop(engine: ZapomniEngine) -> CheckResult:
 
 async def _check_pending(engine: ZapomniEngine, settings: Settings) -> CheckResult:
     try:
-        stats = await engine.get_stats()
+        stats = await engine.memories.get_stats()
     except ZapomniError as error:
         return _failure("vectors", error)
     if settings.embedder == "none":
         return CheckResult("vectors", "skipped", "the embedder is none")
-    if stats["notice"]:
+    if stats.notice:
         fix = "Run `zapomni models reembed`, or set ZAPOMNI_EMBEDDER back."
-        return CheckResult("vectors", "failed", f"{stats['notice']} (EMB_005)", fix)
-    if pending := stats["pending_vectors"]:
+        return CheckResult("vectors", "failed", f"{stats.notice} (EMB_005)", fix)
+    if pending := stats.pending_vectors:
         detail = f"{pending} passages are found by words only"
         return CheckResult("vectors", "failed", detail, "Run `zapomni models reembed`.")
     return CheckResult("vectors", "ok", "every passage has one")

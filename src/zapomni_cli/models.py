@@ -31,7 +31,7 @@ def list_models(*, as_json: bool) -> None:
     """Show the local model's files and which model the stored vectors are from."""
     settings = read_settings()
     files = verify_model(settings.models_path)
-    stored = with_engine(lambda engine: engine.get_stats(), settings)["embedding_model"]
+    stored = with_engine(lambda engine: engine.memories.get_stats(), settings).embedding_model
     if as_json:
         local = {"model": MODEL, "folder": str(settings.models_path), "files": files}
         print_json({"embedder": settings.embedder, "local": local, "stored_vectors": stored})

@@ -174,7 +174,7 @@ def get(memory_id: str, *, as_json: bool) -> None:
     """
 
     async def read(engine: ZapomniEngine) -> tuple[MemoryRecord, list[CheckedCitation]]:
-        return await engine.get_memory(memory_id), await engine.get_citations(memory_id)
+        return await engine.memories.get(memory_id), await engine.citations.get(memory_id)
 
     record, citations = with_engine(read)
     if as_json or is_terminal():
@@ -232,7 +232,7 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
     separated by tabs.
     """
     request = ListRequest(limit=limit, offset=offset, filters=chosen(filters))
-    page = with_engine(lambda engine: engine.list_memories(request))
+    page = with_engine(lambda engine: engine.memories.list_memories(request))
     if as_json:
         print_json(page.model_dump(mode="json"))
         return

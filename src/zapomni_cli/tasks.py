@@ -58,7 +58,7 @@ def carry_out(
     async def work(engine: ZapomniEngine) -> TaskStatus:
         task_id = await submit(engine)
         if background:
-            return await engine.get_task_status(task_id)
+            return await engine.tasks.get_task_status(task_id)
         with progress_bar(label) as report:
             return await engine.tasks.run_task(
                 task_id, lambda status: report(status.done, status.total, status.message)

@@ -46,7 +46,7 @@ def stats(*, as_json: bool) -> None:
     """Count what is stored."""
     from zapomni_cli.runtime import with_engine  # not for serve
 
-    found = with_engine(lambda engine: engine.get_stats())
+    found = with_engine(lambda engine: engine.memories.get_stats()).model_dump()
     if as_json:
         print_json(found)
     else:
@@ -64,19 +64,19 @@ def status(*, as_json: bool) -> None:
     from zapomni_cli.runtime import read_settings, with_engine
 
     settings = read_settings()
-    found = with_engine(lambda engine: engine.get_stats(), settings)
+    found = with_engine(lambda engine: engine.memories.get_stats(), settings)
     shown: dict[str, Any] = {
         "home": str(settings.home),
         "database": str(settings.server or settings.database_path),
-        "storage_engine": found["engine"],
-        "memories": found["total_memories"],
-        "passages": found["total_chunks"],
-        "size_mb": found["database_size_mb"],
+        "storage_engine": found.engine,
+        "memories": found.total_memories,
+        "passages": found.total_chunks,
+        "size_mb": found.database_size_mb,
         "embedder": settings.embedder,
         "model": _model_state(settings),
-        "stored_vectors": found["embedding_model"],
-        "pending_vectors": found["pending_vectors"],
-        "notice": found["notice"],
+        "stored_vectors": found.embedding_model,
+        "pending_vectors": found.pending_vectors,
+        "notice": found.notice,
     }
     captured = _captured(settings)
     agents = list_connections(settings)

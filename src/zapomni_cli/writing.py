@@ -110,7 +110,7 @@ async def _fill(engine: ZapomniEngine) -> None:
         # Whoever reads our output may go on with the id.
         sys.stdout.flush()
         with progress_bar("Making vectors") as report:
-            await engine.fill_pending(report)
+            await engine.memories.fill_pending(report)
     except EmbeddingError:
         # Why there are no vectors was said when the text was kept.
         return
@@ -264,7 +264,7 @@ def forget(memory_ids: tuple[str, ...], *, yes: bool) -> None:
         raise click.UsageError("Nobody can answer here; say --yes to delete without asking.")
 
     async def work(engine: ZapomniEngine) -> int:
-        records = [await engine.get_memory(memory_id) for memory_id in dict.fromkeys(memory_ids)]
+        records = [await engine.memories.get(memory_id) for memory_id in dict.fromkeys(memory_ids)]
         for record in records:
             click.echo(f"{record.memory_id}  {one_line(record.preview, 60)}", err=True)
         if not yes:

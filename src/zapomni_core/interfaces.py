@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,15 +14,10 @@ from zapomni_db.models import (
     Embedding,
     EmbeddingSpace,
     EntityData,
-    MemoryPage,
     MemoryRecord,
     QueryEmbedding,
     RelationshipData,
-    TaskStatus,
 )
-
-if TYPE_CHECKING:
-    from zapomni_db.graph_models import MemoryVersion
 
 __all__ = [
     "AddMemoryRequest",
@@ -31,6 +26,7 @@ __all__ = [
     "EntityExtractor",
     "ListRequest",
     "MemoryEngine",
+    "ModelEmbedder",
     "RelationshipExtractor",
     "Reranker",
     "SearchRequest",
@@ -189,20 +185,10 @@ class SearchResponse(_Frozen):
 
 
 class MemoryEngine(Protocol):
-    """What the doors call. Implemented by `zapomni_core.engine.ZapomniEngine`."""
-
-    @property
-    def graph(self) -> Any:
-        """The knowledge graph."""
-        ...
-
-    @property
-    def code(self) -> Any:
-        """What stands in indexed repositories."""
-        ...
+    """What the specification asks of an engine; `zapomni_core.engine.ZapomniEngine` does more."""
 
     async def add_memory(self, request: AddMemoryRequest) -> AddMemoryResponse:
-        """Keep a text.
+        """Store a text.
 
         Raises:
             ValidationError: The request is invalid.
@@ -210,10 +196,6 @@ class MemoryEngine(Protocol):
             ProcessingError: The text could not be split.
             DatabaseError: Storing failed. In each case nothing was stored.
         """
-        ...
-
-    async def add_memories(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
-        """Keep many texts: all are validated first, then stored in small batches, in order."""
         ...
 
     async def search_memory(self, request: SearchRequest) -> SearchResponse:
@@ -225,62 +207,8 @@ class MemoryEngine(Protocol):
         """
         ...
 
-    async def get_citations(self, memory_id: str) -> list[CheckedCitation]:
-        """Return the code a memory speaks of, and whether that is still as it was."""
-        ...
-
-    async def get_memory(self, memory_id: str) -> MemoryRecord:
-        """Return a memory whole.
-
-        Raises:
-            NotFoundError: No memory has this id.
-        """
-        ...
-
-    async def update_memory(self, request: UpdateMemoryRequest) -> UpdatedMemory:
-        """Change a memory and return it as it is now."""
-        ...
-
-    async def delete_memory(self, memory_id: str) -> None:
-        """Delete a memory for good."""
-        ...
-
-    async def list_memories(self, request: ListRequest) -> MemoryPage:
-        """List memories, pinned first, then newest first."""
-        ...
-
     async def get_stats(self) -> dict[str, Any]:
         """Return the fields of `MemoryStats`."""
-        ...
-
-    async def get_history(
-        self, memory_id: str, as_of: datetime | None = None
-    ) -> list[MemoryVersion]:
-        """Return what a memory was and is, oldest first, with what it superseded.
-
-        Args:
-            memory_id: The memory.
-            as_of: Only what it was at that time.
-
-        Raises:
-            NotFoundError: No memory has this id.
-        """
-        ...
-
-    async def get_task_status(self, task_id: str) -> TaskStatus:
-        """Return how a background task is getting on.
-
-        Raises:
-            NotFoundError: No task has this id.
-        """
-        ...
-
-    async def cancel_task(self, task_id: str) -> TaskStatus:
-        """Stop a background task: at once if nobody works on it, else when its worker notices."""
-        ...
-
-    def watch_task(self, task_id: str) -> AsyncIterator[TaskStatus]:
-        """Yield a task's status now and after every change, until it has ended."""
         ...
 
 
@@ -293,7 +221,18 @@ class TextChunker(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors.
+    """Turns texts into vectors: all that the specification asks of an embedder.
+
+    `EmbeddingChain` adapts a class that has no more than this.
+    """
+
+    async def embed(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector per text, in order."""
+        ...
+
+
+class ModelEmbedder(Protocol):
+    """An embedder that knows its model.
 
     Implemented by the adapters `local`, `ollama`, `openai` and `sentence_transformers`.
     """
@@ -307,7 +246,7 @@ class Embedder(Protocol):
         ...
 
     async def space(self) -> EmbeddingSpace:
-        """Say which space the vectors belong to.
+        """Return the space that the vectors belong to.
 
         Raises:
             EmbeddingError: The model is missing, or the service does not answer.
@@ -332,7 +271,7 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
-class TokenEmbedder(Embedder, Protocol):
+class TokenEmbedder(ModelEmbedder, Protocol):
     """An embedder that also makes a compact vector of every token, for late interaction."""
 
     async def embed_with_tokens(self, texts: Sequence[str]) -> list[Embedding]:

@@ -31,7 +31,7 @@ _ACTIONS = {
 def describe_failure(error: BaseException, correlation_id: str) -> str:
     """Return the text a model is shown."""
     answer = sanitize_error_for_user(error, correlation_id)
-    if isinstance(error, MCPError):
+    if isinstance(error, MCPError) and not isinstance(error, ValidationError):
         answer["error"] = error.message  # Written in this package, about the call alone.
         answer["suggested_action"] = _ACTIONS.get(error.error_code, "Run `zapomni doctor`.")
     if isinstance(error, NotFoundError) and error.near:

@@ -1,15 +1,16 @@
 """Errors of the MCP door.
 
 ZapomniError
-├── ValidationError         VAL_001..004    (zapomni_db.exceptions) the arguments are wrong
 └── MCPError
     ├── ToolExecutionError  TOOL_001..003
-    └── ProtocolError       PROTO_001, 003
+    ├── ProtocolError       PROTO_001, 003
+    └── ValidationError     VAL_001..004    the arguments are wrong; also the engine's own
 """
 
 from __future__ import annotations
 
-from zapomni_core.exceptions import ValidationError, ZapomniError
+from zapomni_core.exceptions import ValidationError as InvalidRequestError
+from zapomni_core.exceptions import ZapomniError
 
 __all__ = ["MCPError", "ProtocolError", "ToolExecutionError", "ValidationError"]
 
@@ -39,3 +40,7 @@ class ProtocolError(MCPError):
     """
 
     default_code = "PROTO_001"
+
+
+class ValidationError(MCPError, InvalidRequestError):
+    """The arguments of a tool are wrong. Caught as an `MCPError` and as the engine's own."""

@@ -95,8 +95,8 @@ async def test_writers_hooks_index_graph_and_searches_at_once_have_no_error_of_a
     settings = load_settings({}, home=home, embedder="none")
     async with await create_engine(settings) as engine:
         # The files of the index are memories of their own kind, which a list leaves out.
-        assert (await engine.list_memories(ListRequest())).total == PROCESSES * ADDS
-        assert await engine.check_integrity() == {}
+        assert (await engine.memories.list_memories(ListRequest())).total == PROCESSES * ADDS
+        assert await engine.storage.check_integrity() == {}
     note(
         "many-processes",
         "all at once",

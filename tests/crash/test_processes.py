@@ -75,13 +75,13 @@ async def test_kill_9_loses_nothing_acknowledged_and_leaves_nothing_half(process
     assert len(acknowledged) >= CYCLES
     async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
         for key, memory_id in acknowledged.items():
-            assert (await engine.get_memory(memory_id)).text == text_of(key)
-        assert await engine.check_integrity() == {}
+            assert (await engine.memories.get(memory_id)).text == text_of(key)
+        assert await engine.storage.check_integrity() == {}
         # A client that was killed before its answer came would retry: nothing may double.
         answers = await engine.add_memories(
             [AddMemoryRequest(text=text_of(key), idempotency_key=key) for key in sorted(tried)]
         )
-        assert (await engine.list_memories(ListRequest())).total == len(tried)
+        assert (await engine.memories.list_memories(ListRequest())).total == len(tried)
         by_key = dict(zip(sorted(tried), answers, strict=True))
         assert all(by_key[key].memory_id == old for key, old in acknowledged.items())
     unacknowledged = sum(a.status == "replayed" for a in answers) - len(acknowledged)
@@ -133,8 +133,8 @@ async def test_readers_see_all_that_is_acknowledged_and_no_error_while_writers_a
     _, acknowledged = read_report(report)
     async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
         for key, memory_id in acknowledged.items():
-            assert (await engine.get_memory(memory_id)).text == text_of(key)
-        assert await engine.check_integrity() == {}
+            assert (await engine.memories.get(memory_id)).text == text_of(key)
+        assert await engine.storage.check_integrity() == {}
 
 
 async def test_eight_processes_may_write_at_once(processes, tmp_path):
@@ -152,5 +152,5 @@ async def test_eight_processes_may_write_at_once(processes, tmp_path):
     _, acknowledged = read_report(report)
     assert len(acknowledged) == 400
     async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
-        assert (await engine.list_memories(ListRequest())).total == 400
-        assert await engine.check_integrity() == {}
+        assert (await engine.memories.list_memories(ListRequest())).total == 400
+        assert await engine.storage.check_integrity() == {}

@@ -53,10 +53,10 @@ async def _read(home: str, report: Path, stop: Path) -> None:
     async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
         while not _is_there(stop):
             for key, memory_id in _last_acknowledged(report):
-                assert (await engine.get_memory(memory_id)).text == text_of(key)
+                assert (await engine.memories.get(memory_id)).text == text_of(key)
                 found = await engine.search_memory(SearchRequest(query=text_of(key)[:60]))
                 assert memory_id in {hit.memory_id for hit in found.results}
-            page = await engine.list_memories(ListRequest(limit=5))
+            page = await engine.memories.list_memories(ListRequest(limit=5))
             os.write(log, f"{page.total}\n".encode())
 
 

@@ -152,7 +152,7 @@ async def test_a_full_disk_is_called_one_and_nothing_is_lost(disk):
         assert not accepted.is_error, accepted.content
     assert set(found()) == {"The zebra came first.", "The zebra came last."}
     async with await create_engine(load_settings(embedder="none")) as engine:
-        assert await engine.check_integrity() == {}
+        assert await engine.storage.check_integrity() == {}
 
 
 def test_commands_work_on_a_full_disk_as_far_as_they_can(disk):

@@ -72,7 +72,11 @@ class Broken:
     async def get_stats(self):
         raise self.error
 
-    async def get_memory(self, memory_id):
+    @property
+    def memories(self):
+        return self
+
+    async def get(self, memory_id):
         raise self.error
 
     async def close(self):

@@ -13,8 +13,8 @@ from zapomni_core.interfaces import (
     SearchRequest,
     UpdateMemoryRequest,
 )
+from zapomni_core.modules.memories import service as workflow
 from zapomni_core.settings import load_settings
-from zapomni_core.workflows import add_memory as workflow
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +87,7 @@ async def test_a_bad_item_in_a_batch_stores_nothing_of_it(engine):
     with pytest.raises(ValidationError):
         await engine.add_memories([add("good"), add("   ")])
 
-    assert (await engine.list_memories(ListRequest())).total == 0
+    assert (await engine.memories.list_memories(ListRequest())).total == 0
 
 
 async def test_source_and_tags_in_the_metadata_can_be_filtered_by(engine):
@@ -95,7 +95,9 @@ async def test_source_and_tags_in_the_metadata_can_be_filtered_by(engine):
         add("tagged", metadata={"source": "chat", "tags": ["a", "b"], "other": 1})
     )
 
-    page = await engine.list_memories(ListRequest(filters={"tags": ["a"], "source": "chat"}))
+    page = await engine.memories.list_memories(
+        ListRequest(filters={"tags": ["a"], "source": "chat"})
+    )
 
     assert page.items[0].metadata == {"source": "chat", "tags": ["a", "b"], "other": 1}
 
@@ -105,7 +107,7 @@ async def test_a_memory_can_replace_an_older_one(engine):
     new = await engine.add_memory(add("Deploys happen on Thursday.", supersedes=old.memory_id))
 
     assert await found(engine, "when do we deploy") == ["Deploys happen on Thursday."]
-    assert (await engine.get_memory(old.memory_id)).superseded_by == new.memory_id
+    assert (await engine.memories.get(old.memory_id)).superseded_by == new.memory_id
 
 
 async def test_changing_a_text_changes_what_finds_it(engine):
@@ -118,7 +120,7 @@ async def test_changing_a_text_changes_what_finds_it(engine):
     assert record.text == "The mascot is an octopus."
     assert await found(engine, "hedgehog") == ["The mascot is an octopus."]  # by meaning
     assert await found(engine, "octopus") == ["The mascot is an octopus."]
-    assert await engine.check_integrity() == {}
+    assert await engine.storage.check_integrity() == {}
 
 
 async def test_pinning_changes_nothing_else(engine):
@@ -140,7 +142,7 @@ async def test_a_long_text_is_kept_at_once_and_its_vectors_follow(engine, size):
 
     assert response.pending_vectors == response.chunks_created > 256
     assert "background" in response.notice
-    assert (await engine.get_memory(response.memory_id)).text == text
+    assert (await engine.memories.get(response.memory_id)).text == text
     assert "purple submarine" in (await found(engine, "purple submarine"))[0]
 
 
@@ -150,8 +152,8 @@ async def test_vectors_of_a_long_text_are_made_in_the_background(engine, monkeyp
     await engine.add_memory(add(text + "\n\nThe vehicle under water is painted violet."))
     assert (await engine.get_stats())["pending_vectors"] > 2
 
-    engine.keep_filling_vectors()
-    await engine._filler
+    engine.memories.keep_filling_vectors()
+    await engine.memories._filler
 
     assert (await engine.get_stats())["pending_vectors"] == 0
     assert "under water" in (await found(engine, "colour of the submarine"))[0]
@@ -170,7 +172,7 @@ async def test_without_a_model_a_note_is_kept_and_found_by_words_and_gets_its_ve
     assert answer.results[0].memory_id == response.memory_id
 
     async with await create_engine(load_settings()) as engine:
-        assert await engine.fill_pending() == 1
+        assert await engine.memories.fill_pending() == 1
         assert await found(engine, "name of our bird") == ["The parrot is called Gustav."]
 
 
@@ -209,7 +211,7 @@ async def test_bad_input_is_refused_with_its_code_and_keeps_nothing(wordy_engine
         await wordy_engine.add_memory(request_)
 
     assert caught.value.error_code == code
-    assert (await wordy_engine.list_memories(ListRequest())).total == 0
+    assert (await wordy_engine.memories.list_memories(ListRequest())).total == 0
 
 
 @pytest.mark.parametrize(("depth", "fits"), [(10, True), (11, False), (100_000, False)])
@@ -230,7 +232,7 @@ async def test_metadata_may_be_ten_deep(wordy_engine, depth, fits):
 
 async def test_unknown_ids_are_said_to_be_unknown(wordy_engine):
     for call in (
-        wordy_engine.get_memory("nobody"),
+        wordy_engine.memories.get("nobody"),
         wordy_engine.delete_memory("nobody"),
         wordy_engine.update_memory(UpdateMemoryRequest(memory_id="nobody", pinned=True)),
         wordy_engine.add_memory(add("x", supersedes="nobody")),
@@ -239,7 +241,7 @@ async def test_unknown_ids_are_said_to_be_unknown(wordy_engine):
             await call
         assert caught.value.error_code == "MEM_001"
     with pytest.raises(ValidationError):
-        await wordy_engine.get_memory(" ")
+        await wordy_engine.memories.get(" ")
 
 
 async def test_messages_never_quote_what_was_given(wordy_engine):

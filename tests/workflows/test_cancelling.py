@@ -58,8 +58,8 @@ async def test_an_add_cancelled_between_its_writes_is_whole(wordy_engine, reposi
         text="check decides", cites=[str(repository / "auth.py")], folder=str(repository)
     )
     await cancel_at(Halted(engine._code, "set_citations", monkeypatch), engine.add_memory(request))
-    (added,) = (await engine.list_memories(ListRequest())).items
-    assert len(await engine.get_citations(added.memory_id)) == 1
+    (added,) = (await engine.memories.list_memories(ListRequest())).items
+    assert len(await engine.citations.get(added.memory_id)) == 1
 
 
 async def test_an_add_cancelled_before_it_writes_is_nothing(wordy_engine, monkeypatch):
@@ -86,8 +86,8 @@ async def test_an_update_cancelled_between_its_writes_is_whole(
     await cancel_at(
         Halted(engine._code, "set_citations", monkeypatch), engine.update_memory(change)
     )
-    assert (await engine.get_memory(added.memory_id)).text == "other decides"
-    (kept,) = await engine.get_citations(added.memory_id)
+    assert (await engine.memories.get(added.memory_id)).text == "other decides"
+    (kept,) = await engine.citations.get(added.memory_id)
     assert kept.path == "other.py"
 
 
@@ -104,8 +104,8 @@ async def test_a_deletion_cancelled_between_its_writes_is_whole(
         Halted(engine._code, "set_citations", monkeypatch), engine.delete_memory(added.memory_id)
     )
     with pytest.raises(NotFoundError):
-        await engine.get_memory(added.memory_id)
-    assert await engine.get_citations(added.memory_id) == []
+        await engine.memories.get(added.memory_id)
+    assert await engine.citations.get(added.memory_id) == []
 
 
 async def test_closing_waits_for_a_write_whose_caller_was_cancelled_twice(

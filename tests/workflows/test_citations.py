@@ -248,13 +248,13 @@ async def test_a_citation_says_what_became_of_the_code(wordy_engine, repository,
     if mode != "never indexed":
         await index(wordy_engine, repository.root)
     memory_id = await cite(wordy_engine, repository, case.cites)
-    (before,) = await wordy_engine.get_citations(memory_id)
+    (before,) = await wordy_engine.citations.get(memory_id)
     assert before.status == "fresh"
 
     case.change(repository)
     if mode == "indexed again" and repository.root.exists():
         await index(wordy_engine, repository.root)
-    (after,) = await wordy_engine.get_citations(memory_id)
+    (after,) = await wordy_engine.citations.get(memory_id)
 
     assert (after.status, after.now) == (case.status, case.now)
 
@@ -268,7 +268,7 @@ def test_there_are_enough_cases():
 
 
 async def cited(engine, memory_id: str) -> list[tuple[str, str]]:
-    return [(one.place, one.status) for one in await engine.get_citations(memory_id)]
+    return [(one.place, one.status) for one in await engine.citations.get(memory_id)]
 
 
 async def keep(engine, repository, text: str, **more) -> str:
@@ -318,13 +318,13 @@ async def test_the_repository_one_is_in_comes_before_others(wordy_engine, reposi
     await index(wordy_engine, repository.root)
     await index(wordy_engine, twin.root)
     text = "check_token() compares seconds."
-    (here,) = await wordy_engine.get_citations(await keep(wordy_engine, twin, text))
+    (here,) = await wordy_engine.citations.get(await keep(wordy_engine, twin, text))
     assert here.repository == str(twin.root)
     elsewhere = AddMemoryRequest(text=f"{text} Elsewhere.", folder=str(tmp_path))
     memory_id = (await wordy_engine.add_memory(elsewhere)).memory_id
-    assert await wordy_engine.get_citations(memory_id) == []
+    assert await wordy_engine.citations.get(memory_id) == []
     named = AddMemoryRequest(text=f"{text} By name.", folder=str(tmp_path), project="twin")
-    (by_name,) = await wordy_engine.get_citations((await wordy_engine.add_memory(named)).memory_id)
+    (by_name,) = await wordy_engine.citations.get((await wordy_engine.add_memory(named)).memory_id)
     assert by_name.repository == str(twin.root)
 
 
@@ -359,7 +359,7 @@ async def test_a_path_from_a_folder_inside_the_repository_is_understood(wordy_en
         text="Here.", cites=["auth.py:issue"], folder=str(repository.path("src"))
     )
     memory_id = (await wordy_engine.add_memory(request)).memory_id
-    (one,) = await wordy_engine.get_citations(memory_id)
+    (one,) = await wordy_engine.citations.get(memory_id)
     assert (one.place, one.repository) == ("src/auth.py:issue", str(repository.root))
     assert len(one.commit) == 40
 
@@ -412,7 +412,7 @@ async def test_a_search_says_what_became_of_the_code(wordy_engine, repository):
 async def test_citations_go_with_their_memory(wordy_engine, repository):
     memory_id = await cite(wordy_engine, repository, CHECK)
     await wordy_engine.delete_memory(memory_id)
-    assert await wordy_engine.get_citations(memory_id) == []
+    assert await wordy_engine.citations.get(memory_id) == []
     assert await wordy_engine._code.list_cited() == []
 
 
@@ -452,10 +452,10 @@ async def test_stale_memories_are_listed_with_what_is_not_fresh(wordy_engine, re
     await index(wordy_engine, repository.root)
     stale = await keep(wordy_engine, repository, "Zebras.", cites=[CHECK, RENEW])
     await keep(wordy_engine, repository, "Giraffes.", cites=["docs/notes.md"])
-    assert await wordy_engine.list_stale() == []
+    assert await wordy_engine.citations.list_stale() == []
     repository.edit("src/auth.py", "def check_token", "def verify")
 
-    (found,) = await wordy_engine.list_stale()
+    (found,) = await wordy_engine.citations.list_stale()
 
     assert (found.memory_id, found.preview) == (stale, "Zebras.")
     assert [(one.place, one.status, one.now) for one in found.citations] == [
@@ -469,7 +469,7 @@ async def test_citations_of_a_memory_deleted_behind_our_back_are_forgotten(
     memory_id = await cite(wordy_engine, repository, CHECK)
     _delete_check(repository)
     await wordy_engine.storage.delete_memory(memory_id)
-    assert await wordy_engine.list_stale() == []
+    assert await wordy_engine.citations.list_stale() == []
     assert await wordy_engine._code.list_cited() == []
 
 

@@ -119,8 +119,8 @@ async def test_files_become_memories_of_their_own_kind(wordy_engine, repository,
 
 async def test_listings_leave_code_out_unless_asked(wordy_engine, repository):
     await index(wordy_engine, repository.root)
-    assert (await wordy_engine.list_memories(ListRequest())).total == 0
-    code = await wordy_engine.list_memories(ListRequest(filters={"kind": "code"}))
+    assert (await wordy_engine.memories.list_memories(ListRequest())).total == 0
+    code = await wordy_engine.memories.list_memories(ListRequest(filters={"kind": "code"}))
     assert {item.source for item in code.items} == {path for path, text in FILES.items() if text}
 
 
@@ -441,7 +441,7 @@ async def test_a_pinned_file_stays_pinned(wordy_engine, repository, database):
     await wordy_engine.update_memory(UpdateMemoryRequest(memory_id=memory_id, pinned=True))
     repository.edit("src/auth.py", '"too late"', '"late"')
     await index(wordy_engine, repository.root)
-    record = await wordy_engine.get_memory(memory_id)
+    record = await wordy_engine.memories.get(memory_id)
     assert record.pinned
     assert '"late"' in record.text
 
@@ -454,10 +454,10 @@ async def test_a_cancelled_run_ends_and_the_next_one_goes_on(
     running = asyncio.create_task(wordy_engine.tasks.run_task(task_id, lambda _: None))
     while not rows(database, "SELECT 1 FROM code_files"):  # noqa: ASYNC110 - another thread writes
         await asyncio.sleep(0.01)
-    await wordy_engine.cancel_task(task_id)
+    await wordy_engine.tasks.cancel_task(task_id)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert (await wordy_engine.get_task_status(task_id)).status == "cancelled"
+    assert (await wordy_engine.tasks.get_task_status(task_id)).status == "cancelled"
     await index(wordy_engine, repository.root)
     assert len(rows(database, MEMORIES)) == 4
 
@@ -470,7 +470,7 @@ async def test_only_new_passages_are_embedded(engine, repository, database, monk
     passages = len(rows(database, PASSAGES))
     assert first["vectors"] == passages
     embedded: list[str] = []
-    embedder = engine._embeddings.embedders[0]
+    embedder = engine.memories.embeddings.embedders[0]
     make = embedder.embed_with_tokens
 
     async def counting(texts):
@@ -478,7 +478,7 @@ async def test_only_new_passages_are_embedded(engine, repository, database, monk
         return await make(texts)
 
     monkeypatch.setattr(embedder, "embed_with_tokens", counting)
-    engine._embeddings._cache._kept.clear()
+    engine.memories.embeddings._cache._kept.clear()
     repository.edit("src/auth.py", '"too late"', '"beyond midnight"')
     await index(engine, repository.root)
     assert len(embedded) == 1

@@ -121,11 +121,11 @@ async def test_a_changed_memory_is_read_again_and_its_former_text_is_history(eng
 
     assert await facts(engine, "Celery") == [("Celery", "DEPENDS_ON", "RabbitMQ")]
     assert await facts(engine, "Celery", as_of=before) == [("Celery", "DEPENDS_ON", "Redis")]
-    then, now = await engine.get_history(memory_id)
+    then, now = await engine.memories.get_history(memory_id)
     assert (then.text, now.text) == ("Celery depends on Redis.", "Celery depends on RabbitMQ.")
-    (only,) = await engine.get_history(memory_id, before)
+    (only,) = await engine.memories.get_history(memory_id, before)
     assert only.text == "Celery depends on Redis."
-    assert await engine.get_history(memory_id, before - timedelta(days=1)) == []
+    assert await engine.memories.get_history(memory_id, before - timedelta(days=1)) == []
 
 
 async def test_what_was_believed_in_march_has_an_answer(engine):
@@ -391,4 +391,4 @@ async def test_searches_for_entities_have_limits(engine):
 
 async def test_history_of_an_unknown_memory_is_an_error(engine):
     with pytest.raises(NotFoundError):
-        await engine.get_history("nobody")
+        await engine.memories.get_history("nobody")

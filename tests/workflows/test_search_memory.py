@@ -373,7 +373,7 @@ async def test_an_embedder_that_dies_in_mid_search_leaves_the_words(engine):
         async def close(self):
             pass
 
-    engine._embeddings.embedders[:] = [Dead()]
+    engine.memories.embeddings.embedders[:] = [Dead()]
     response = await search(engine, "red kettle")
 
     assert [hit.text for hit in response.results] == ["The kettle is red."]

@@ -39,7 +39,7 @@ def check(shares: list[float]) -> None:
 
 async def run(engine, task_id: str) -> None:
     engine.tasks.start()
-    async for status in engine.watch_task(task_id):
+    async for status in engine.tasks.watch(task_id):
         last = status
     assert (last.status, last.progress) == ("completed", 1.0)
 

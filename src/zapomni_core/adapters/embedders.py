@@ -1,30 +1,33 @@
-"""The embedders and the embedding cache that the settings name."""
+"""The embedders and the embedding cache that the settings name, and embedders of other makes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from inspect import isawaitable
+from typing import TYPE_CHECKING, cast
 
-from zapomni_core.exceptions import ConfigurationError
-from zapomni_core.interfaces import Embedder
+from zapomni_core.exceptions import ConfigurationError, EmbeddingError, ZapomniError
+from zapomni_core.interfaces import Embedder, ModelEmbedder
 from zapomni_core.settings import Settings
+from zapomni_db.models import EmbeddingSpace
 
 if TYPE_CHECKING:
     from zapomni_db.cache.redis_cache import RedisCache
 
-__all__ = ["build_cache", "build_embedders"]
+__all__ = ["adapt_embedder", "build_cache", "build_embedders"]
 
 
-def build_embedders(settings: Settings) -> list[Embedder]:
+def build_embedders(settings: Settings) -> list[ModelEmbedder]:
     """Return the embedders that the settings name, in the order they are tried."""
     if settings.embedder == "none":
         return []
     from zapomni_core.adapters.local_embedder import LocalEmbedder
 
-    local: list[Embedder] = [LocalEmbedder(settings.models_path)]
+    local: list[ModelEmbedder] = [LocalEmbedder(settings.models_path)]
     return local if settings.embedder == "local" else [_build_configured(settings), *local]
 
 
-def _build_configured(settings: Settings) -> Embedder:
+def _build_configured(settings: Settings) -> ModelEmbedder:
     model = settings.embedding_model
     timeout = settings.embed_timeout_seconds
     if settings.embedder == "ollama":
@@ -72,3 +75,58 @@ def build_cache(settings: Settings) -> RedisCache | None:
             "rediss://user:password@host:6379/0 or unix:///run/redis.sock",
             "CONF_002",
         ) from None
+
+
+def adapt_embedder(embedder: Embedder) -> ModelEmbedder:
+    """Return an embedder that knows its model, whatever class with `async embed(texts)` is given.
+
+    Its model is named by its attribute `model_id`, `model` or `name`, else by its class; its
+    dimension is its attribute `dimension`, else that of its first vector.
+    """
+    if all(hasattr(embedder, name) for name in ("name", "model_id", "space", "embed_query")):
+        return cast("ModelEmbedder", embedder)
+    return _PlainEmbedder(embedder)
+
+
+class _PlainEmbedder:
+    """Adapts a class that has no more than `async embed(texts)`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        named = (getattr(embedder, attribute, None) for attribute in ("model_id", "model", "name"))
+        known = (name for name in named if isinstance(name, str) and name)
+        self.name = self.model_id = next(known, type(embedder).__name__)
+        dimension = getattr(embedder, "dimension", None)
+        self._dimension = dimension if isinstance(dimension, int) else 0
+
+    async def space(self) -> EmbeddingSpace:
+        if not self._dimension:
+            self._dimension = len((await self.embed(["dimension"]))[0])
+        return EmbeddingSpace(model=self.model_id, dimension=self._dimension)
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        try:
+            made = await self._embedder.embed(list(texts))
+        except ZapomniError:
+            raise
+        except Exception as error:
+            raise EmbeddingError(
+                f"The embedder {self.name} failed.", "EMB_001", original_exception=error
+            ) from error
+        from zapomni_core.adapters.remote_embedder import unit_vectors
+
+        vectors = unit_vectors([list(map(float, v)) for v in made], len(texts), self.name)
+        if self._dimension and vectors and len(vectors[0]) != self._dimension:
+            raise EmbeddingError(
+                f"The embedder {self.name} changed the length of its vectors.", "EMB_003"
+            )
+        return vectors
+
+    async def embed_query(self, text: str) -> list[float]:
+        return (await self.embed([text]))[0]
+
+    async def close(self) -> None:
+        close = getattr(self._embedder, "close", None)
+        closing = close() if close is not None else None
+        if isawaitable(closing):
+            await closing

@@ -10,9 +10,11 @@ from contextvars import Context
 from typing import Any
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
+from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.retry import RetryPolicy
 from zapomni_core.scheduler.runner import TaskHandler, TaskRunner
+from zapomni_core.shared.validation import validate_id
 from zapomni_db.models import TaskStatus
 from zapomni_db.sqlite.tasks import SqliteTasks
 from zapomni_db.task_models import Claim
@@ -78,18 +80,20 @@ class TaskManager:
         self._submitted.set()
         return task_id
 
+    @operation()
     async def get_task_status(self, task_id: str) -> TaskStatus:
         """Return how a task is getting on.
 
         Raises:
             NotFoundError: No task has this id, or it was forgotten.
         """
-        return _found(await self._store.get(task_id))
+        return _found(await self._store.get(validate_id(task_id, "task_id")))
 
     async def list_tasks(self, status: str | None = None, limit: int = 20) -> list[TaskStatus]:
         """Return tasks, the newest first."""
         return await self._store.list_tasks(status, limit)
 
+    @operation()
     async def cancel_task(self, task_id: str) -> TaskStatus:
         """Stop a task: at once if nobody works on it, else when its worker reports next.
 
@@ -98,7 +102,7 @@ class TaskManager:
         Raises:
             NotFoundError: No task has this id.
         """
-        return _found(await self._store.cancel(task_id))
+        return _found(await self._store.cancel(validate_id(task_id, "task_id")))
 
     async def retry_task(self, task_id: str) -> TaskStatus:
         """Queue a failed or cancelled task again and return it, or the same work already queued.

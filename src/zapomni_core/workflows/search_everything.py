@@ -8,15 +8,18 @@ neither fails a search nor leaves half of it in the answer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, SearchResult
+from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import (
+    AnswerCache,
     Candidate,
     EmbeddingChain,
     MemoryRanker,
@@ -58,6 +61,42 @@ class Searcher:
     embeddings: EmbeddingChain
     observations: ObservationStore | None = None
     reranker: Reranker | None = None
+    citations: Citations | None = None
+    answers: AnswerCache = field(default_factory=AnswerCache)
+
+    async def answer(self, request: SearchRequest) -> SearchResponse:
+        """Search, or answer again what was asked before if nothing was written since."""
+        started = time.perf_counter()
+        # Read before the search: a write that comes between makes the answer old, not new.
+        observed = 0 if self.observations is None else await self.observations.get_version()
+        version = (await self.storage.get_version(), observed)
+        question = repr(request)  # JSON could not carry half of a surrogate pair
+        cached = self.answers.get(question, version)
+        response = await self.search(request) if cached is None else cached
+        if cached is None:
+            self.answers.put(question, version, response)
+        took = (time.perf_counter() - started) * 1000
+        self.answers.record_latency(took)
+        logger.info(
+            "memories_searched",
+            query_chars=len(request.query),
+            within=request.within,
+            filters=sorted(request.filters or ()),
+            limit=request.limit,
+            offset=request.offset,
+            memory_ids=[hit.memory_id for hit in response.results[:10] if hit.memory_id],
+            count=response.count,
+            total=response.total,
+            is_repeated=cached is not None,
+            is_complete=response.notice is None,
+            duration_ms=round(took, 1),
+        )
+        # Neither is part of the cached answer: embedders and files change without any write.
+        unused = self.embeddings.unused
+        if unused and request.within != "observations":
+            notice = f"{response.notice or ''} {unused}".strip()
+            response = response.model_copy(update={"notice": notice})
+        return await self.citations.annotate(response) if self.citations else response
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return one page of memories, each by its best passage, and of observations."""

@@ -21,6 +21,7 @@ from zapomni_core.modules.codebase import (
     SymbolRequest,
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
+from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools
 from zapomni_mcp.tools.code_answers import (
     Calls,
@@ -39,12 +40,12 @@ from zapomni_mcp.tools.code_answers import (
     within,
 )
 from zapomni_mcp.tools.graph import Begun
-from zapomni_mcp.tools.memories import EngineGetter, MaxTokens
+from zapomni_mcp.tools.memories import MaxTokens
 from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
 __all__ = ["build_code_tools"]
 
-Ctx = Context[EngineGetter]
+Ctx = Context[LazyEngine]
 
 LINE_CHARS = 200
 SHORTEST_SOURCE = 400
@@ -92,7 +93,7 @@ async def index_codebase(
     """
     folder = str(Path.cwd())
     request = IndexRequest(path=path, folder=folder, roots=[folder], confirmed=confirm)
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     return Begun(task_id=await engine.code.index(request))
 
 
@@ -117,7 +118,7 @@ async def search_code(
 
     Returns passages with file, lines and the symbol each belongs to; get_symbol reads one whole.
     """
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     request = CodeSearchRequest(
         query=query, path=path, language=language, kind=kind, limit=limit, **_scope(repository)
     )
@@ -147,7 +148,7 @@ async def outline(
     max_tokens: MaxTokens = 2000,
 ) -> Annotated[CallToolResult, Outline]:
     """See a file's classes, functions and sections in a few lines instead of reading it whole."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     found = await engine.code.get_outline(OutlineRequest(path=path, **_scope(repository)))
     lines = [outline_line(symbol) for symbol in found.symbols[1:]]
     kept = fitting(lines, max_tokens)
@@ -176,7 +177,7 @@ async def get_symbol(
     max_tokens: MaxTokens = 4000,
 ) -> Annotated[CallToolResult, SymbolSource]:
     """Read a function, class, method or section: its exact source as it is in the file now."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     request = SymbolRequest(name=name, history=history, **_scope(repository))
     found = await engine.code.get_symbol(request)
     room = max(int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE), SHORTEST_SOURCE)
@@ -210,7 +211,7 @@ async def find_callers(
     repository: Repository = "",
 ) -> Annotated[CallToolResult, Calls]:
     """Find who calls, inherits from or is decorated by a symbol, before you change it."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     request = CallsRequest(name=name, limit=limit, **_scope(repository))
     found = await engine.code.find_callers(request)
     return calls_answer(found, [call_of(edge, edge.caller) for edge in found.edges])
@@ -223,7 +224,7 @@ async def find_callees(
     repository: Repository = "",
 ) -> Annotated[CallToolResult, Calls]:
     """Find whom a symbol calls, inherits from or is decorated by, in the order of its lines."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     request = CallsRequest(name=name, limit=limit, **_scope(repository))
     found = await engine.code.find_callees(request)
     return calls_answer(found, [call_of(edge, edge.callee) for edge in found.edges])

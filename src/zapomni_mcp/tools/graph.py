@@ -25,13 +25,14 @@ from zapomni_core.modules.graph import (
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
+from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result, with_zone
-from zapomni_mcp.tools.memories import EngineGetter, MaxTokens, MemoryId
+from zapomni_mcp.tools.memories import MaxTokens, MemoryId
 from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
 __all__ = ["build_graph_tools"]
 
-Ctx = Context[EngineGetter]
+Ctx = Context[LazyEngine]
 
 SENTENCE_CHARS = 300
 Format = Literal["graphml", "cytoscape", "cypher", "jsonld"]
@@ -109,7 +110,7 @@ async def build_graph(
     repeating it is cheap. Run it after adding memories, before get_related.
     """
     request = BuildGraphRequest(project=project or None, memory_ids=memory_ids)
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     return Begun(task_id=await engine.graph.build(request))
 
 
@@ -136,7 +137,7 @@ async def get_related(
     request = RelatedRequest(
         entity=entity, depth=depth, types=types or [], as_of=with_zone(as_of), limit=limit
     )
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     found = await engine.graph.get_related(request)
     hits = [_shortened(hit) for hit in found.related]
     kept = _within(hits, max_tokens)
@@ -168,7 +169,7 @@ async def find_entities(
     limit: Annotated[int, Field(ge=1, le=100, description="Most entities.")] = 20,
 ) -> Annotated[CallToolResult, Entities]:
     """Find entities of the knowledge graph by name; without a query the most mentioned ones."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     wanted = EntityQuery(text=query, types=types or [], as_of=with_zone(as_of), limit=limit)
     found = await engine.graph.find_entities(wanted)
     note = None if found else "Nothing found. build_graph reads memories into the graph."
@@ -177,7 +178,7 @@ async def find_entities(
 
 async def graph_status(ctx: Ctx) -> GraphStats:
     """Size of the knowledge graph: entities and relationships by type, passages still unread."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     status: GraphStats = await engine.graph.get_status()
     return status
 
@@ -187,7 +188,7 @@ async def export_graph(
     format: Annotated[Format, Field(description="What the file is for.")] = "graphml",  # noqa: A002
 ) -> Exported:
     """Write the knowledge graph to a new temporary file for Gephi, Cytoscape, Neo4j or the web."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     pieces = engine.graph.export(format)
     size = 0
     with tempfile.NamedTemporaryFile(
@@ -206,7 +207,7 @@ async def merge_entities(
     ctx: Ctx, source: EntityName, into: EntityName
 ) -> Annotated[CallToolResult, MergeResponse]:
     """Merge two entities of the knowledge graph that are the same thing; undo_merge parts them."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     return _merge_answer(await engine.graph.merge(source, into))
 
 
@@ -217,7 +218,7 @@ async def undo_merge(
     ] = "",
 ) -> Annotated[CallToolResult, MergeResponse]:
     """Undo a merge_entities: the two entities are apart again, as they were."""
-    engine = await ctx.request_context.lifespan_context()
+    engine = await ctx.request_context.lifespan_context.get()
     return _merge_answer(await engine.graph.undo(entity or None))
 
 
@@ -225,8 +226,8 @@ async def get_history(
     ctx: Ctx, memory_id: MemoryId, as_of: AsOf | None = None, max_tokens: MaxTokens = 4000
 ) -> Annotated[CallToolResult, History]:
     """See what a memory was before it was updated or superseded, or what it was at a time."""
-    engine = await ctx.request_context.lifespan_context()
-    found = await engine.get_history(memory_id, with_zone(as_of))
+    engine = await ctx.request_context.lifespan_context.get()
+    found = await engine.memories.get_history(memory_id, with_zone(as_of))
     kept = _newest(found, max_tokens)
     lines = [
         f"{version.valid_from.isoformat()} to "

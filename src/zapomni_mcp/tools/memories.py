@@ -7,7 +7,6 @@ such an argument as JSON first, and a text that happens to be JSON could not be 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,12 +18,12 @@ from pydantic import Field
 
 from zapomni_core.interfaces import (
     AddMemoryRequest,
-    MemoryEngine,
     SearchRequest,
     UpdateMemoryRequest,
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.models import MemoryStats
+from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memory_answers import (
     Added,
@@ -38,11 +37,9 @@ from zapomni_mcp.tools.memory_answers import (
     part,
 )
 
-__all__ = ["EngineGetter", "build_tools", "read_memory"]
+__all__ = ["build_tools", "read_memory"]
 
-EngineGetter = Callable[[], Awaitable[MemoryEngine]]
-"""Returns the engine, opening it the first time."""
-Ctx = Context[EngineGetter]
+Ctx = Context[LazyEngine]
 
 # --- Arguments --------------------------------------------------------------------------
 
@@ -115,7 +112,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
     returns the id it already has. To correct an old memory use update_memory, or supersedes.
     With cites, recalling it later says whether that code has changed since.
     """
-    engine = await _engine(ctx)
+    engine = await ctx.request_context.lifespan_context.get()
     request = AddMemoryRequest(
         text=text,
         metadata=metadata or {},
@@ -178,7 +175,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     passages with id, date, source and score; get_memory reads one whole, timeline shows what
     happened around an observation.
     """
-    engine = await _engine(ctx)
+    engine = await ctx.request_context.lifespan_context.get()
     wanted = {
         "project": project,
         "source": source,
@@ -217,9 +214,9 @@ async def get_memory(
 
     A long text comes in parts; next_offset says where to read on.
     """
-    engine = await _engine(ctx)
-    record = await engine.get_memory(memory_id)
-    answer = part(record, await engine.get_citations(memory_id), offset, max_tokens)
+    engine = await ctx.request_context.lifespan_context.get()
+    record = await engine.memories.get(memory_id)
+    answer = part(record, await engine.citations.get(memory_id), offset, max_tokens)
     shown = _SHOWN | ({"citations"} if answer.citations else set())
     passage = fence(answer.text, **answer.model_dump(mode="json", include=shown))
     return to_result(answer, "\n\n".join([DATA_NOTICE, passage, answer.note or ""]).strip())
@@ -245,7 +242,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
 
     What is not given stays as it is; tags, metadata and cites are replaced whole.
     """
-    engine = await _engine(ctx)
+    engine = await ctx.request_context.lifespan_context.get()
     request = UpdateMemoryRequest(
         memory_id=memory_id,
         text=text or None,
@@ -265,21 +262,21 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
 
 async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Deleted:
     """Forget: delete or remove one stored memory for good, by its id. This cannot be undone."""
-    engine = await _engine(ctx)
+    engine = await ctx.request_context.lifespan_context.get()
     await engine.delete_memory(memory_id)
     return Deleted(memory_id=memory_id)
 
 
 async def get_stats(ctx: Ctx) -> MemoryStats:
     """Status of the memory store: how many memories and passages, size, model, pending vectors."""
-    engine = await _engine(ctx)
-    return MemoryStats.model_validate(await engine.get_stats())
+    engine = await ctx.request_context.lifespan_context.get()
+    return await engine.memories.get_stats()
 
 
 async def read_memory(memory_id: str, ctx: Ctx) -> str:
     """One stored memory, whole, as quoted data."""
-    engine = await _engine(ctx)
-    record = await engine.get_memory(memory_id)
+    engine = await ctx.request_context.lifespan_context.get()
+    record = await engine.memories.get(memory_id)
     shown = MemoryInfo(**info(record)).model_dump(mode="json", include=_SHOWN)
     return f"{DATA_NOTICE}\n\n{fence(record.text, **shown)}"
 
@@ -301,7 +298,3 @@ def build_tools() -> list[Tool]:
 # --- Formatting -------------------------------------------------------------------------
 
 _SHOWN = {"memory_id", "created_at", "updated_at", "source", "project", "kind", "tags"}
-
-
-async def _engine(ctx: Ctx) -> MemoryEngine:
-    return await ctx.request_context.lifespan_context()

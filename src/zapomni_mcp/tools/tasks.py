@@ -10,12 +10,12 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from zapomni_db.models import TaskStatus
+from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools
-from zapomni_mcp.tools.memories import EngineGetter
 
 __all__ = ["build_task_tools"]
 
-Ctx = Context[EngineGetter]
+Ctx = Context[LazyEngine]
 
 TaskId = Annotated[
     str,
@@ -40,11 +40,11 @@ async def get_task_status(
     status is pending, running, completed, failed or cancelled; progress goes from 0 to 1. Tasks
     outlive sessions and crashes: a stalled one is taken over. Wait instead of asking repeatedly.
     """
-    engine = await ctx.request_context.lifespan_context()
-    status = await engine.get_task_status(task_id)
+    engine = await ctx.request_context.lifespan_context.get()
+    status = await engine.tasks.get_task_status(task_id)
     reported = -1.0
     with anyio.move_on_after(wait_seconds):
-        async for status in engine.watch_task(task_id):
+        async for status in engine.tasks.watch(task_id):
             # The protocol wants every number above the last.
             if status.progress > reported:
                 reported = status.progress
@@ -59,8 +59,8 @@ async def cancel_task(ctx: Ctx, task_id: TaskId) -> TaskStatus:
     A task that no worker has claimed is cancelled at once, a running one at its next step: then
     cancel_requested is true until it has stopped. A task that has ended stays as it is.
     """
-    engine = await ctx.request_context.lifespan_context()
-    return await engine.cancel_task(task_id)
+    engine = await ctx.request_context.lifespan_context.get()
+    return await engine.tasks.cancel_task(task_id)
 
 
 def build_task_tools(*, every_tool: bool) -> list[Tool]:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zapomni_core.exceptions import ZapomniError
+from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import SearchResponse
+from zapomni_core.shared.validation import validate_id
+from zapomni_db.code_models import CheckedCitation, Citation
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.sqlite.code import SqliteCode
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase.schemas import StaleMemory
-    from zapomni_db.code_models import CheckedCitation, Citation
 
 __all__ = ["Citations"]
-
 
 IDS_AT_ONCE = 200
 
@@ -79,6 +80,12 @@ class Citations:
             memory_id: [next(checked) for _ in citations] for memory_id, citations in kept.items()
         }
 
+    @operation()
+    async def get(self, memory_id: str) -> list[CheckedCitation]:
+        """Return the code that a memory cites, and whether it has changed since."""
+        checked_id = validate_id(memory_id)
+        return (await self.check([checked_id])).get(checked_id, [])
+
     async def annotate(self, response: SearchResponse) -> SearchResponse:
         """Let every result say what became of the code it cites."""
         try:
@@ -96,6 +103,7 @@ class Citations:
         ]
         return response.model_copy(update={"results": results})
 
+    @operation()
     async def list_stale(self) -> list[StaleMemory]:
         """Return the memories of which a citation is not fresh."""
         from zapomni_core.modules.codebase.schemas import StaleMemory

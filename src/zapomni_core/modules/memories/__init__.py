@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from zapomni_core.shared.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zapomni_core.modules.memories.answers import AnswerCache
     from zapomni_core.modules.memories.embedding import (
         EmbeddingChain,
         Progress,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         level_off,
         score_observed,
     )
+    from zapomni_core.modules.memories.service import Memories
     from zapomni_core.modules.memories.validation import (
         check_moment,
         check_query,
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnswerCache",
     "Candidate",
     "EmbeddingChain",
+    "Memories",
     "MemoryRanker",
     "Progress",
     "Question",
@@ -53,9 +57,11 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "answers": "AnswerCache",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
         "ranking": "MemoryRanker Question score_dates",
         "scoring": "Candidate explain level_off score_observed",
+        "service": "Memories",
         "validation": "check_moment check_query parse_filters validate_add validate_update "
         "without_code",
     },

@@ -19,7 +19,7 @@ from zapomni_core.exceptions import (
     EmbeddingError,
 )
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.interfaces import Embedder, TokenEmbedder
+from zapomni_core.interfaces import ModelEmbedder, TokenEmbedder
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
 from zapomni_db.vector_models import ChunkVector, PendingChunk
@@ -72,7 +72,7 @@ class EmbeddingChain:
 
     def __init__(
         self,
-        embedders: Sequence[Embedder],
+        embedders: Sequence[ModelEmbedder],
         stored: Stored | None = None,
         shared: RedisCache | None = None,
         cache_size: int = 1024,
@@ -102,7 +102,7 @@ class EmbeddingChain:
                 space, and no other one helps out; else what the first one tried failed with.
         """
 
-        async def make(embedder: Embedder, space: EmbeddingSpace) -> Embedded:
+        async def make(embedder: ModelEmbedder, space: EmbeddingSpace) -> Embedded:
             return Embedded(space, await self._embeddings(embedder, space, texts))
 
         return await self._first_that_works(active, make)
@@ -110,7 +110,7 @@ class EmbeddingChain:
     async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> QueryEmbedding:
         """Embed a question to be compared with the store's vectors."""
 
-        async def make(embedder: Embedder, space: EmbeddingSpace) -> QueryEmbedding:
+        async def make(embedder: ModelEmbedder, space: EmbeddingSpace) -> QueryEmbedding:
             self._lookups += 1
             known = self._questions.get((space, text))
             if known is not None:
@@ -147,9 +147,9 @@ class EmbeddingChain:
     async def _first_that_works(
         self,
         active: EmbeddingSpace | None,
-        make: Callable[[Embedder, EmbeddingSpace], Awaitable[T]],
+        make: Callable[[ModelEmbedder, EmbeddingSpace], Awaitable[T]],
     ) -> T:
-        failures: list[tuple[Embedder, EmbeddingError]] = []
+        failures: list[tuple[ModelEmbedder, EmbeddingError]] = []
         others: list[EmbeddingSpace] = []
         for embedder in self.embedders:
             try:
@@ -176,9 +176,9 @@ class EmbeddingChain:
 
     def _explain_unused(
         self,
-        used: Embedder,
+        used: ModelEmbedder,
         active: EmbeddingSpace | None,
-        failures: Sequence[tuple[Embedder, EmbeddingError]],
+        failures: Sequence[tuple[ModelEmbedder, EmbeddingError]],
     ) -> str | None:
         if used is self.embedders[0]:
             return None
@@ -191,7 +191,7 @@ class EmbeddingChain:
         return self.find_mismatch(active.model if active else None)
 
     async def _embeddings(
-        self, embedder: Embedder, space: EmbeddingSpace, texts: Sequence[str]
+        self, embedder: ModelEmbedder, space: EmbeddingSpace, texts: Sequence[str]
     ) -> list[Embedding]:
         wanted = list(dict.fromkeys(texts))
         known = {text: found for text in wanted if (found := self._cache.get(space, text))}
@@ -233,14 +233,14 @@ async def _or_nothing(answer: Awaitable[T]) -> T | None:
         return None
 
 
-async def _make(embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:
+async def _make(embedder: ModelEmbedder, texts: Sequence[str]) -> list[Embedding]:
     if isinstance(embedder, TokenEmbedder):
         return await embedder.embed_with_tokens(texts)
     vectors = await embedder.embed(texts)
     return [Embedding.model_construct(vector=vector, tokens=None) for vector in vectors]
 
 
-async def _ask(embedder: Embedder, text: str) -> QueryEmbedding:
+async def _ask(embedder: ModelEmbedder, text: str) -> QueryEmbedding:
     if isinstance(embedder, TokenEmbedder):
         return await embedder.embed_query_with_tokens(text)
     vector = await embedder.embed_query(text)

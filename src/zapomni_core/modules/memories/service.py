@@ -1,0 +1,532 @@
+"""Memories: the service of this module, one method per use case.
+
+A text is stored even when no vector can be made: it is found by its words at once, and by its
+meaning as soon as its vectors are filled in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from zapomni_core.exceptions import (
+    DatabaseError,
+    EmbeddingError,
+    NotFoundError,
+    ProcessingError,
+    ZapomniError,
+)
+from zapomni_core.infra.cancelling import Uninterrupted
+from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import (
+    AddMemoryRequest,
+    AddMemoryResponse,
+    ListRequest,
+    TextChunker,
+    UpdatedMemory,
+    UpdateMemoryRequest,
+)
+from zapomni_core.modules.memories.answers import AnswerCache
+from zapomni_core.modules.memories.embedding import (
+    EmbeddingChain,
+    Progress,
+    fill_pending,
+    reembed,
+)
+from zapomni_core.modules.memories.validation import (
+    parse_filters,
+    validate_add,
+    validate_update,
+    without_code,
+)
+from zapomni_core.shared.redaction import Redactor
+from zapomni_core.shared.text import context_words
+from zapomni_core.shared.validation import validate_id, validate_page
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import (
+    Chunk,
+    ChunkData,
+    Embedding,
+    EmbeddingSpace,
+    MemoryData,
+    MemoryPage,
+    MemoryPatch,
+    MemoryRecord,
+    MemoryStats,
+    StoredMemory,
+)
+
+if TYPE_CHECKING:
+    from zapomni_db.graph_models import MemoryVersion
+
+__all__ = ["Memories"]
+
+# Beyond this many chunks the caller does not wait for vectors: some 50,000 tokens.
+EMBED_AT_ONCE = 256
+# Memories per transaction: long enough to be fast, short enough for a waiting hook.
+STORE_AT_ONCE = 64
+PREVIEW_CHARS = 100
+
+_NOTICES = {
+    "duplicate": "The same text is already kept; this is its id.",
+    "replayed": "This idempotency key was used before; this is what it stored.",
+}
+_LATER = "Long text: its vectors are made in the background; until then it is found by its words."
+
+ChooseChunker = Callable[[str, str], TextChunker]
+"""Returns what splits a text, by the memory's kind and source."""
+AfterAdd = Callable[[int, AddMemoryRequest, AddMemoryResponse], Awaitable[None]]
+"""Called for each memory added: with its number, the request as stored, and the answer."""
+AfterUpdate = Callable[[MemoryRecord], Awaitable[None]]
+AfterDelete = Callable[[str], Awaitable[None]]
+
+# Fields that may contain a secret; the others are names and numbers.
+_SCANNED = ("text", "metadata", "source", "tags")
+
+logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A valid request, its secrets masked if that was asked for."""
+
+    request: AddMemoryRequest
+    preview: str
+    """How it begins, without secrets."""
+    notice: str | None
+    """Which kinds of secrets it has or had."""
+
+
+class Memories:
+    """Adds, reads, changes and deletes memories, and fills in the vectors they lack.
+
+    Doors call it as `engine.memories`. Adding, changing and deleting with citations is
+    `workflows/add_memory.py`; searching is `workflows/search_everything.py`.
+
+    Args:
+        storage: The store, connected.
+        embeddings: Makes vectors; without an embedder, memories are found by words alone.
+        choose_chunker: Returns what splits a text.
+        redactor: Finds and masks secrets.
+    """
+
+    def __init__(
+        self,
+        storage: StorageProvider,
+        embeddings: EmbeddingChain,
+        choose_chunker: ChooseChunker,
+        redactor: Redactor,
+    ) -> None:
+        self.embeddings = embeddings
+        self.answers = AnswerCache()
+        self._storage = storage
+        self._choose_chunker = choose_chunker
+        self._redactor = redactor
+        self._uninterrupted = Uninterrupted()
+        self._keeps_filling = False
+        self._filler: asyncio.Task[None] | None = None
+        self._monitor: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Stop background work between two batches, and wait for writes that have begun."""
+        for task in (self._filler, self._monitor):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        await self._uninterrupted.close()
+        await self.embeddings.close()
+
+    # --- adding -------------------------------------------------------------------------
+
+    @operation()
+    async def add(
+        self, requests: Sequence[AddMemoryRequest], then: AfterAdd | None = None
+    ) -> list[AddMemoryResponse]:
+        """Store texts in small batches, in order; all are validated first.
+
+        No cancellation comes between a memory and its `then`.
+
+        Raises:
+            ValidationError: A request is invalid; nothing was stored.
+            ProcessingError: PROC_004, the store failed when some of them were stored already.
+        """
+        valid = [validate_add(request) for request in requests]
+        checked = await asyncio.to_thread(lambda: [self._check(request) for request in valid])
+        responses: list[AddMemoryResponse] = []
+        for batch in _batches([one.request for one in checked], STORE_AT_ONCE):
+            try:
+                responses.extend(await self._add_batch(batch, then, len(responses)))
+            except DatabaseError as error:
+                if not responses:
+                    raise
+                raise ProcessingError(
+                    f"{len(responses)} of {len(checked)} memories were stored before the database "
+                    "failed. Add them again: what is stored already is not stored twice.",
+                    "PROC_004",
+                    details={"stored": len(responses), "given": len(checked)},
+                    original_exception=error,
+                ) from error
+        if self._keeps_filling:
+            self.keep_filling_vectors()
+        return [
+            response.model_copy(
+                update={
+                    "notice": " ".join(filter(None, (one.notice, response.notice))) or None,
+                    "text_preview": one.preview,
+                }
+            )
+            for one, response in zip(checked, responses, strict=True)
+        ]
+
+    def _check(self, request: AddMemoryRequest) -> _Checked:
+        fields = {name: getattr(request, name) for name in _SCANNED}
+        masked, notice = self._scan(fields, redact=request.redact)
+        stored = request.model_copy(update=masked) if request.redact else request
+        return _Checked(stored, masked["text"][:PREVIEW_CHARS], notice)
+
+    def _scan(self, fields: dict[str, Any], *, redact: bool) -> tuple[dict[str, Any], str | None]:
+        """Return the fields with secrets masked, and a notice of what was found."""
+        kinds: Counter[str] = Counter()
+        masked = {name: self._mask(value, kinds) for name, value in fields.items()}
+        if not kinds:
+            return masked, None
+        found = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        if redact:
+            return masked, f"Secrets were masked before it was stored: {found}."
+        return masked, (
+            f"It seems to contain secrets, and they are stored as they are: {found}. "
+            "To have them masked, forget it and add it again with redact."
+        )
+
+    def _mask(self, value: Any, kinds: Counter[str]) -> Any:
+        """Mask the secrets in every text of a JSON value, and count them by kind."""
+        if isinstance(value, str):
+            spans = self._redactor.find(value)
+            kinds.update(kind for _, _, kind in spans)
+            return self._redactor.mask(value, spans) if spans else value
+        if isinstance(value, list):
+            return [self._mask(one, kinds) for one in value]
+        if isinstance(value, dict):
+            return {name: self._mask_named(name, one, kinds) for name, one in value.items()}
+        return value
+
+    def _mask_named(self, name: str, value: Any, kinds: Counter[str]) -> Any:
+        """Mask a value of an object: its name may give it away."""
+        if isinstance(value, str):
+            line = f'"{name}": "{value}"'
+            first = len(name) + 5
+            for start, end, kind in self._redactor.find(line):
+                if start == first and end == len(line) - 1:
+                    kinds[kind] += 1
+                    return self._redactor.mask(line, [(start, end, kind)])[first:-1]
+        return self._mask(value, kinds)
+
+    async def _add_batch(
+        self, batch: Sequence[AddMemoryRequest], then: AfterAdd | None, first: int
+    ) -> list[AddMemoryResponse]:
+        known = [
+            await self._storage.find_existing(
+                r.project, r.text, r.idempotency_key, r.parent, r.position
+            )
+            for r in batch
+        ]
+        fresh = [r for r, existing in zip(batch, known, strict=True) if existing is None]
+        chunks = [await self._split(r.text, r.kind, r.source) for r in fresh]
+        vectors, space, notice = await self._embed([chunk for own in chunks for chunk in own])
+        remaining = iter(vectors)
+        memories = [
+            _memory_data(request, own, [next(remaining) for _ in own], space)
+            for request, own in zip(fresh, chunks, strict=True)
+        ]
+
+        async def store() -> list[AddMemoryResponse]:
+            stored = iter(await self._storage.store_memories(memories) if memories else [])
+            sizes = map(len, chunks)
+            answers: list[AddMemoryResponse] = []
+            for request, existing in zip(batch, known, strict=True):
+                if existing is not None:
+                    answers.append(_answer(request, existing, 0, 0, None))
+                else:
+                    size = next(sizes)
+                    pending = size if space is None else 0
+                    answers.append(_answer(request, next(stored), size, pending, notice))
+            if then is not None:
+                for number, (request, answer) in enumerate(zip(batch, answers, strict=True)):
+                    await then(first + number, request, answer)
+            return answers
+
+        return await self._uninterrupted.run(store())
+
+    # --- changing and reading -----------------------------------------------------------
+
+    @operation()
+    async def update(
+        self, request: UpdateMemoryRequest, then: AfterUpdate | None = None
+    ) -> UpdatedMemory:
+        """Change a memory and return its new state; a new text is split and embedded.
+
+        No cancellation comes between the change and `then`, which is called with the new state.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
+        valid = validate_update(
+            request.model_copy(update={"memory_id": validate_id(request.memory_id)})
+        )
+        given = {name: getattr(valid, name) for name in _SCANNED if getattr(valid, name)}
+        is_remasked = valid.redact and not given
+        if is_remasked:
+            stored = await self._storage.get_memory(valid.memory_id)
+            if stored is None:
+                raise NotFoundError("No memory has this id.")
+            given = {name: getattr(stored, name) for name in _SCANNED if getattr(stored, name)}
+        masked, notice = await asyncio.to_thread(self._scan, given, redact=valid.redact)
+        if is_remasked and notice:
+            notice += " Its history still has them; only forgetting it leaves nothing."
+        if valid.redact:
+            valid = valid.model_copy(update=masked)
+        patch = MemoryPatch(**valid.model_dump(exclude={"memory_id"}))
+        if valid.text is not None:
+            known = (await self._storage.get_summaries([valid.memory_id])).get(valid.memory_id)
+            kind, source = (known.kind, known.source) if known else ("", "")
+            chunks = await self._split(valid.text, valid.kind or kind, valid.source or source)
+            vectors, space, _ = await self._embed(chunks)
+            data = [_chunk_data(c, v, None) for c, v in zip(chunks, vectors, strict=True)]
+            patch = patch.model_copy(update={"chunks": data, "space": space})
+
+        async def store() -> UpdatedMemory:
+            if await self._storage.update_memory(valid.memory_id, patch):
+                record = await self._storage.get_memory(valid.memory_id)
+                if record is not None:
+                    if then is not None:
+                        await then(record)
+                    return UpdatedMemory(**dict(record), notice=notice)
+            raise NotFoundError("No memory has this id.")
+
+        return await self._uninterrupted.run(store())
+
+    @operation()
+    async def get(self, memory_id: str) -> MemoryRecord:
+        """Return a memory with its whole text.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
+        record = await self._storage.get_memory(validate_id(memory_id))
+        if record is None:
+            raise NotFoundError("No memory has this id.")
+        return record
+
+    @operation()
+    async def list_memories(self, request: ListRequest) -> MemoryPage:
+        """List memories, pinned first, then newest first."""
+        validate_page(request.limit, request.offset)
+        # Thousands of files would hide the memories.
+        filters = without_code(parse_filters(request.filters))
+        return await self._storage.list_memories(filters, request.limit, request.offset)
+
+    @operation()
+    async def delete(self, memory_id: str, then: AfterDelete | None = None) -> None:
+        """Delete a memory; no cancellation comes between that and `then`.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
+        checked_id = validate_id(memory_id)
+
+        async def delete() -> None:
+            if not await self._storage.delete_memory(checked_id):
+                raise NotFoundError("No memory has this id.")
+            if then is not None:
+                await then(checked_id)
+
+        await self._uninterrupted.run(delete())
+
+    @operation()
+    async def get_history(
+        self, memory_id: str, as_of: datetime | None = None
+    ) -> list[MemoryVersion]:
+        """Return the versions of a memory, oldest first, with those of what it superseded.
+
+        Args:
+            memory_id: The memory.
+            as_of: Only what it was at that time.
+
+        Raises:
+            NotFoundError: No memory has this id.
+        """
+        found = await self._storage.get_history(validate_id(memory_id))
+        if not found:
+            raise NotFoundError("No memory has this id.")
+        if as_of is None:
+            return found
+        return [
+            version
+            for version in found
+            if version.valid_from <= as_of
+            and (version.valid_to is None or as_of < version.valid_to)
+        ]
+
+    @operation()
+    async def get_stats(self) -> MemoryStats:
+        """Count what is stored, and report how well the caches work."""
+        stats = MemoryStats(
+            **await self._storage.get_stats(),
+            cache_hit_rate=self.embeddings.hit_rate,
+            search_cache_hit_rate=self.answers.hit_rate,
+            avg_query_latency_ms=self.answers.mean_latency_ms,
+        )
+        mismatch = self.embeddings.find_mismatch(stats.embedding_model)
+        return stats.model_copy(update={"notice": mismatch})
+
+    # --- vectors ------------------------------------------------------------------------
+
+    @operation()
+    async def fill_pending(self, progress: Progress | None = None) -> int:
+        """Make the vectors still missing; return how many."""
+        return await fill_pending(self._storage, self.embeddings, progress)
+
+    @operation()
+    async def reembed(self, progress: Progress | None = None) -> int:
+        """Move every vector to the configured embedder; return how many were made."""
+        return await reembed(self._storage, self.embeddings, progress)
+
+    def keep_filling_vectors(self) -> None:
+        """Make missing vectors in the background, now and after every add.
+
+        For long-lived processes; a command that ends at once calls `fill_pending` instead.
+        """
+        self._keeps_filling = True
+        if self.embeddings.embedders and (self._filler is None or self._filler.done()):
+            self._filler = asyncio.create_task(self._fill_quietly())
+
+    async def _fill_quietly(self) -> None:
+        try:
+            done = await self.fill_pending()
+        except EmbeddingError as error:
+            logger.warning("vectors_still_pending", error_code=error.error_code)
+        except ZapomniError as error:
+            logger.error("filling_vectors_failed", error_code=error.error_code)  # noqa: TRY400
+        else:
+            if done:
+                logger.info("pending_vectors_filled", count=done)
+
+    def keep_checking_storage(self, seconds: float) -> None:
+        """Check every so often whether the storage server answers, and connect again if it does.
+
+        For long-lived processes with a storage server; a file needs no such check.
+        """
+        if self._monitor is None:
+            self._monitor = asyncio.create_task(self._check_storage(seconds))
+
+    async def _check_storage(self, seconds: float) -> None:
+        answered = True
+        while True:
+            await asyncio.sleep(seconds)
+            with operation():
+                answers = await self._storage.health_check()
+                if answers and not answered:
+                    logger.info("storage_answers_again")
+                    if self._keeps_filling:
+                        self.keep_filling_vectors()
+                elif answered and not answers:
+                    logger.error("storage_does_not_answer")
+            answered = answers
+
+    # --- parts --------------------------------------------------------------------------
+
+    async def _split(self, text: str, kind: str, source: str) -> Sequence[Chunk]:
+        return await asyncio.to_thread(self._choose_chunker(kind, source).chunk, text)
+
+    async def _embed(
+        self, chunks: Sequence[Chunk]
+    ) -> tuple[Sequence[Embedding | None], EmbeddingSpace | None, str | None]:
+        """Return embeddings, or Nones and why the chunks have none."""
+        nothing: list[Embedding | None] = [None] * len(chunks)
+        if not chunks or not self.embeddings.embedders:
+            return nothing, None, None
+        if len(chunks) > EMBED_AT_ONCE:
+            return nothing, None, _LATER
+        try:
+            made = await self.embeddings.embed(
+                [chunk.text for chunk in chunks], await self._storage.get_space()
+            )
+        except EmbeddingError as error:
+            logger.warning("stored_without_vectors", error_code=error.error_code)
+            return nothing, None, f"Kept, but found by its words only for now: {error.message}"
+        return made.texts, made.space, self.embeddings.unused
+
+
+def _batches(
+    requests: Sequence[AddMemoryRequest], size: int
+) -> Iterator[Sequence[AddMemoryRequest]]:
+    """Cut into batches small enough to embed at once; a long text is a batch by itself.
+
+    Characters approximate tokens here: a batch only has to be roughly right.
+    """
+    batch: list[AddMemoryRequest] = []
+    chars = 0
+    for request in requests:
+        if batch and (len(batch) == size or chars + len(request.text) > EMBED_AT_ONCE * 200):
+            yield batch
+            batch, chars = [], 0
+        batch.append(request)
+        chars += len(request.text)
+    if batch:
+        yield batch
+
+
+def _memory_data(
+    request: AddMemoryRequest,
+    chunks: Sequence[Chunk],
+    made: Sequence[Embedding | None],
+    space: EmbeddingSpace | None,
+) -> MemoryData:
+    return MemoryData(
+        memory_id=str(uuid.uuid4()),
+        text=request.text,
+        chunks=[_chunk_data(c, e, request.occurred_at) for c, e in zip(chunks, made, strict=True)],
+        metadata=request.metadata,
+        timestamp=datetime.now(UTC),
+        project=request.project,
+        source=request.source,
+        kind=request.kind,
+        tags=request.tags,
+        pinned=request.pinned,
+        idempotency_key=request.idempotency_key,
+        supersedes=request.supersedes,
+        parent=request.parent,
+        position=request.position,
+        occurred_at=request.occurred_at,
+        space=space,
+    )
+
+
+def _chunk_data(chunk: Chunk, made: Embedding | None, occurred_at: datetime | None) -> ChunkData:
+    # Both parts were validated already: validating 384 numbers again costs more than storing.
+    return ChunkData.model_construct(
+        **dict(chunk),
+        embedding=made.vector if made else None,
+        tokens=made.tokens if made else None,
+        context=context_words(chunk.text, occurred_at),
+    )
+
+
+def _answer(
+    request: AddMemoryRequest, stored: StoredMemory, chunks: int, pending: int, notice: str | None
+) -> AddMemoryResponse:
+    created = stored.status == "created"
+    return AddMemoryResponse(
+        memory_id=stored.memory_id,
+        chunks_created=chunks if created else 0,
+        text_preview=request.text[:PREVIEW_CHARS],
+        status=stored.status,
+        pending_vectors=pending if created else 0,
+        notice=notice if created else _NOTICES[stored.status],
+    )
