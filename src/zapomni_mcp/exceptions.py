@@ -43,4 +43,11 @@ class ProtocolError(MCPError):
 
 
 class ValidationError(MCPError, InvalidRequestError):
-    """The arguments of a tool are wrong. Caught as an `MCPError` and as the engine's own."""
+    """The arguments of a tool are wrong: an `MCPError` that is also the engine's own error.
+
+    Error codes:
+        VAL_001: A required argument is missing or empty.
+        VAL_002: An argument has the wrong type.
+        VAL_003: A value is out of range.
+        VAL_004: A value has the wrong format.
+    """
