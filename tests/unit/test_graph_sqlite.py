@@ -59,7 +59,10 @@ async def test_the_check_finds_entities_and_relationships_nothing_supports(path,
 
         problems = await storage.check_integrity()
 
-    assert set(problems) == {"entities nothing speaks of", "relationships with the wrong support"}
+    assert set(problems) == {
+        "entities that nothing mentions",
+        "relationships with the wrong support",
+    }
 
 
 async def test_a_circle_of_merges_leaves_everybody_himself(path, anyio_backend):

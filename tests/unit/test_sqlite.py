@@ -131,7 +131,7 @@ async def test_a_failing_migration_changes_nothing(path, monkeypatch):
         migrations, "_statements", lambda _: iter(["CREATE TABLE half (x)", "NOT SQL"])
     )
 
-    with pytest.raises(SchemaError, match="as it was before") as caught:
+    with pytest.raises(SchemaError, match="unchanged") as caught:
         await SqliteStorage(path).connect()
 
     assert caught.value.error_code == "SCHEMA_003"

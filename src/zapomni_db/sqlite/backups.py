@@ -1,7 +1,7 @@
-"""Copies of a database file: made while others write, checked, and put back. Standard library only.
+"""Copies of a database file: made while others write, checked, and restored. Standard library only.
 
-A plain copy of the file misses whatever is still in its log, which may be everything. SQLite's own
-backup reads one snapshot of file and log together and holds up no writer.
+A plain copy of the file misses what is still in its log, which may be everything. SQLite's own
+backup reads one snapshot of file and log together and blocks no writer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import LiteralString
 
 from zapomni_db.exceptions import SchemaError, TransactionError, ValidationError
-from zapomni_db.sqlite.connection import connect, translated
+from zapomni_db.sqlite.connection import connect, fetch_value, translated
 from zapomni_db.sqlite.migrations import APPLICATION_ID, LATEST_VERSION, migrate
 
 __all__ = [
@@ -36,8 +37,12 @@ __all__ = [
 FOLDER = "backups"
 # How long a restore waits for writers of other processes before it gives up, unchanged.
 WAIT_SECONDS = 30.0
-# Vector caches of other processes are behind this many log entries after a restore: they reload.
+# After a restore the log of changes continues this much later, so that vector caches of other
+# processes reload.
 LOG_JUMP = 1_000_000
+
+_COUNT: LiteralString = 'SELECT count(*) FROM "{}"'
+_NEWEST_CHANGE: LiteralString = "SELECT coalesce(max(seq), 0) FROM vector_log"
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -109,7 +114,7 @@ def copy_database(source: Path, target: Path, *, compact: bool = False) -> dict[
 
 def _snapshot(source: Path, target: Path) -> dict[str, int]:
     _create(target)
-    with closing(connect(source)) as connection, closing(sqlite3.connect(target)) as copy:
+    with closing(connect(source)) as connection, closing(connect(target)) as copy:
         # Rows are counted in the very snapshot that is copied: in one step, so that a writer
         # cannot make SQLite begin again and again.
         connection.execute("BEGIN")
@@ -127,11 +132,11 @@ def _create(path: Path) -> None:
 
 
 def _check(path: Path, counts: dict[str, int]) -> None:
-    with closing(sqlite3.connect(path)) as copy:
-        verdict = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    with closing(connect(path)) as copy:
+        verdict = fetch_value(copy, "PRAGMA integrity_check(1)")
         if verdict != "ok" or count_rows(copy) != counts:
             raise SchemaError(
-                "The copy did not pass SQLite's integrity check, so it was not kept. The database "
+                "The copy did not pass SQLite's integrity check, so it was deleted. The database "
                 "itself is damaged: run `zapomni doctor`.",
                 "SCHEMA_004",
             )
@@ -145,16 +150,14 @@ def count_rows(connection: sqlite3.Connection) -> dict[str, int]:
     ).fetchall()
     virtual = tuple(f"{name}_" for name, sql in tables if sql.startswith("CREATE VIRTUAL"))
     return {
-        name: connection.execute(
-            'SELECT count(*) FROM "' + name.replace('"', '""') + '"'
-        ).fetchone()[0]
+        name: fetch_value(connection, _COUNT.format(name.replace('"', '""')))
         for name, sql in tables
         if not sql.startswith("CREATE VIRTUAL") and not name.startswith(virtual or "\0")
     }
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's names on disk."""
+    """Write the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -192,14 +195,14 @@ def stage(file: Path, folder: Path) -> tuple[Path, dict[str, int]]:
             raise ValidationError("This file is not a backup of Zapomni.", "VAL_004")
         try:
             with closing(connect(staged)) as connection:
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                version = fetch_value(connection, "PRAGMA user_version")
                 if version > LATEST_VERSION:
                     raise ValidationError(
                         f"This backup was made by a newer version of Zapomni (schema {version}, "
                         f"this one knows {LATEST_VERSION}). Upgrade Zapomni first.",
                         "VAL_003",
                     )
-                if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+                if fetch_value(connection, "PRAGMA integrity_check(1)") != "ok":
                     raise ValidationError("This backup is damaged.", "VAL_004")
                 connection.execute("PRAGMA journal_mode = DELETE")
                 migrate(connection)
@@ -247,7 +250,7 @@ def _replace_contents(staged: Path, live: Path) -> None:
         newest = 0
         # Fails before anything is written if the file is no database.
         if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'vector_log'").fetchone():
-            newest = target.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]
+            newest = fetch_value(target, _NEWEST_CHANGE)
         with closing(connect(staged)) as source:
             _outdate_caches(source, newest)
             until = time.monotonic() + WAIT_SECONDS
@@ -267,7 +270,7 @@ def _replace_contents(staged: Path, live: Path) -> None:
 
 def _outdate_caches(staged: sqlite3.Connection, newest: int) -> None:
     """Make vector caches reload that know the log of the contents being replaced."""
-    own = staged.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]
+    own = fetch_value(staged, _NEWEST_CHANGE)
     staged.execute("DELETE FROM vector_log")
     staged.execute(
         "INSERT INTO vector_log (seq, chunk_id) VALUES (?, 0)", (max(own, newest) + LOG_JUMP,)

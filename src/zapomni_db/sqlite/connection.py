@@ -1,12 +1,12 @@
-"""How a database file is opened, locked and left. Standard library only.
+"""Opening, locking and closing a database file. Standard library only.
 
 Every write runs in BEGIN IMMEDIATE: a transaction that reads first and writes later fails at
 once when another process has written in between, whatever the busy timeout says.
 
-A connection knows its file by device and inode. Whoever removes or replaces the home folder leaves
-open connections writing to a file without a name: a write is acknowledged only if its file is still
-the one at the path. Only `stat` may look: opening the database and closing it again would drop the
-locks of every connection this process has to it.
+A connection knows its file by device and inode. When the home folder is removed or replaced, open
+connections write to a file without a name: a write is acknowledged only if its file is still the
+one at the path. That is checked with `stat` alone: opening the database and closing it again would
+drop the locks of every connection this process has to it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, LiteralString
 from urllib.parse import quote
 
 from zapomni_db.exceptions import (
@@ -35,7 +36,7 @@ __all__ = [
     "DatabaseReplacedError",
     "check_frozen",
     "connect",
-    "connect_read_only",
+    "fetch_value",
     "file_identity",
     "prepare_file",
     "read_transaction",
@@ -44,9 +45,9 @@ __all__ = [
     "write_transaction",
 ]
 
-# How long a lock may stay where it is before we give up.
+# How long a lock may stay with one holder before we give up.
 BUSY_TIMEOUT_MS = 5000
-# And how long we wait our turn while the writes of others go through.
+# How long we wait for our turn while other writers commit.
 QUEUE_SECONDS = 60.0
 # How often a file that is being replaced is opened again.
 OPEN_ATTEMPTS = 5
@@ -58,14 +59,14 @@ _PRAGMAS = (
     # On macOS an fsync leaves the data in the drive's own memory; elsewhere these change nothing.
     "PRAGMA fullfsync = ON",
     "PRAGMA checkpoint_fullfsync = ON",
-    # Several connections a process: what each one keeps adds up.
+    # A process has several connections: their caches add up.
     "PRAGMA cache_size = -8192",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA journal_size_limit = 67108864",
 )
 
 
-# What a disk that is full or cannot be written to makes of opening a database.
+# Errors of opening a database on a disk that is full or cannot be written to.
 _UNWRITABLE = frozenset(
     {
         sqlite3.SQLITE_CANTOPEN,
@@ -124,7 +125,7 @@ def _frozen_state(path: str) -> tuple[int, ...] | None:
 def prepare_file(path: Path) -> None:
     """Create the file if there is none, migrate it if it is old, make it private.
 
-    A file that is up to date is left as it is where nothing can be written.
+    A file that is up to date stays unchanged where nothing can be written.
     """
     with translated("open", path):
         if not path.parent.exists():
@@ -144,8 +145,8 @@ def prepare_file(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    # Never open a file that is there: closing it would drop the locks of every connection this
-    # process has to it, and who closes the database elsewhere would take away its log.
+    # Never open a file that exists: closing it would drop the locks of every connection this
+    # process has to it, and another process that closes the database would delete its log.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     if path.stat().st_mode & 0o077:
@@ -154,13 +155,13 @@ def _make_private(path: Path) -> None:
 
 
 def _initialize(connection: sqlite3.Connection, path: Path) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    version = fetch_value(connection, "PRAGMA user_version")
+    empty = fetch_value(connection, "SELECT count(*) FROM sqlite_master") == 0
+    ours = fetch_value(connection, "PRAGMA application_id") == APPLICATION_ID
     if not empty and not ours:
         raise SchemaError(
             "The storage file is an SQLite database of another program. "
-            "Point the setting storage at a file of its own.",
+            "Point the setting storage at a separate file.",
             "SCHEMA_004",
         )
     if version > LATEST_VERSION:
@@ -182,7 +183,7 @@ def _initialize(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _copy_before_migration(path: Path) -> None:
-    # Imported where it is needed: a version is new only once.
+    # Imported where it is needed: a migration is rare.
     from zapomni_db.sqlite.backups import FOLDER, copy_database, exclusive_folder, make_name
 
     folder = path.parent / FOLDER
@@ -192,36 +193,30 @@ def _copy_before_migration(path: Path) -> None:
             old.unlink()
 
 
-def connect(path: Path) -> Connection:
-    """Open a connection with the house rules to a file that exists. The caller owns it.
+def connect(
+    path: Path, *, read_only: bool = False, pragmas: Sequence[LiteralString] | None = None
+) -> Connection:
+    """Open a connection to a file that exists: the one way to do so. The caller closes it.
 
-    Where the disk is full or read-only, the connection reads only.
+    Where the disk is full or read-only, the connection reads only. Reading a database in WAL mode
+    takes two files next to it. Where these cannot be made, and no log with changes is there, SQLite
+    is asked to read the file as one that does not change; `Connection.is_current` checks that.
     """
+    pragmas = _PRAGMAS if pragmas is None else pragmas
     try:
-        return open_file(path, "rw", _PRAGMAS)
+        return _open(path, "ro" if read_only else "rw", pragmas)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not path.is_file():
             raise
-        try:
-            return connect_read_only(path, _PRAGMAS)
-        except sqlite3.Error:
-            raise error from None
-
-
-def connect_read_only(path: Path, pragmas: Sequence[str]) -> Connection:
-    """Open a connection that cannot write to a file that exists.
-
-    Reading a database in WAL mode takes two files next to it. Where these cannot be made, and no
-    log with changes is there, SQLite is asked to read the file as one that does not change;
-    `Connection.is_current` watches that it does not.
-    """
-    try:
-        return open_file(path, "ro", pragmas)
-    except sqlite3.OperationalError as error:
+        if not read_only:
+            try:
+                return connect(path, read_only=True, pragmas=pragmas)
+            except sqlite3.Error:
+                raise error from None
         before = _frozen_state(str(path))
-        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or before is None:
+        if before is None:
             raise
-        connection = open_file(path, "ro&immutable=1", pragmas)
+        connection = _open(path, "ro&immutable=1", pragmas)
         connection.frozen = before
         if not connection.is_current():
             connection.close()
@@ -229,8 +224,8 @@ def connect_read_only(path: Path, pragmas: Sequence[str]) -> Connection:
         return connection
 
 
-def open_file(path: Path, mode: str, pragmas: Sequence[str]) -> Connection:
-    """Open a connection to the file at the path and remember which file that was."""
+def _open(path: Path, mode: str, pragmas: Sequence[LiteralString]) -> Connection:
+    """Open the file at the path and remember which file that was."""
     # As an URI, because a plain open would create an empty file where there is none.
     address = f"file:{quote(os.fsencode(path))}?mode={mode}"
     for _ in range(OPEN_ATTEMPTS):
@@ -259,6 +254,19 @@ def open_file(path: Path, mode: str, pragmas: Sequence[str]) -> Connection:
     raise replaced("open")
 
 
+def fetch_value(
+    connection: sqlite3.Connection,
+    statement: LiteralString,
+    values: Sequence[object] | Mapping[str, object] = (),
+) -> Any:
+    """Return the only column of the first row; None if there is no row."""
+    row = connection.execute(statement, values).fetchone()
+    if row is None:
+        return None
+    (value,) = row
+    return value
+
+
 def replaced(operation: str) -> DatabaseReplacedError:
     return DatabaseReplacedError(
         f"The database file was removed or replaced during {operation}; nothing was stored in the "
@@ -269,7 +277,7 @@ def replaced(operation: str) -> DatabaseReplacedError:
 
 @contextmanager
 def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it or nothing of it; keep it short, hooks may be waiting.
+    """Run a block that is stored completely or not at all; keep it short, hooks may be waiting.
 
     Raises:
         DatabaseReplacedError: It was committed to a file that is no longer the one at the path.
@@ -286,8 +294,8 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connec
                 connection.execute("ROLLBACK")
             except sqlite3.Error as failed:
                 raise TransactionError(
-                    "A write failed and could not be undone at once. Nothing of it is kept: it is "
-                    "undone when the connection is closed.",
+                    "A write failed and could not be undone at once. Nothing of it is stored: "
+                    "closing the connection undoes it.",
                     "TXN_001",
                     original_exception=failed,
                 ) from error
@@ -297,14 +305,14 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connec
 
 
 def _begin_writing(connection: sqlite3.Connection) -> None:
-    """Take the write lock; among many writers, each gets its turn.
+    """Take the write lock, with the same chance for every writer.
 
-    SQLite's own waiting sleeps longer and longer between tries, up to 100 ms: next to a dozen
-    writers that come back at once, one that waits may starve. Trying every few milliseconds gives
-    all the same chance. While others commit, the queue moves and we stay in it; a lock that does
-    not move is given up after the connection's busy timeout.
+    SQLite's own waiting sleeps longer and longer between tries, up to 100 ms: one waiting writer
+    may starve among a dozen that return at once. Trying every few milliseconds is fair. While
+    others commit, the queue moves and we stay in it; we give up when one holder keeps the lock
+    longer than the connection's busy timeout.
     """
-    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0] / 1000
+    patience = fetch_value(connection, "PRAGMA busy_timeout") / 1000
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         version = None
@@ -317,7 +325,7 @@ def _begin_writing(connection: sqlite3.Connection) -> None:
                     raise
                 now = time.monotonic()
                 with suppress(sqlite3.OperationalError):
-                    seen = connection.execute("PRAGMA data_version").fetchone()[0]
+                    seen = fetch_value(connection, "PRAGMA data_version")
                     if seen != version:
                         version, moved = seen, now
                 if now - moved >= patience or now - asked >= QUEUE_SECONDS:
@@ -331,7 +339,7 @@ def _begin_writing(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def read_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Several reads that see one state of the database."""
+    """Run several reads that see one state of the database."""
     connection.execute("BEGIN")
     try:
         yield connection

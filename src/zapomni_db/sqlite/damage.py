@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 from zapomni_db.sqlite.backups import count_rows
-from zapomni_db.sqlite.connection import connect, prepare_file, translated
+from zapomni_db.sqlite.connection import connect, fetch_value, prepare_file, translated
 from zapomni_db.sqlite.migrations import APPLICATION_ID, LATEST_VERSION, migrate
 from zapomni_db.sqlite.rows import content_hash, text_hash
 
@@ -42,7 +42,7 @@ _INDEX_ONLY = re.compile(
 
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong, in words for the user, and whether rows may be lost by it."""
+    """What is wrong, in words for the user, and whether only indexes are affected."""
 
     problems: tuple[str, ...]
     indexes_only: bool = False
@@ -67,7 +67,7 @@ class Salvage:
 # --- Checking a file that can be read ------------------------------------------------------
 
 # Each returns how many rows are wrong; 0 is sound.
-_COUNTED_CHECKS = {
+_COUNTED_CHECKS: dict[str, LiteralString] = {
     "passages without a memory": "SELECT count(*) FROM chunks c WHERE NOT EXISTS"
     " (SELECT 1 FROM memories m WHERE m.key = c.memory_key)",
     "memories without text": "SELECT count(*) FROM memories m WHERE NOT EXISTS"
@@ -79,7 +79,7 @@ _COUNTED_CHECKS = {
     "passages wrongly marked as having a vector": "SELECT count(*) FROM chunks c"
     " WHERE c.vector_pending = 0 AND NOT EXISTS (SELECT 1 FROM chunk_vectors v"
     " JOIN embedding_spaces s ON s.key = v.space_key AND s.active = 1 WHERE v.chunk_id = c.id)",
-    "entities nothing speaks of": "SELECT count(*) FROM graph_entities e WHERE e.given = 0"
+    "entities that nothing mentions": "SELECT count(*) FROM graph_entities e WHERE e.given = 0"
     " AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key)"
     " AND NOT EXISTS (SELECT 1 FROM graph_relationships WHERE source_key = e.key)"
     " AND NOT EXISTS (SELECT 1 FROM graph_relationships WHERE target_key = e.key)",
@@ -89,7 +89,8 @@ _COUNTED_CHECKS = {
 }
 
 
-_WORD_INDEXES = (
+# FTS5 compares a word index with the rows it was made from; a difference is an error.
+_WORD_INDEXES: tuple[tuple[str, str, LiteralString], ...] = (
     (
         "word index",
         "passages",
@@ -115,8 +116,7 @@ def _missing_tables(connection: sqlite3.Connection) -> list[str]:
 def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
     """Run SQLite's own checks, the word index's, and ours."""
     problems: dict[str, str] = {}
-    verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if verdict != "ok":
+    if fetch_value(connection, "PRAGMA integrity_check(1)") != "ok":
         problems["file structure"] = "damaged"
     if missing := _missing_tables(connection):
         return {**problems, "missing tables": ", ".join(missing)}
@@ -128,8 +128,7 @@ def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
         except sqlite3.DatabaseError:
             problems[name] = f"does not match the stored {what}"
     for name, sql in _COUNTED_CHECKS.items():
-        wrong = connection.execute(sql).fetchone()[0]
-        if wrong:
+        if wrong := fetch_value(connection, sql):
             problems[name] = f"{wrong} found"
     return problems
 
@@ -138,14 +137,14 @@ def check_integrity(connection: sqlite3.Connection) -> Mapping[str, str]:
 
 
 def find_damage(path: Path) -> Damage:
-    """Read a database whole and name what is wrong with it. The file is not changed."""
+    """Read a whole database and name what is wrong with it. The file is not changed."""
     if not path.exists():
         return Damage(())
     if path.stat().st_size == 0:
         return Damage(("the file is empty: 0 bytes",))
     try:
         with closing(connect(path)) as connection:
-            return _ask_sqlite(connection)
+            return _check_with_sqlite(connection)
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
@@ -169,14 +168,14 @@ def _read_header(path: Path) -> Iterator[str]:
         yield f"truncated: {missing} of {pages} pages are missing"
 
 
-def _ask_sqlite(connection: sqlite3.Connection) -> Damage:
-    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+def _check_with_sqlite(connection: sqlite3.Connection) -> Damage:
+    ours = fetch_value(connection, "PRAGMA application_id") == APPLICATION_ID
     tables = {
         name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
     }
     if tables and not ours:
         return Damage(("a database of another program",))
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = fetch_value(connection, "PRAGMA user_version")
     if not tables or version != LATEST_VERSION:
         return Damage(())  # Opening it creates or migrates it, or says that it is too new.
     problems: list[str] = []
@@ -274,15 +273,16 @@ def _open_somehow(damaged: Path, fresh: Path) -> sqlite3.Connection | None:
             _mend_beginning(damaged, fresh, mended)
         else:
             _pad(damaged)
-        connection = sqlite3.connect(damaged, isolation_level=None)
-        # Bytes that are no UTF-8 any more must not hide the rest of the row.
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         with suppress(sqlite3.DatabaseError):
-            connection.execute("PRAGMA writable_schema = ON")  # a broken part hides no other
-            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-            if names & {"memories", "observations"}:
-                return connection
-        connection.close()
+            # With a writable schema, a broken part of it hides no other.
+            connection = connect(damaged, pragmas=("PRAGMA writable_schema = ON",))
+            # Bytes that are no longer UTF-8 must not hide the rest of the row.
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            with suppress(sqlite3.DatabaseError):
+                names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+                if names & {"memories", "observations"}:
+                    return connection
+            connection.close()
     return None
 
 
@@ -310,22 +310,27 @@ def _mend_beginning(damaged: Path, fresh: Path, length: int) -> None:
         stream.write(beginning)
 
 
+# The columns of a table, each with its place in the primary key or 0.
+_COLUMNS: LiteralString = "SELECT name, pk FROM pragma_table_info(?)"
+# The indexes of a table that hold all of its rows.
+_WHOLE_INDEXES: LiteralString = "SELECT name FROM pragma_index_list(?) WHERE NOT partial"
+
+
 def _copy_table(source: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> bool:
     """Copy the rows of a table that can be read; return whether some could not."""
     try:
-        there = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
+        there = {column for column, _ in source.execute(_COLUMNS, (table,))}
     except sqlite3.DatabaseError:
         return True
-    info = fresh.execute(f"PRAGMA table_info({table})").fetchall()
-    columns = [row[1] for row in info if row[1] in there]
+    info = fresh.execute(_COLUMNS, (table,)).fetchall()
+    columns = [column for column, _ in info if column in there]
     if not columns:
         return True
     names = ", ".join(columns)
     insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
-    keys = [row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]]
-    without_rowid = "WITHOUT ROWID" in str(
-        fresh.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
-    )
+    keys = [column for place, column in sorted((place, column) for column, place in info) if place]
+    created = fetch_value(fresh, "SELECT sql FROM sqlite_master WHERE name = ?", (table,))
+    without_rowid = "WITHOUT ROWID" in created
     reader = _ByKey(source, table, names, keys) if without_rowid else _ByRowid(source, table, names)
     for row in reader.rows():
         with suppress(sqlite3.Error):  # a row whose bytes became nonsense
@@ -353,8 +358,8 @@ class _ByRowid:
                     if row is None:
                         fails += 1
                         break
-                    edge = row[0]
-                    yield row[1:]
+                    edge, *saved = row
+                    yield saved
                 else:
                     low, high = 1, 0  # read to its end
                     break
@@ -416,15 +421,15 @@ def _expected_rows(source: sqlite3.Connection, table: str) -> int | None:
     counts = []
     names: list[str] = []
     with suppress(sqlite3.DatabaseError):
-        names = [row[1] for row in source.execute(f"PRAGMA index_list({table})") if not row[4]]
+        names = [name for (name,) in source.execute(_WHOLE_INDEXES, (table,))]
     for hint in ("NOT INDEXED", *(f'INDEXED BY "{name}"' for name in names)):
         with suppress(sqlite3.DatabaseError):
-            counts.append(source.execute(f"SELECT count(*) FROM {table} {hint}").fetchone()[0])
+            counts.append(fetch_value(source, f"SELECT count(*) FROM {table} {hint}"))
     return max(counts, default=None)
 
 
 # Rows that refer to nothing, in the order in which they may orphan others.
-_ORPHANS = (
+_ORPHANS: tuple[LiteralString, ...] = (
     "DELETE FROM memory_tags WHERE memory_key NOT IN (SELECT key FROM memories)",
     "DELETE FROM chunks WHERE memory_key NOT IN (SELECT key FROM memories)",
     "DELETE FROM memory_history WHERE memory_key NOT IN (SELECT key FROM memories)",
@@ -490,7 +495,7 @@ _ORPHANS = (
 def _mend(fresh: sqlite3.Connection) -> int:
     """Make the saved rows fit together; return how many memories have another text than stored."""
     now = time.time_ns() // 1000
-    # A text without its memory is kept as a new one; a memory without its text has its passages'.
+    # A text without its memory becomes a new memory; a memory without its text gets its passages'.
     texts = fresh.execute(
         "SELECT memory_key, text FROM memory_texts"
         " WHERE memory_key NOT IN (SELECT key FROM memories)"

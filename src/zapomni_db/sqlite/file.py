@@ -1,4 +1,4 @@
-"""How the engine runs: worker threads, each with a connection of its own."""
+"""Running functions over a connection: worker threads, each with its own connection."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from zapomni_db.sqlite.connection import (
     DatabaseReplacedError,
     check_frozen,
     connect,
+    fetch_value,
     file_identity,
     prepare_file,
     read_transaction,
@@ -47,7 +48,7 @@ NOT_CONNECTED = "The storage is not connected; call connect() first."
 class SqliteFile:
     """One SQLite file, and how functions over a connection to it are run.
 
-    Writes and long reads run on a few worker threads, each with a connection of its own, so that
+    Writes and long reads run on a few worker threads, each with its own connection, so that
     the event loop never waits for another process's lock. When the file is removed or replaced
     while it is open, the next call opens the one at the path, and makes it if there is none.
     """
@@ -101,7 +102,7 @@ class SqliteFile:
     async def snapshot(self) -> AsyncIterator[Self]:
         """Yield this storage for reading: all its reads see the state of the first one.
 
-        A writer is not held up, but the log cannot be emptied past a snapshot: leave it soon.
+        A writer is not blocked, but the log cannot be emptied past a snapshot: leave it soon.
         """
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
@@ -144,8 +145,8 @@ class SqliteFile:
     ) -> T:
         """Read on the caller's own thread, for the many small reads of a search.
 
-        Each takes a millisecond or two, and no writer can hold it up; handing it to another
-        thread and back costs as much again.
+        Each takes a millisecond or two, and no writer can block it; handing it to another thread
+        and back costs as much again.
         """
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
@@ -176,7 +177,7 @@ class SqliteFile:
                 try:
                     return write()
                 except DatabaseReplacedError as error:
-                    # It went into a file without a name. Once more, into the one at the path.
+                    # It was written to a file without a name. Once more, to the one at the path.
                     self._retries += 1
                     logger.warning(
                         "database_retry",
@@ -221,7 +222,7 @@ class SqliteFile:
 
     def read_version(self) -> int:
         """Return a number that changes with every write by any process."""
-        # SQLite tells a connection of others' commits. This one never writes: all are others'.
+        # SQLite counts commits by other connections. This one never writes: it sees all of them.
         with self._watching, translated("watching", self.path):
             if self._watcher is None or not self._watcher.is_current():
                 if self._watcher is not None:
@@ -229,8 +230,8 @@ class SqliteFile:
                     self._watcher = None
                 self._watcher = self._connect()
                 self._watched += 1
-            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
-            # Another file begins to count anew.
+            version = int(fetch_value(self._watcher, "PRAGMA data_version"))
+            # Another file starts counting again.
             return self._watched << 40 | version
 
     def _connection(self) -> Connection:
@@ -351,7 +352,7 @@ class _Snapshot:
                 self.end()
 
     def end(self) -> None:
-        # Said before the lock is tried: a read that holds it sees this after letting it go.
+        # Set before the lock is tried: a read that holds it sees this after releasing it.
         self._left = True
         if self._lock.acquire(blocking=False):
             try:

@@ -22,7 +22,6 @@ from zapomni_db.observation_models import (
     SessionSummary,
     Timeline,
 )
-from zapomni_db.sqlite import connection as connection_module
 from zapomni_db.sqlite import observation_reads as reads
 from zapomni_db.sqlite.connection import (
     Connection,
@@ -58,7 +57,7 @@ def connect_read_only(path: Path) -> Connection | None:
     """Open a connection that cannot write; None if nothing was captured yet."""
     if not path.is_file():
         return None
-    connection = connection_module.connect_read_only(path, _PRAGMAS)
+    connection = connect(path, read_only=True, pragmas=_PRAGMAS)
     try:
         if connection.execute("PRAGMA user_version").fetchone()[0] >= SCHEMA:
             return connection

@@ -13,12 +13,13 @@ __all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema to the latest version, each step in a transaction of its own."""
+    """Bring the schema to the latest version, each step in its own transaction."""
     for version in range(1, LATEST_VERSION + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Read inside the lock: another process may have migrated while we waited.
-            if connection.execute("PRAGMA user_version").fetchone()[0] < version:
+            ((applied,),) = connection.execute("PRAGMA user_version")
+            if applied < version:
                 for statement in _statements(version):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -30,7 +31,7 @@ def migrate(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_ERROR:
                 raise
             raise SchemaError(
-                f"Migration {version} failed; the database is as it was before.",
+                f"Migration {version} failed; the database is unchanged.",
                 "SCHEMA_003",
                 original_exception=error,
             ) from error
