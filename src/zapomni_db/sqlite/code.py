@@ -9,10 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import LiteralString, Self, TypeVar
 
 from zapomni_db.sqlite import code_reads, code_writes
-from zapomni_db.sqlite.connection import connect, translated
+from zapomni_db.sqlite.connection import connect, fetch_value, translated
 from zapomni_db.sqlite.file import SqliteFile, reading, writing
 
 __all__ = ["SqliteCode", "SqliteFacts"]
@@ -72,17 +72,23 @@ class SqliteCode(SqliteFile):
     list_cited = reading("reading citations", code_writes.list_cited)
 
 
-# Looking through all files for a name costs a few milliseconds; for many, one look at everything.
+# Searching all files for a name takes a few milliseconds; for many names, all mentions are read.
 ONE_BY_ONE = 20
 
-_MENTIONS = (
-    "SELECT f.path, d.mentions FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
-    " WHERE f.repository_key = ?"
-)
-_MENTIONING = (
-    "SELECT f.path FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
-    " WHERE f.repository_key = ? AND instr(d.mentions, ?)"
-)
+_PATHS: LiteralString = "SELECT path FROM code_files WHERE repository_key = ?"
+_FACTS: LiteralString = """
+SELECT d.facts FROM code_files f JOIN code_file_data d ON d.file_key = f.key
+WHERE f.repository_key = ? AND f.path = ?"""
+# Case-sensitive, found by an index that is not.
+_SYMBOLS_NAMED: LiteralString = """
+SELECT f.path, s.qualified_name FROM code_symbols s JOIN code_files f ON f.key = s.file_key
+WHERE s.name = ?1 COLLATE NOCASE AND s.name = ?1 AND f.repository_key = ?2 AND s.kind <> 'module'"""
+_MENTIONS: LiteralString = """
+SELECT f.path, d.mentions FROM code_files f JOIN code_file_data d ON d.file_key = f.key
+WHERE f.repository_key = ?"""
+_MENTIONING: LiteralString = """
+SELECT f.path FROM code_files f JOIN code_file_data d ON d.file_key = f.key
+WHERE f.repository_key = ? AND instr(d.mentions, ?)"""
 
 
 class SqliteFacts:
@@ -108,52 +114,35 @@ class SqliteFacts:
 
     def paths(self) -> list[str]:
         """Return the paths of all files."""
-        return self._column("SELECT path FROM code_files WHERE repository_key = ?")
-
-    def _column(self, statement: str, *values: str) -> list[str]:
         with translated("reading code"):
-            rows = self._connection.execute(statement, (self._repository, *values))
-            return [value for (value,) in rows]
+            return [path for (path,) in self._connection.execute(_PATHS, (self._repository,))]
 
     def facts(self, path: str) -> str | None:
-        """Return what a file says, packed."""
+        """Return what a file states, packed; None if there is no such file."""
         with translated("reading code"):
-            row = self._connection.execute(
-                "SELECT d.facts FROM code_files f JOIN code_file_data d ON d.file_key = f.key"
-                " WHERE f.repository_key = ? AND f.path = ?",
-                (self._repository, path),
-            ).fetchone()
-        return None if row is None else str(row[0])
+            facts: str | None = fetch_value(self._connection, _FACTS, (self._repository, path))
+        return facts
 
     def named(self, name: str) -> list[tuple[str, str]]:
         """Return path and qualified name of all symbols of this bare name."""
         with translated("reading code"):
-            rows = self._connection.execute(
-                "SELECT f.path, s.qualified_name FROM code_symbols s"
-                " JOIN code_files f ON f.key = s.file_key"
-                " WHERE s.name = ?1 COLLATE NOCASE AND s.name = ?1 AND f.repository_key = ?2"
-                " AND s.kind <> 'module'",
-                (name, self._repository),
-            )
-            return [(path, qualified) for path, qualified in rows]
+            return self._connection.execute(_SYMBOLS_NAMED, (name, self._repository)).fetchall()
 
     def mentioning(self, name: str) -> list[str]:
         """Return the files that mention a name."""
         if self._asked < ONE_BY_ONE:
             self._asked += 1
-            return self._column(_MENTIONING, f"\n{name}\n")
+            values = (self._repository, f"\n{name}\n")
+            with translated("reading code"):
+                return [path for (path,) in self._connection.execute(_MENTIONING, values)]
         if self._mentioning is None:
-            self._mentioning = self._all_mentions()
+            mentioning: dict[str, list[str]] = {}
+            with translated("reading code"):
+                for path, names in self._connection.execute(_MENTIONS, (self._repository,)):
+                    for mentioned in names.split():
+                        mentioning.setdefault(mentioned, []).append(path)
+            self._mentioning = mentioning
         return self._mentioning.get(name, [])
-
-    def _all_mentions(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        with translated("reading code"):
-            rows = self._connection.execute(_MENTIONS, (self._repository,))
-            for path, names in rows:
-                for name in names.split():
-                    found.setdefault(name, []).append(path)
-        return found
 
     @property
     def _connection(self) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""Reading what stands in repositories, and what agents did to it: functions over one connection."""
+"""Reading indexed code: symbols, files, references, and what agents did to a file."""
 
 from __future__ import annotations
 
@@ -33,28 +33,45 @@ __all__ = [
 ]
 
 SUGGESTIONS = 5
-# Names looked at for one that is like a misspelled one.
+# How many names are compared with a misspelled one.
 NAMES_COMPARED = 50_000
 FAILURES_SHOWN = 3
-# What agents did after an edit is looked at this far.
+# How many actions after an edit are searched for failures.
 LATER_ACTIONS = 200
 
+# The columns of a CodeSymbol, in the order of its fields, and the tables they come from.
 _SYMBOL: LiteralString = (
     "s.key, r.root, f.path, s.name, s.qualified_name, s.kind, s.signature, s.docstring,"
     " s.decorators, s.start_line, s.end_line, s.start_byte, s.end_byte, s.content_hash,"
     " s.body_hash, s.depth"
 )
-_WIDTH = _SYMBOL.count(",") + 1
 _FROM: LiteralString = (
     " FROM code_symbols s JOIN code_files f ON f.key = s.file_key"
     " JOIN code_repositories r ON r.key = f.repository_key"
 )
+_SELECT_SYMBOL: LiteralString = "SELECT " + _SYMBOL + _FROM
 _AMONG: LiteralString = " IN (SELECT value FROM json_each(?))"
 
+_FILES: LiteralString = """
+SELECT r.root, f.key, f.path, f.memory_id, f.stamp, f.content_hash, f.is_empty
+FROM code_files f JOIN code_repositories r ON r.key = f.repository_key WHERE """
+_SAME_CONTENTS: LiteralString = """
+SELECT path FROM code_files WHERE content_hash = ? AND repository_key = ? ORDER BY path"""
+# The names of symbols, without headings of documents and keys of data files.
+_NAMES: LiteralString = """
+SELECT DISTINCT s.name FROM code_symbols s JOIN code_files f ON f.key = s.file_key
+WHERE s.kind NOT IN ('section', 'key')"""
+# The files that memories were made from.
+_INDEXED_FILES: LiteralString = """
+SELECT f.memory_id, r.root, f.path, f.language, d.passages, f.key FROM code_files f
+JOIN code_repositories r ON r.key = f.repository_key
+JOIN code_file_data d ON d.file_key = f.key WHERE f.memory_id"""
 
-def _symbol(row: Sequence[Any]) -> CodeSymbol:
+
+def _to_symbol(row: Sequence[Any]) -> CodeSymbol:
     values = dict(zip(CodeSymbol.model_fields, row, strict=True))
-    return CodeSymbol.model_construct(**{**values, "decorators": from_json(row[8])})
+    values["decorators"] = from_json(values["decorators"])
+    return CodeSymbol.model_construct(**values)
 
 
 # --- Symbols and files ------------------------------------------------------------------
@@ -81,15 +98,9 @@ def find_symbols(connection: sqlite3.Connection, query: SymbolQuery) -> list[Cod
         clauses.append("s.body_hash = ?")
         values.append(query.body_hash)
     rows = connection.execute(
-        "SELECT "
-        + _SYMBOL
-        + _FROM
-        + " WHERE "
-        + " AND ".join(clauses)
-        + " ORDER BY f.path, s.position",
-        values,
+        _SELECT_SYMBOL + " WHERE " + " AND ".join(clauses) + " ORDER BY f.path, s.position", values
     )
-    found = [_symbol(row) for row in rows]
+    found = [_to_symbol(row) for row in rows]
     return (found if query.name is None else _best(found, query.name))[: query.limit]
 
 
@@ -122,10 +133,8 @@ def _plain(symbol: CodeSymbol) -> str:
 
 def get_symbol(connection: sqlite3.Connection, symbol_id: int) -> CodeSymbol | None:
     """Return a symbol by its id."""
-    row = connection.execute(
-        "SELECT " + _SYMBOL + _FROM + " WHERE s.key = ?", (symbol_id,)
-    ).fetchone()
-    return None if row is None else _symbol(row)
+    row = connection.execute(_SELECT_SYMBOL + " WHERE s.key = ?", (symbol_id,)).fetchone()
+    return None if row is None else _to_symbol(row)
 
 
 def suggest_names(
@@ -134,12 +143,8 @@ def suggest_names(
     """Return names of symbols that are similar to a name that does not exist."""
     among: LiteralString = "" if repositories is None else " AND f.repository_key" + _AMONG
     values = [] if repositories is None else [to_json(list(repositories))]
-    rows = connection.execute(
-        "SELECT DISTINCT s.name FROM code_symbols s JOIN code_files f ON f.key = s.file_key"
-        " WHERE s.kind NOT IN ('section', 'key')" + among + " LIMIT ?",
-        [*values, NAMES_COMPARED],
-    )
-    names = [row[0] for row in rows]
+    rows = connection.execute(_NAMES + among + " LIMIT ?", [*values, NAMES_COMPARED])
+    names = [known for (known,) in rows]
     bare = _bare(name).lower()
     holding = [known for known in names if bare and bare in known.lower()]
     near = get_close_matches(_bare(name), names, n=SUGGESTIONS)
@@ -154,42 +159,31 @@ def find_files(
     values = [] if repositories is None else [to_json(list(repositories))]
     clause, paths = in_path("f.path", path)
     rows = connection.execute(
-        "SELECT r.root, f.key, f.path, f.memory_id, f.stamp, f.content_hash, f.is_empty"
-        " FROM code_files f JOIN code_repositories r ON r.key = f.repository_key WHERE "
-        + clause + among + " ORDER BY length(f.path), f.path LIMIT 100",
-        [*paths, *values],
-    )  # fmt: skip
+        _FILES + clause + among + " ORDER BY length(f.path), f.path LIMIT 100", [*paths, *values]
+    )
     end = "/" + path.strip("/")
-    # A folder's name stands in its files' paths too; here files are asked for.
-    found = [(row[0], CodeFile(*row[1:])) for row in rows]
+    # The condition also matches folders; here only files are asked for.
+    found = [(root, CodeFile(*file)) for root, *file in rows]
     return [(root, file) for root, file in found if f"/{file.path}".endswith(end)]
 
 
 def find_copies(connection: sqlite3.Connection, repository: int, content_hash: str) -> list[str]:
     """Return the paths of the files with these contents."""
-    rows = connection.execute(
-        "SELECT path FROM code_files WHERE content_hash = ? AND repository_key = ? ORDER BY path",
-        (content_hash, repository),
-    )
+    rows = connection.execute(_SAME_CONTENTS, (content_hash, repository))
     return [path for (path,) in rows]
 
 
 def get_outline(connection: sqlite3.Connection, file_key: int) -> list[CodeSymbol]:
     """Return a file's symbols in order, the file itself first."""
     rows = connection.execute(
-        "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key = ? ORDER BY s.position", (file_key,)
+        _SELECT_SYMBOL + " WHERE s.file_key = ? ORDER BY s.position", (file_key,)
     )
-    return [_symbol(row) for row in rows]
+    return [_to_symbol(row) for row in rows]
 
 
 def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, IndexedFile]:
     """Return the files that memories of code were made from, by memory id."""
-    rows = connection.execute(
-        "SELECT f.memory_id, r.root, f.path, f.language, d.passages, f.key FROM code_files f"
-        " JOIN code_repositories r ON r.key = f.repository_key"
-        " JOIN code_file_data d ON d.file_key = f.key WHERE f.memory_id" + _AMONG,
-        (to_json(list(memory_ids)),),
-    ).fetchall()
+    rows = connection.execute(_INDEXED_FILES + _AMONG, (to_json(list(memory_ids)),)).fetchall()
     return {
         memory_id: IndexedFile(
             root,
@@ -205,57 +199,75 @@ def get_places(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dic
 # --- References -------------------------------------------------------------------------
 
 
+# What refers to symbols: kind, name, strength and line of a reference, then the caller's columns.
+_CALLERS: LiteralString = (
+    "SELECT e.kind, e.name, e.strength, e.line, " + _SYMBOL + " FROM code_edges e"
+    " JOIN code_symbols s ON s.key = e.caller_key JOIN code_files f ON f.key = s.file_key"
+    " JOIN code_repositories r ON r.key = f.repository_key"
+)
+# Those of which it is known that they mean a symbol, and those that only contain its name.
+_KNOWN_CALLERS: LiteralString = (
+    _CALLERS + " WHERE e.callee_key = ? ORDER BY e.strength DESC, f.path, e.line LIMIT ?"
+)
+_CALLERS_BY_NAME: LiteralString = (
+    _CALLERS + " WHERE e.name = ? AND e.callee_key IS NULL AND r.root = ?"
+    " ORDER BY f.path, e.line LIMIT ?"
+)
+# A symbol and all symbols inside it.
+_INNER_SYMBOLS: LiteralString = (
+    _SELECT_SYMBOL + " WHERE s.file_key = (SELECT file_key FROM code_symbols WHERE key = ?)"
+    " AND s.start_byte >= ? AND s.end_byte <= ?"
+)
+_CALLEES: LiteralString = (
+    "SELECT e.kind, e.name, e.strength, e.line, e.caller_key, e.callee_key FROM code_edges e"
+    " WHERE e.file_key = (SELECT file_key FROM code_symbols WHERE key = ?)"
+    " AND e.caller_key" + _AMONG + " ORDER BY e.line, e.position LIMIT ?"
+)
+
+
 def get_callers(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
     """Return what refers to a symbol, the most certain first; then what contains its name."""
-    select: LiteralString = (
-        "SELECT e.kind, e.name, e.strength, e.line, " + _SYMBOL + " FROM code_edges e"
-        " JOIN code_symbols s ON s.key = e.caller_key JOIN code_files f ON f.key = s.file_key"
-        " JOIN code_repositories r ON r.key = f.repository_key"
-    )
-    rows = connection.execute(
-        select + " WHERE e.callee_key = ? ORDER BY e.strength DESC, f.path, e.line LIMIT ?",
-        (symbol.id, limit),
-    ).fetchall()
-    known = [_edge(row[:4], _symbol(row[4:]), symbol) for row in rows]
-    named = connection.execute(
-        select + " WHERE e.name = ? AND e.callee_key IS NULL AND r.root = ?"
-        " ORDER BY f.path, e.line LIMIT ?",
-        (symbol.name, symbol.repository, limit - len(known)),
-    ).fetchall()
-    return [*known, *(_edge(row[:4], _symbol(row[4:]), None) for row in named)]
+    known = [
+        _to_edge(kind, name, strength, line, _to_symbol(caller), symbol)
+        for kind, name, strength, line, *caller in connection.execute(
+            _KNOWN_CALLERS, (symbol.id, limit)
+        )
+    ]
+    by_name = [
+        _to_edge(kind, name, strength, line, _to_symbol(caller), None)
+        for kind, name, strength, line, *caller in connection.execute(
+            _CALLERS_BY_NAME, (symbol.name, symbol.repository, limit - len(known))
+        )
+    ]
+    return known + by_name
 
 
 def get_callees(connection: sqlite3.Connection, symbol: CodeSymbol, limit: int) -> list[CodeEdge]:
     """Return what a symbol and the symbols inside it refer to, in order of lines."""
-    inner = connection.execute(
-        "SELECT " + _SYMBOL + _FROM + " WHERE s.file_key ="
-        " (SELECT file_key FROM code_symbols WHERE key = ?) AND s.start_byte >= ?"
-        " AND s.end_byte <= ?",
-        (symbol.id, symbol.start_byte, symbol.end_byte),
-    ).fetchall()
-    # What stands in a file is not what the file itself does when it is loaded.
-    within = {symbol.id: symbol}
+    callers = {symbol.id: symbol}
+    # What a file contains is not what the file itself does when it is loaded.
     if symbol.kind != "module":
-        within |= {row[0]: _symbol(row) for row in inner}
-    rows = connection.execute(
-        "SELECT e.kind, e.name, e.strength, e.line, e.caller_key, e.callee_key FROM code_edges e"
-        " WHERE e.file_key = (SELECT file_key FROM code_symbols WHERE key = ?)"
-        " AND e.caller_key" + _AMONG + " ORDER BY e.line, e.position LIMIT ?",
-        (symbol.id, to_json(list(within)), limit),
-    ).fetchall()
-    meant = _by_id(connection, {row[5] for row in rows if row[5] is not None})
-    return [_edge(row[:4], within[row[4]], meant.get(row[5])) for row in rows]
+        inside = (symbol.id, symbol.start_byte, symbol.end_byte)
+        rows = connection.execute(_INNER_SYMBOLS, inside)
+        callers |= {inner.id: inner for inner in map(_to_symbol, rows)}
+    edges = connection.execute(_CALLEES, (symbol.id, to_json(list(callers)), limit)).fetchall()
+    meant = {callee for *_, callee in edges if callee is not None}
+    rows = connection.execute(_SELECT_SYMBOL + " WHERE s.key" + _AMONG, (to_json(sorted(meant)),))
+    callees = {found.id: found for found in map(_to_symbol, rows)}
+    return [
+        _to_edge(kind, name, strength, line, callers[caller], callees.get(callee))
+        for kind, name, strength, line, caller, callee in edges
+    ]
 
 
-def _by_id(connection: sqlite3.Connection, ids: set[int]) -> dict[int, CodeSymbol]:
-    rows = connection.execute(
-        "SELECT " + _SYMBOL + _FROM + " WHERE s.key" + _AMONG, (to_json(sorted(ids)),)
-    )
-    return {row[0]: _symbol(row) for row in rows}
-
-
-def _edge(values: Sequence[Any], caller: CodeSymbol, callee: CodeSymbol | None) -> CodeEdge:
-    kind, name, strength, line = values
+def _to_edge(
+    kind: str,
+    name: str,
+    strength: float,
+    line: int,
+    caller: CodeSymbol,
+    callee: CodeSymbol | None,
+) -> CodeEdge:
     return CodeEdge.model_construct(
         kind=kind, caller=caller, callee=callee, name=name, strength=strength, line=line
     )
@@ -264,22 +276,33 @@ def _edge(values: Sequence[Any], caller: CodeSymbol, callee: CodeSymbol | None) 
 # --- What agents did --------------------------------------------------------------------
 
 
+# Edits of files, with the prompt they followed.
+_EDITS: LiteralString = (
+    "SELECT o.id, o.timestamp, o.session_id, o.host, coalesce(o.tool_name, ''), o.content,"
+    " coalesce((SELECT p.content FROM observations p WHERE p.id = o.prompt_id), '')"
+    " FROM observations o WHERE o.file_path" + _AMONG + " AND o.obs_type IN ('file_edit',"
+    " 'file_write') ORDER BY o.timestamp DESC, o.id DESC LIMIT ?"
+)
+_LATER_IN_SESSION: LiteralString = """
+SELECT id, timestamp, content, obs_type, file_path, signature FROM observations
+WHERE session_id = ? AND id > ? ORDER BY id LIMIT ?"""
+
+
 def get_edits(connection: sqlite3.Connection, paths: Sequence[str], limit: int) -> list[FileEdit]:
     """Return the newest edits of a file by agents, the last one first."""
-    rows = connection.execute(
-        "SELECT o.id, o.timestamp, o.session_id, o.host, coalesce(o.tool_name, ''), o.content,"
-        " coalesce((SELECT p.content FROM observations p WHERE p.id = o.prompt_id), ''),"
-        " o.file_path FROM observations o WHERE o.file_path" + _AMONG +
-        " AND o.obs_type IN ('file_edit', 'file_write')"
-        " ORDER BY o.timestamp DESC, o.id DESC LIMIT ?",
-        (to_json(list(paths)), limit),
-    ).fetchall()  # fmt: skip
+    rows = connection.execute(_EDITS, (to_json(list(paths)), limit)).fetchall()
     return [
         FileEdit(
-            **dict(zip(FileEdit.model_fields, row[:7], strict=False)),
-            failures=_failures_after(connection, row[0], row[2], paths),
+            observation_id=observation_id,
+            timestamp=timestamp,
+            session_id=session,
+            host=host,
+            tool=tool,
+            content=content,
+            prompt=prompt,
+            failures=_failures_after(connection, observation_id, session, paths),
         )
-        for row in rows
+        for observation_id, timestamp, session, host, tool, content, prompt in rows
     ]
 
 
@@ -287,13 +310,10 @@ def _failures_after(
     connection: sqlite3.Connection, edit: int, session: str, paths: Sequence[str]
 ) -> list[FailureAfter]:
     """Return what failed in the session until the file was edited again."""
-    rows = connection.execute(
-        "SELECT id, timestamp, content, obs_type, file_path, signature FROM observations"
-        " WHERE session_id = ? AND id > ? ORDER BY id LIMIT ?",
-        (session, edit, LATER_ACTIONS),
-    )
     found: list[FailureAfter] = []
-    for later, moment, content, kind, path, signature in rows:
+    for later, moment, content, kind, path, signature in connection.execute(
+        _LATER_IN_SESSION, (session, edit, LATER_ACTIONS)
+    ):
         if kind in ("file_edit", "file_write") and path in paths:
             break
         if kind == "command_error" or signature is not None:

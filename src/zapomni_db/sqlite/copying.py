@@ -18,12 +18,12 @@ from zapomni_db.copy_models import (
     VersionCopy,
 )
 from zapomni_db.graph_models import ExtractedChunk
-from zapomni_db.models import ChunkData, EmbeddingSpace, EntityData, RelationshipData
 from zapomni_db.rules import EVER, fold, stated_beginning
+from zapomni_db.models import ChunkData, EntityData, RelationshipData
 from zapomni_db.sqlite.graph import reroot, store_extractions
 from zapomni_db.sqlite.memories import insert_memory
 from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time
-from zapomni_db.sqlite.vectors import read_active_space
+from zapomni_db.sqlite.vectors import ActiveSpace, read_active_space
 
 __all__ = [
     "export_entities",
@@ -64,7 +64,7 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
 def _to_copy(
     connection: sqlite3.Connection,
     row: tuple[Any, ...],
-    active: tuple[int, EmbeddingSpace] | None,
+    active: ActiveSpace | None,
 ) -> MemoryCopy:
     key, memory_id, text, metadata, project, source, kind, pinned = row[:8]
     idempotency_key, parent, position, occurred, created, updated, supersedes = row[8:]

@@ -1,16 +1,17 @@
-"""Storing, reading, changing and deleting memories: functions over one connection."""
+"""Storing, reading, updating and deleting memories, their history and their number."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.graph_models import MemoryVersion
+from zapomni_db.rules import Replaced, sort_versions, versions_of, replaced_fields
 from zapomni_db.models import (
     ChunkData,
     EmbeddingSpace,
@@ -23,7 +24,7 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
-from zapomni_db.rules import Replaced, replaced_fields, sort_versions, versions_of
+from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import (
     content_hash,
     from_json,
@@ -34,10 +35,9 @@ from zapomni_db.sqlite.rows import (
     to_time,
     where,
 )
-from zapomni_db.sqlite.vectors import claim_space, count_pending, read_active_space
+from zapomni_db.sqlite.vectors import claim_space, count_pending, get_space
 
 __all__ = [
-    "close_evidence",
     "delete_memory",
     "find_existing",
     "get_history",
@@ -52,52 +52,92 @@ __all__ = [
 
 
 PREVIEW_CHARS = 100
-# Of nine values each: the oldest SQLite takes no more than 999 in a statement.
-CHUNKS_AT_ONCE = 100
+# Nine values each: old versions of SQLite take no more than 999 in a statement.
+CHUNKS_PER_STATEMENT = 100
 
-_INSERT_CHUNKS = (
-    "INSERT INTO chunks (memory_key, position, start_char, end_char, text, text_hash, metadata,"
-    " context, vector_pending) VALUES "
-)
-_CHUNK_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# --- Storing ----------------------------------------------------------------------------
 
-_SUMMARY = """
-SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind, m.pinned,
-       m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
-       (SELECT newer.id FROM memories newer WHERE newer.key = m.superseded_by),
-       (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key)
-FROM memories m
-"""
+# Which memory was stored under an idempotency key.
+_BY_IDEMPOTENCY_KEY: LiteralString = """
+SELECT id, content_hash FROM memories WHERE idempotency_key = ?"""
+
+# The memory with the same text in the same place that nothing superseded.
+_SAME_TEXT: LiteralString = """
+SELECT id FROM memories
+WHERE content_hash = ? AND project = ? AND parent = ? AND position = ? AND superseded_by IS NULL
+ORDER BY key LIMIT 1"""
+
+# A new memory, without its text, tags and chunks.
+_INSERT_MEMORY: LiteralString = """
+INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview, length,
+    parent, position, occurred_at, created_at, updated_at, idempotency_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+_INSERT_TEXT: LiteralString = "INSERT INTO memory_texts (memory_key, text) VALUES (?, ?)"
+_INSERT_TAG: LiteralString = "INSERT OR IGNORE INTO memory_tags (memory_key, tag) VALUES (?, ?)"
+
+# Several chunks at once, each a row of values.
+_INSERT_CHUNKS: LiteralString = """
+INSERT INTO chunks (memory_key, position, start_char, end_char, text, text_hash, metadata, context,
+    vector_pending) VALUES """
+_CHUNK_VALUES: LiteralString = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+_CHUNK_IDS: LiteralString = "SELECT position, id FROM chunks WHERE memory_key = ?"
+_INSERT_VECTOR: LiteralString = """
+INSERT INTO chunk_vectors (chunk_id, space_key, vector) VALUES (?, ?, ?)"""
+_INSERT_TOKENS: LiteralString = """
+INSERT INTO chunk_tokens (chunk_id, space_key, tokens) VALUES (?, ?, ?)"""
+_SUPERSEDE: LiteralString = "UPDATE memories SET superseded_by = ? WHERE id = ?"
 
 
 def store_memories(
     connection: sqlite3.Connection, memories: Sequence[MemoryData]
 ) -> list[StoredMemory]:
-    """Insert what is new; answer for the rest with what is there."""
-    return [_store_one(connection, memory) for memory in memories]
+    """Insert the memories that are new; return those that exist as duplicates or replays."""
+    stored = []
+    for memory in memories:
+        existing = find_existing(
+            connection,
+            memory.project,
+            memory.text,
+            memory.idempotency_key,
+            memory.parent,
+            memory.position,
+        )
+        if existing is None:
+            insert_memory(connection, memory, memory.timestamp)
+        stored.append(existing or StoredMemory(memory_id=memory.memory_id))
+    return stored
 
 
-def _store_one(connection: sqlite3.Connection, memory: MemoryData) -> StoredMemory:
-    existing = find_existing(
-        connection,
-        memory.project,
-        memory.text,
-        memory.idempotency_key,
-        memory.parent,
-        memory.position,
-    )
-    if existing is not None:
-        return existing
-    insert_memory(connection, memory, memory.timestamp)
-    return StoredMemory(memory_id=memory.memory_id)
+def find_existing(
+    connection: sqlite3.Connection,
+    project: str,
+    text: str,
+    idempotency_key: str | None,
+    parent: str = "",
+    position: int = 0,
+) -> StoredMemory | None:
+    """Return the memory with the same key, or with the same current text in the same place."""
+    digest = content_hash(text)
+    if idempotency_key is not None:
+        row = connection.execute(_BY_IDEMPOTENCY_KEY, (idempotency_key,)).fetchone()
+        if row is not None:
+            memory_id, stored_digest = row
+            if stored_digest != digest:
+                raise ValidationError(
+                    "The idempotency key was already used for another text; use a new key.",
+                    "VAL_004",
+                )
+            return StoredMemory(memory_id=memory_id, status="replayed")
+    memory_id = fetch_value(connection, _SAME_TEXT, (digest, project, parent, position))
+    return None if memory_id is None else StoredMemory(memory_id=memory_id, status="duplicate")
 
 
 def insert_memory(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> int:
-    """Store a memory whatever is there already, and return its key."""
+    """Store a memory without looking for duplicates, and return its key."""
     key = connection.execute(
-        "INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview,"
-        " length, parent, position, occurred_at, created_at, updated_at, idempotency_key)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        _INSERT_MEMORY,
         (
             memory.memory_id,
             content_hash(memory.text),
@@ -117,49 +157,13 @@ def insert_memory(connection: sqlite3.Connection, memory: MemoryData, updated_at
         ),
     ).lastrowid
     assert key is not None
-    connection.execute("INSERT INTO memory_texts VALUES (?, ?)", (key, memory.text))
-    _insert_tags(connection, key, memory.tags)
+    connection.execute(_INSERT_TEXT, (key, memory.text))
+    connection.executemany(_INSERT_TAG, [(key, tag) for tag in memory.tags])
     _insert_chunks(connection, key, memory.chunks, memory.space)
-    if memory.supersedes is not None:
-        _supersede(connection, memory.supersedes, key)
+    older = memory.supersedes
+    if older is not None and connection.execute(_SUPERSEDE, (key, older)).rowcount == 0:
+        raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
     return key
-
-
-def find_existing(
-    connection: sqlite3.Connection,
-    project: str,
-    text: str,
-    idempotency_key: str | None,
-    parent: str = "",
-    position: int = 0,
-) -> StoredMemory | None:
-    """Find what the same key, or the same live text in the same place, is kept under."""
-    digest = content_hash(text)
-    if idempotency_key is not None:
-        row = connection.execute(
-            "SELECT id, content_hash FROM memories WHERE idempotency_key = ?", (idempotency_key,)
-        ).fetchone()
-        if row is not None:
-            if row[1] != digest:
-                raise ValidationError(
-                    "The idempotency key was already used for another text; use a new key.",
-                    "VAL_004",
-                )
-            return StoredMemory(memory_id=row[0], status="replayed")
-    row = connection.execute(
-        "SELECT id FROM memories"
-        " WHERE content_hash = ? AND project = ? AND parent = ? AND position = ?"
-        " AND superseded_by IS NULL ORDER BY key LIMIT 1",
-        (digest, project, parent, position),
-    ).fetchone()
-    return None if row is None else StoredMemory(memory_id=row[0], status="duplicate")
-
-
-def _insert_tags(connection: sqlite3.Connection, key: int, tags: Iterable[str]) -> None:
-    connection.executemany(
-        "INSERT OR IGNORE INTO memory_tags (tag, memory_key) VALUES (?, ?)",
-        [(tag, key) for tag in tags],
-    )
 
 
 def _insert_chunks(
@@ -168,15 +172,30 @@ def _insert_chunks(
     chunks: Sequence[ChunkData],
     space: EmbeddingSpace | None,
 ) -> None:
-    # Before every statement FTS5 writes out what it has gathered: a row each takes twice as long.
-    for start in range(0, len(chunks), CHUNKS_AT_ONCE):
-        rows = [_chunk_row(key, chunk) for chunk in chunks[start : start + CHUNKS_AT_ONCE]]
+    # FTS5 writes out what it has gathered before every statement: one per chunk is half as fast.
+    for start in range(0, len(chunks), CHUNKS_PER_STATEMENT):
+        rows = [_chunk_row(key, chunk) for chunk in chunks[start : start + CHUNKS_PER_STATEMENT]]
         connection.execute(
-            _INSERT_CHUNKS + ", ".join([_CHUNK_ROW] * len(rows)), tuple(chain.from_iterable(rows))
+            _INSERT_CHUNKS + ", ".join([_CHUNK_VALUES] * len(rows)),
+            tuple(chain.from_iterable(rows)),
         )
     embedded = [chunk for chunk in chunks if chunk.embedding is not None]
-    if embedded:
-        _insert_vectors(connection, key, embedded, space)
+    if not embedded:
+        return
+    claimed = space or EmbeddingSpace(model="unknown", dimension=len(embedded[0].embedding or ()))
+    space_key = claim_space(connection, claimed)
+    ids = dict(connection.execute(_CHUNK_IDS, (key,)).fetchall())
+    connection.executemany(
+        _INSERT_VECTOR,
+        [
+            (ids[one.index], space_key, to_blob(one.embedding or (), claimed.dimension, one.index))
+            for one in embedded
+        ],
+    )
+    connection.executemany(
+        _INSERT_TOKENS,
+        [(ids[one.index], space_key, one.tokens) for one in embedded if one.tokens],
+    )
 
 
 def _chunk_row(key: int, chunk: ChunkData) -> tuple[Any, ...]:
@@ -193,46 +212,46 @@ def _chunk_row(key: int, chunk: ChunkData) -> tuple[Any, ...]:
     )
 
 
-def _insert_vectors(
-    connection: sqlite3.Connection,
-    key: int,
-    chunks: Sequence[ChunkData],
-    space: EmbeddingSpace | None,
-) -> None:
-    claimed = space or EmbeddingSpace(model="unknown", dimension=len(chunks[0].embedding or ()))
-    space_key = claim_space(connection, claimed)
-    found = connection.execute("SELECT position, id FROM chunks WHERE memory_key = ?", (key,))
-    ids = dict(found.fetchall())
-    connection.executemany(
-        "INSERT INTO chunk_vectors (chunk_id, space_key, vector) VALUES (?, ?, ?)",
-        [
-            (ids[one.index], space_key, to_blob(one.embedding or (), claimed.dimension, one.index))
-            for one in chunks
-        ],
-    )
-    connection.executemany(
-        "INSERT INTO chunk_tokens (chunk_id, space_key, tokens) VALUES (?, ?, ?)",
-        [(ids[one.index], space_key, one.tokens) for one in chunks if one.tokens],
-    )
+# --- Reading ----------------------------------------------------------------------------
+
+# The columns of `_SummaryRow`.
+_SUMMARY: LiteralString = """
+SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind, m.pinned,
+       m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
+       (SELECT newer.id FROM memories newer WHERE newer.key = m.superseded_by),
+       (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key)
+FROM memories m
+"""
+_TEXT: LiteralString = "SELECT text FROM memory_texts WHERE memory_key = ?"
+_TAGS: LiteralString = "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag"
 
 
-def _supersede(connection: sqlite3.Connection, older_id: str, newer_key: int) -> None:
-    changed = connection.execute(
-        "UPDATE memories SET superseded_by = ? WHERE id = ?", (newer_key, older_id)
-    ).rowcount
-    if changed == 0:
-        raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
+class _SummaryRow(NamedTuple):
+    key: int
+    memory_id: str
+    preview: str
+    length: int
+    metadata: str
+    project: str
+    source: str
+    kind: str
+    pinned: int
+    parent: str
+    position: int
+    occurred_at: int
+    created_at: int
+    updated_at: int
+    superseded_by: str | None
+    chunk_count: int
 
 
 def get_memory(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord | None:
     row = connection.execute(_SUMMARY + " WHERE m.id = ?", (memory_id,)).fetchone()
     if row is None:
         return None
-    text = connection.execute(
-        "SELECT text FROM memory_texts WHERE memory_key = ?", (row[0],)
-    ).fetchone()[0]
-    summary = _to_summary(connection, row)
-    return MemoryRecord(text=text, **dict(summary))
+    found = _SummaryRow(*row)
+    text = fetch_value(connection, _TEXT, (found.key,))
+    return MemoryRecord(text=text, **dict(_to_summary(connection, found)))
 
 
 def get_summaries(
@@ -241,16 +260,15 @@ def get_summaries(
     rows = connection.execute(
         _SUMMARY + " WHERE m.id IN (SELECT value FROM json_each(?))", (to_json(list(memory_ids)),)
     ).fetchall()
-    return {row[1]: _to_summary(connection, row) for row in rows}
+    found = [_SummaryRow(*row) for row in rows]
+    return {row.memory_id: _to_summary(connection, row) for row in found}
 
 
 def list_memories(
     connection: sqlite3.Connection, filters: MemoryFilter, limit: int, offset: int
 ) -> MemoryPage:
     condition, values = where(filters)
-    total = connection.execute(
-        "SELECT count(*) FROM memories m WHERE " + condition, values
-    ).fetchone()[0]
+    total = fetch_value(connection, "SELECT count(*) FROM memories m WHERE " + condition, values)
     rows = connection.execute(
         _SUMMARY
         + " WHERE "
@@ -258,145 +276,112 @@ def list_memories(
         + " ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC LIMIT ? OFFSET ?",
         [*values, limit, offset],
     ).fetchall()
-    return MemoryPage(items=[_to_summary(connection, row) for row in rows], total=total)
+    items = [_to_summary(connection, _SummaryRow(*row)) for row in rows]
+    return MemoryPage(items=items, total=total)
 
 
-def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemorySummary:
-    key, memory_id, preview, length, metadata, project, source, kind, pinned = row[:9]
-    parent, position, occurred, created, updated, superseded_by, chunk_count = row[9:]
-    tags = connection.execute(
-        "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag", (key,)
-    )
+def _to_summary(connection: sqlite3.Connection, row: _SummaryRow) -> MemorySummary:
     return MemorySummary.model_construct(
-        memory_id=memory_id,
-        preview=preview,
-        length=length,
-        metadata=from_json(metadata),
-        project=project,
-        source=source,
-        kind=kind,
-        tags=[tag for (tag,) in tags],
-        pinned=bool(pinned),
-        parent=parent,
-        position=position,
-        occurred_at=from_time(occurred),
-        created_at=from_time(created),
-        updated_at=from_time(updated),
-        superseded_by=superseded_by,
-        chunk_count=chunk_count,
+        memory_id=row.memory_id,
+        preview=row.preview,
+        length=row.length,
+        metadata=from_json(row.metadata),
+        project=row.project,
+        source=row.source,
+        kind=row.kind,
+        tags=_read_tags(connection, row.key),
+        pinned=bool(row.pinned),
+        parent=row.parent,
+        position=row.position,
+        occurred_at=from_time(row.occurred_at),
+        created_at=from_time(row.created_at),
+        updated_at=from_time(row.updated_at),
+        superseded_by=row.superseded_by,
+        chunk_count=row.chunk_count,
     )
+
+
+def _read_tags(connection: sqlite3.Connection, key: int) -> list[str]:
+    return [tag for (tag,) in connection.execute(_TAGS, (key,))]
+
+
+# --- Updating and deleting --------------------------------------------------------------
+
+_KEY: LiteralString = "SELECT key FROM memories WHERE id = ?"
+_CONTENT_HASH: LiteralString = "SELECT content_hash FROM memories WHERE key = ?"
+
+# The fields that are given; None leaves one unchanged.
+_UPDATE_FIELDS: LiteralString = """
+UPDATE memories SET metadata = coalesce(?, metadata), project = coalesce(?, project),
+    source = coalesce(?, source), kind = coalesce(?, kind), pinned = coalesce(?, pinned),
+    updated_at = ?
+WHERE key = ?"""
+
+_UPDATE_TEXT_FIELDS: LiteralString = """
+UPDATE memories SET content_hash = ?, preview = ?, length = ? WHERE key = ?"""
+_UPDATE_TEXT: LiteralString = "UPDATE memory_texts SET text = ? WHERE memory_key = ?"
+_DELETE_TAGS: LiteralString = "DELETE FROM memory_tags WHERE memory_key = ?"
+_DELETE_CHUNKS: LiteralString = "DELETE FROM chunks WHERE memory_key = ?"
+_DELETE_MEMORY: LiteralString = "DELETE FROM memories WHERE key = ?"
 
 
 def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryPatch) -> bool:
-    row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
-    if row is None:
+    key = fetch_value(connection, _KEY, (memory_id,))
+    if key is None:
         return False
-    key, now = row[0], to_time(datetime.now(UTC))
-    _record_version(connection, key, patch, now)
+    now = to_time(datetime.now(UTC))
+    _store_version(connection, key, patch, now)
+    metadata = None if patch.metadata is None else to_json(patch.metadata)
+    pinned = None if patch.pinned is None else int(patch.pinned)
     connection.execute(
-        "UPDATE memories SET metadata = coalesce(?, metadata), project = coalesce(?, project),"
-        " source = coalesce(?, source), kind = coalesce(?, kind), pinned = coalesce(?, pinned),"
-        " updated_at = ? WHERE key = ?",
-        (
-            None if patch.metadata is None else to_json(patch.metadata),
-            patch.project,
-            patch.source,
-            patch.kind,
-            None if patch.pinned is None else int(patch.pinned),
-            now,
-            key,
-        ),
+        _UPDATE_FIELDS, (metadata, patch.project, patch.source, patch.kind, pinned, now, key)
     )
     if patch.tags is not None:
-        connection.execute("DELETE FROM memory_tags WHERE memory_key = ?", (key,))
-        _insert_tags(connection, key, patch.tags)
-    if patch.text is not None and not _has_text(connection, key, patch.text):
-        close_evidence(connection, key, now)
-        _replace_text(connection, key, patch.text, patch.chunks or [], patch.space)
+        connection.execute(_DELETE_TAGS, (key,))
+        connection.executemany(_INSERT_TAG, [(key, tag) for tag in patch.tags])
+    text = patch.text
+    if text is not None and fetch_value(connection, _CONTENT_HASH, (key,)) != content_hash(text):
+        _close_evidence(connection, key, now)
+        fields = (content_hash(text), text[:PREVIEW_CHARS], len(text))
+        connection.execute(_UPDATE_TEXT_FIELDS, (*fields, key))
+        connection.execute(_UPDATE_TEXT, (text, key))
+        connection.execute(_DELETE_CHUNKS, (key,))
+        _insert_chunks(connection, key, patch.chunks or [], patch.space)
     return True
-
-
-def _has_text(connection: sqlite3.Connection, key: int, text: str) -> bool:
-    row = connection.execute("SELECT content_hash FROM memories WHERE key = ?", (key,)).fetchone()
-    return bool(row[0] == content_hash(text))
-
-
-def _replace_text(
-    connection: sqlite3.Connection,
-    key: int,
-    text: str,
-    chunks: Sequence[ChunkData],
-    space: EmbeddingSpace | None,
-) -> None:
-    connection.execute(
-        "UPDATE memories SET content_hash = ?, preview = ?, length = ? WHERE key = ?",
-        (content_hash(text), text[:PREVIEW_CHARS], len(text), key),
-    )
-    connection.execute("UPDATE memory_texts SET text = ? WHERE memory_key = ?", (text, key))
-    connection.execute("DELETE FROM chunks WHERE memory_key = ?", (key,))
-    _insert_chunks(connection, key, chunks, space)
 
 
 def delete_memory(connection: sqlite3.Connection, memory_id: str) -> bool:
-    row = connection.execute("SELECT key FROM memories WHERE id = ?", (memory_id,)).fetchone()
-    if row is None:
+    key = fetch_value(connection, _KEY, (memory_id,))
+    if key is None:
         return False
-    # Chunks go first by name, so that their word index and vectors go by their triggers.
-    connection.execute("DELETE FROM chunks WHERE memory_key = ?", row)
-    connection.execute("DELETE FROM memories WHERE key = ?", row)
+    # Chunks are deleted by name, so that triggers remove them from the word index and the vectors.
+    connection.execute(_DELETE_CHUNKS, (key,))
+    connection.execute(_DELETE_MEMORY, (key,))
     return True
 
 
-# --- History ---------------------------------------------------------------------------
+# --- History ----------------------------------------------------------------------------
 
+# What a memory is now: all that a version records.
+_CURRENT: LiteralString = """
+SELECT m.metadata, m.project, m.source, m.kind, m.pinned, t.text
+FROM memories m JOIN memory_texts t ON t.memory_key = m.key WHERE m.key = ?"""
 
-def _record_version(connection: sqlite3.Connection, key: int, patch: MemoryPatch, now: int) -> None:
-    """Keep what a patch is about to change."""
-    if (before := replaced_fields(_current(connection, key), patch)) is not None:
-        fields, text = before
-        connection.execute(
-            "INSERT INTO memory_history (memory_key, replaced_at, fields, text)"
-            " VALUES (?, ?, ?, ?)",
-            (key, now, to_json(fields), text),
-        )
+_INSERT_VERSION: LiteralString = """
+INSERT INTO memory_history (memory_key, replaced_at, fields, text) VALUES (?, ?, ?, ?)"""
+_VERSIONS: LiteralString = """
+SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ? ORDER BY key DESC"""
 
+# The evidence of a memory's current text, with the passages that contain it.
+_EVIDENCE: LiteralString = """
+SELECT v.key, c.text, v.start_char, v.end_char
+FROM graph_evidence v JOIN chunks c ON c.id = v.chunk_id WHERE v.memory_key = ?"""
+_CLOSE_EVIDENCE: LiteralString = """
+UPDATE graph_evidence SET chunk_id = NULL, text = ?, withdrawn = coalesce(withdrawn, ?)
+WHERE key = ?"""
 
-def _current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:
-    metadata, project, source, kind, pinned, text = connection.execute(
-        "SELECT m.metadata, m.project, m.source, m.kind, m.pinned, t.text FROM memories m"
-        " JOIN memory_texts t ON t.memory_key = m.key WHERE m.key = ?",
-        (key,),
-    ).fetchone()
-    tags = connection.execute(
-        "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag", (key,)
-    )
-    return {
-        "metadata": from_json(metadata),
-        "project": project,
-        "source": source,
-        "kind": kind,
-        "tags": [tag for (tag,) in tags],
-        "pinned": bool(pinned),
-        "text": text,
-    }
-
-
-def close_evidence(connection: sqlite3.Connection, key: int, now: int) -> None:
-    """Let what a text states end now, and keep its sentences: the passages are about to go."""
-    rows = connection.execute(
-        "SELECT v.key, c.text, v.start_char, v.end_char FROM graph_evidence v"
-        " JOIN chunks c ON c.id = v.chunk_id WHERE v.memory_key = ?",
-        (key,),
-    ).fetchall()
-    connection.executemany(
-        "UPDATE graph_evidence SET chunk_id = NULL, text = ?,"
-        " withdrawn = coalesce(withdrawn, ?) WHERE key = ?",
-        [(text[start:end], now, evidence) for evidence, text, start, end in rows],
-    )
-
-
-# Those that superseded it, one after the other, and all that it superseded.
-_LINE = """
+# A memory, those that superseded it one after the other, and all that it superseded.
+_SUCCESSION: LiteralString = """
 WITH RECURSIVE
 newer (key) AS (
     SELECT key FROM memories WHERE id = :id
@@ -415,63 +400,75 @@ WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
 """
 
 
+def _store_version(connection: sqlite3.Connection, key: int, patch: MemoryPatch, now: int) -> None:
+    """Store what a patch is about to change."""
+    if (before := replaced_fields(_read_current(connection, key), patch)) is not None:
+        fields, text = before
+        connection.execute(_INSERT_VERSION, (key, now, to_json(fields), text))
+
+
+def _read_current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:
+    row = connection.execute(_CURRENT, (key,)).fetchone()
+    metadata, project, source, kind, pinned, text = row
+    return {
+        "metadata": from_json(metadata),
+        "project": project,
+        "source": source,
+        "kind": kind,
+        "tags": _read_tags(connection, key),
+        "pinned": bool(pinned),
+        "text": text,
+    }
+
+
+def _close_evidence(connection: sqlite3.Connection, key: int, now: int) -> None:
+    """End what a text states and store its sentences: the passages are about to be deleted."""
+    rows = connection.execute(_EVIDENCE, (key,)).fetchall()
+    connection.executemany(
+        _CLOSE_EVIDENCE, [(text[start:end], now, evidence) for evidence, text, start, end in rows]
+    )
+
+
 def get_history(connection: sqlite3.Connection, memory_id: str) -> list[MemoryVersion]:
-    return sort_versions(
-        version
-        for row in connection.execute(_LINE, {"id": memory_id}).fetchall()
-        for version in _versions_of(connection, *row)
-    )
-
-
-def _versions_of(
-    connection: sqlite3.Connection,
-    key: int,
-    memory_id: str,
-    created: int,
-    superseded: int | None,
-    superseded_by: str | None,
-) -> Iterator[MemoryVersion]:
-    changes = connection.execute(
-        "SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ?"
-        " ORDER BY key DESC",
-        (key,),
-    ).fetchall()
-    return versions_of(
-        memory_id,
-        _current(connection, key),
-        [Replaced(from_time(at), from_json(fields), text) for at, fields, text in changes],
-        from_time(created),
-        None if superseded is None else from_time(superseded),
-        superseded_by,
-    )
+    versions: list[MemoryVersion] = []
+    rows = connection.execute(_SUCCESSION, {"id": memory_id}).fetchall()
+    for key, version_of, created, superseded, superseded_by in rows:
+        changes = connection.execute(_VERSIONS, (key,)).fetchall()
+        versions += versions_of(
+            version_of,
+            _read_current(connection, key),
+            [Replaced(from_time(at), from_json(fields), text) for at, fields, text in changes],
+            from_time(created),
+            None if superseded is None else from_time(superseded),
+            superseded_by,
+        )
+    return sort_versions(versions)
 
 
 # --- Counting ---------------------------------------------------------------------------
 
+_COUNTS: LiteralString = """
+SELECT (SELECT count(*) FROM memories WHERE kind <> 'code'),
+    (SELECT count(*) FROM chunks),
+    (SELECT count(*) FROM graph_entities WHERE root IS NULL),
+    (SELECT count(*) FROM memories WHERE kind = 'code')"""
+
 
 def get_stats(connection: sqlite3.Connection, path: Path) -> MemoryStats:
-    counts = connection.execute(
-        "SELECT (SELECT count(*) FROM memories WHERE kind <> 'code'),"
-        " (SELECT count(*) FROM chunks),"
-        " (SELECT count(*) FROM graph_entities WHERE root IS NULL),"
-        " (SELECT count(*) FROM memories WHERE kind = 'code')"
-    ).fetchone()
-    active = read_active_space(connection)
+    memories, chunks, entities, code_files = connection.execute(_COUNTS).fetchone()
+    space = get_space(connection)
+    files = (path, path.with_name(path.name + "-wal"))
+    size = sum(file.stat().st_size for file in files if file.exists())
     return MemoryStats(
-        total_memories=counts[0],
-        total_chunks=counts[1],
-        total_entities=counts[2],
-        code_files=counts[3],
-        database_size_mb=round(_bytes_on_disk(path) / 1e6, 3),
+        total_memories=memories,
+        total_chunks=chunks,
+        total_entities=entities,
+        code_files=code_files,
+        database_size_mb=round(size / 1e6, 3),
         graph_name=path.stem,
         engine="sqlite",
-        schema_version=connection.execute("PRAGMA user_version").fetchone()[0],
+        schema_version=fetch_value(connection, "PRAGMA user_version"),
         pending_vectors=count_pending(connection, None),
-        embedding_model=active[1].model if active else None,
-        embedding_dimension=active[1].dimension if active else None,
+        embedding_model=space.model if space else None,
+        embedding_dimension=space.dimension if space else None,
     )
-
-
-def _bytes_on_disk(path: Path) -> int:
-    parts = (path, path.with_name(path.name + "-wal"))
-    return sum(part.stat().st_size for part in parts if part.exists())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
@@ -17,6 +17,7 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
+from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_json, from_time, to_json, where
 from zapomni_db.sqlite.vectors import VectorCache, read_active_space
 
@@ -33,12 +34,25 @@ __all__ = [
     "vector_search",
 ]
 
-_SUPERSEDED = (
-    "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key"
-    " WHERE m.superseded_by IS NOT NULL"
+# The chunks of memories that satisfy a condition, and those that no search without filters shows.
+_MATCHING: LiteralString = """
+SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key WHERE """
+_SUPERSEDED: LiteralString = _MATCHING + "m.superseded_by IS NOT NULL"
+# A list of chunk ids given as JSON.
+_GIVEN: LiteralString = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
+
+_RANK_BY_WORDS: LiteralString = """
+SELECT rowid, -bm25(chunks_fts) AS score FROM chunks_fts WHERE chunks_fts MATCH ?"""
+# One long row is read in a third of the time of thousands of short ones.
+_MATCHES: LiteralString = """
+SELECT count(*), group_concat(rowid) FROM
+    (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)"""
+# Counting reads a whole index; the largest id is there at once.
+_LARGEST_ID: LiteralString = "SELECT coalesce(max(id), 0) FROM chunks"
+_PASSAGES: LiteralString = (
+    "SELECT c.id, m.id, c.text, m.metadata FROM chunks c JOIN memories m ON m.key = c.memory_key"
+    " WHERE c.id IN " + _GIVEN
 )
-_MATCHING = "SELECT c.id FROM memories m JOIN chunks c ON c.memory_key = m.key WHERE "
-_WANTED = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
 
 
 def rank_by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> dict[str, float]:
@@ -47,9 +61,7 @@ def rank_by_words(connection: sqlite3.Connection, request: TextSearchRequest) ->
         return {}
     selection, values = _selection(request.filters)
     rows = connection.execute(
-        "SELECT rowid, -bm25(chunks_fts) AS score FROM chunks_fts WHERE chunks_fts MATCH ?"
-        + selection
-        + " ORDER BY score DESC, rowid LIMIT ?",
+        _RANK_BY_WORDS + selection + " ORDER BY score DESC, rowid LIMIT ?",
         [expression, *values, request.limit],
     )
     return {str(chunk_id): score for chunk_id, score in rows}
@@ -92,14 +104,14 @@ def rank_by_vector(
 def get_similarities(
     connection: sqlite3.Connection,
     cache: VectorCache,
-    query: Sequence[float],
+    query_embedding: Sequence[float],
     chunk_ids: Sequence[str],
 ) -> dict[str, float]:
-    space_key = _checked_space(connection, query)
+    space_key = _checked_space(connection, query_embedding)
     if space_key is None:
         return {}
     only = {int(chunk_id) for chunk_id in chunk_ids}
-    found = cache.search(connection, space_key, query, len(only), only=only)
+    found = cache.search(connection, space_key, query_embedding, len(only), only=only)
     return {str(chunk_id): score for chunk_id, score in found.best}
 
 
@@ -108,21 +120,17 @@ def find_matches(
 ) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = {}
     for phrase in phrases:
-        # One long row is read in a third of the time of thousands of short ones.
-        count, ids = connection.execute(
-            "SELECT count(*), group_concat(rowid) FROM"
-            " (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)",
-            (_match_expression([phrase]), limit + 1),
-        ).fetchone()
+        values = (_match_expression([phrase]), limit + 1)
+        count, ids = connection.execute(_MATCHES, values).fetchone()
         found[phrase] = None if count > limit else frozenset(ids.split(",") if ids else ())
     return found
 
 
 def count_chunks(connection: sqlite3.Connection) -> int:
-    # Counting reads a whole index; the largest id is there at once.
-    return int(connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
+    return int(fetch_value(connection, _LARGEST_ID))
 
 
+# All chunks of the parents that these chunks belong to, or of their memories if they have none.
 _MEMBERS: LiteralString = """
 WITH wanted AS (
     SELECT DISTINCT m.project, m.parent, CASE WHEN m.parent = '' THEN m.key END AS key
@@ -153,22 +161,88 @@ def _checked_space(connection: sqlite3.Connection, query: Sequence[float]) -> in
     active = read_active_space(connection)
     if active is None:
         return None
-    if len(query) != active[1].dimension:
+    key, space = active
+    if len(query) != space.dimension:
         raise ValidationError(
-            f"query embedding dimension must be {active[1].dimension}, got {len(query)}",
-            "VAL_003",
+            f"query embedding dimension must be {space.dimension}, got {len(query)}", "VAL_003"
         )
-    return active[0]
+    return key
 
 
 def _selected(
     connection: sqlite3.Connection, filters: MemoryFilter
 ) -> tuple[set[int] | None, set[int] | None]:
-    """Return the chunks that alone count, or else those that do not."""
+    """Return the only chunks that are compared, or else those that are not."""
     if filters == MemoryFilter():
-        return None, {row[0] for row in connection.execute(_SUPERSEDED)}
+        return None, {chunk_id for (chunk_id,) in connection.execute(_SUPERSEDED)}
     condition, values = where(filters)
-    return {row[0] for row in connection.execute(_MATCHING + condition, values)}, None
+    return {chunk_id for (chunk_id,) in connection.execute(_MATCHING + condition, values)}, None
+
+
+def get_passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
+    rows = connection.execute(_PASSAGES, (to_json(list(chunk_ids)),))
+    return {
+        str(chunk_id): Passage.model_construct(
+            chunk_id=str(chunk_id), memory_id=memory_id, text=text, metadata=from_json(metadata)
+        )
+        for chunk_id, memory_id, text, metadata in rows
+    }
+
+
+# Where chunks are: in which memory and parent, next to which chunks, among how many; the condition
+# of the filters follows. `parent <> ''` is for the index, which holds only memories that have one.
+# The neighbor of a passage is the next one of its memory, or else of its parent's next memory.
+_PLACES: LiteralString = """
+SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
+    coalesce(
+        (SELECT p.id FROM chunks p WHERE p.memory_key = c.memory_key
+            AND p.position = c.position - 1),
+        CASE WHEN m.parent <> '' THEN
+            (SELECT p.id FROM memories b JOIN chunks p ON p.memory_key = b.key
+             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
+                 AND b.position < m.position
+             ORDER BY b.position DESC, p.position DESC LIMIT 1) END),
+    coalesce(
+        (SELECT n.id FROM chunks n WHERE n.memory_key = c.memory_key
+            AND n.position = c.position + 1),
+        CASE WHEN m.parent <> '' THEN
+            (SELECT n.id FROM memories b JOIN chunks n ON n.memory_key = b.key
+             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
+                 AND b.position > m.position
+             ORDER BY b.position, n.position LIMIT 1) END),
+    CASE WHEN m.parent <> ''
+        THEN (SELECT count(*) FROM memories b JOIN chunks s ON s.memory_key = b.key
+              WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project)
+        ELSE (SELECT count(*) FROM chunks b WHERE b.memory_key = m.key) END,
+"""
+_PLACES_OF: LiteralString = (
+    " FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN " + _GIVEN
+)
+
+
+def get_places(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> dict[str, Place]:
+    condition, values = where(filters)
+    rows = connection.execute(_PLACES + condition + _PLACES_OF, [*values, to_json(list(chunk_ids))])
+    return {
+        str(chunk_id): Place(
+            str(chunk_id),
+            memory_id,
+            _group(project, parent, key),
+            size,
+            None if before is None else str(before),
+            None if after is None else str(after),
+            from_time(occurred),
+            bool(selected),
+        )
+        for (
+            chunk_id, memory_id, key, parent, project, occurred, before, after, size, selected,
+        ) in rows
+    }  # fmt: skip
+
+
+# --- What only the specification asks for -----------------------------------------------
 
 
 def bm25_search(
@@ -194,72 +268,3 @@ def vector_search(
         for chunk_id, score in scores.items()
         if chunk_id in found
     ]
-
-
-def get_passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
-    rows = connection.execute(
-        "SELECT c.id, m.id, c.text, m.metadata FROM chunks c JOIN memories m"
-        " ON m.key = c.memory_key WHERE c.id IN " + _WANTED,
-        (to_json(list(chunk_ids)),),
-    )
-    return {
-        str(chunk_id): Passage.model_construct(
-            chunk_id=str(chunk_id), memory_id=memory_id, text=text, metadata=from_json(metadata)
-        )
-        for chunk_id, memory_id, text, metadata in rows
-    }
-
-
-# `parent <> ''` is there for the index, which holds only memories that have one.
-# Beside a passage stands the next one of its memory, or else of its parent's next memory.
-_PLACES: LiteralString = """
-SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
-    coalesce(
-        (SELECT p.id FROM chunks p WHERE p.memory_key = c.memory_key
-            AND p.position = c.position - 1),
-        CASE WHEN m.parent <> '' THEN
-            (SELECT p.id FROM memories b JOIN chunks p ON p.memory_key = b.key
-             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
-                 AND b.position < m.position
-             ORDER BY b.position DESC, p.position DESC LIMIT 1) END),
-    coalesce(
-        (SELECT n.id FROM chunks n WHERE n.memory_key = c.memory_key
-            AND n.position = c.position + 1),
-        CASE WHEN m.parent <> '' THEN
-            (SELECT n.id FROM memories b JOIN chunks n ON n.memory_key = b.key
-             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
-                 AND b.position > m.position
-             ORDER BY b.position, n.position LIMIT 1) END),
-    CASE WHEN m.parent <> ''
-        THEN (SELECT count(*) FROM memories b JOIN chunks s ON s.memory_key = b.key
-              WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project)
-        ELSE (SELECT count(*) FROM chunks b WHERE b.memory_key = m.key) END,
-"""
-
-
-def get_places(
-    connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
-) -> dict[str, Place]:
-    condition, values = where(filters)
-    rows = connection.execute(
-        _PLACES
-        + condition
-        + " FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN "
-        + _WANTED,
-        [*values, to_json(list(chunk_ids))],
-    )
-    return {str(row[0]): _to_place(row) for row in rows}
-
-
-def _to_place(row: tuple[Any, ...]) -> Place:
-    chunk_id, memory_id, key, parent, project, occurred, before, after, size, selected = row
-    return Place(
-        str(chunk_id),
-        memory_id,
-        _group(project, parent, key),
-        size,
-        None if before is None else str(before),
-        None if after is None else str(after),
-        from_time(occurred),
-        bool(selected),
-    )

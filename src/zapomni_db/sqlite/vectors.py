@@ -10,10 +10,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import Embedding, EmbeddingSpace
+from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_blob, text_hash, to_blob, to_json
 from zapomni_db.vector_models import ChunkVector, PendingChunk
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "ActiveSpace",
     "Nearest",
     "VectorCache",
     "activate_space",
@@ -41,18 +43,37 @@ __all__ = [
 LOG_ENTRIES_KEPT = 20_000
 
 
-def read_active_space(connection: sqlite3.Connection) -> tuple[int, EmbeddingSpace] | None:
-    row = connection.execute(
-        "SELECT key, model, dimension, sha256 FROM embedding_spaces WHERE active = 1"
-    ).fetchone()
+# --- Spaces -----------------------------------------------------------------------------
+
+_ACTIVE: LiteralString = """
+SELECT key, model, dimension, sha256 FROM embedding_spaces WHERE active = 1"""
+# One space at most is active: the other one ends first.
+_DEACTIVATE: LiteralString = "UPDATE embedding_spaces SET active = 0"
+_ACTIVATE: LiteralString = "UPDATE embedding_spaces SET active = 1 WHERE key = ?"
+_SPACE_KEY: LiteralString = """
+SELECT key FROM embedding_spaces WHERE model = ? AND dimension = ? AND sha256 = ?"""
+_INSERT_SPACE: LiteralString = """
+INSERT OR IGNORE INTO embedding_spaces (model, dimension, sha256) VALUES (?, ?, ?)"""
+
+
+class ActiveSpace(NamedTuple):
+    """The space that searches use, and the key its vectors are stored under."""
+
+    key: int
+    space: EmbeddingSpace
+
+
+def read_active_space(connection: sqlite3.Connection) -> ActiveSpace | None:
+    row = connection.execute(_ACTIVE).fetchone()
     if row is None:
         return None
-    return row[0], EmbeddingSpace(model=row[1], dimension=row[2], sha256=row[3])
+    key, model, dimension, sha256 = row
+    return ActiveSpace(key, EmbeddingSpace(model=model, dimension=dimension, sha256=sha256))
 
 
 def get_space(connection: sqlite3.Connection) -> EmbeddingSpace | None:
     active = read_active_space(connection)
-    return None if active is None else active[1]
+    return None if active is None else active.space
 
 
 def claim_space(connection: sqlite3.Connection, space: EmbeddingSpace) -> int:
@@ -60,16 +81,16 @@ def claim_space(connection: sqlite3.Connection, space: EmbeddingSpace) -> int:
     active = read_active_space(connection)
     if active is None:
         key = _space_key(connection, space, create=True)
-        connection.execute("UPDATE embedding_spaces SET active = 1 WHERE key = ?", (key,))
+        connection.execute(_ACTIVATE, (key,))
         return key
-    key, kept = active
-    if kept.dimension != space.dimension:
+    key, stored = active
+    if stored.dimension != space.dimension:
         raise ValidationError(
-            f"embedding dimension must be {kept.dimension}, got {space.dimension}", "VAL_003"
+            f"embedding dimension must be {stored.dimension}, got {space.dimension}", "VAL_003"
         )
-    if kept != space:
+    if stored != space:
         raise ValidationError(
-            f"The stored vectors were made by {kept.model}, these by {space.model}; "
+            f"The stored vectors were made by {stored.model}, these by {space.model}; "
             "vectors of two models cannot be compared. Run `zapomni models reembed` to switch.",
             "VAL_004",
         )
@@ -79,14 +100,56 @@ def claim_space(connection: sqlite3.Connection, space: EmbeddingSpace) -> int:
 def _space_key(connection: sqlite3.Connection, space: EmbeddingSpace, *, create: bool) -> int:
     values = (space.model, space.dimension, space.sha256)
     if create:
-        connection.execute(
-            "INSERT OR IGNORE INTO embedding_spaces (model, dimension, sha256) VALUES (?, ?, ?)",
-            values,
-        )
-    row = connection.execute(
-        "SELECT key FROM embedding_spaces WHERE model = ? AND dimension = ? AND sha256 = ?", values
-    ).fetchone()
-    return 0 if row is None else int(row[0])
+        connection.execute(_INSERT_SPACE, values)
+    return int(fetch_value(connection, _SPACE_KEY, values) or 0)
+
+
+# --- Stored vectors ---------------------------------------------------------------------
+
+# The vector and token vectors of any chunk with exactly this text.
+_EMBEDDING: LiteralString = """
+SELECT v.vector, t.tokens FROM chunks c
+CROSS JOIN chunk_vectors v ON v.chunk_id = c.id
+LEFT JOIN chunk_tokens t ON t.chunk_id = c.id AND t.space_key = v.space_key
+WHERE c.text_hash = ? AND v.space_key = ? LIMIT 1"""
+
+_TOKENS: LiteralString = """
+SELECT t.chunk_id, t.tokens FROM embedding_spaces s JOIN chunk_tokens t ON t.space_key = s.key
+WHERE s.active = 1 AND t.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"""
+
+# Chunks without a vector: in the active space they are marked, in another one they are compared.
+_PENDING: LiteralString = """
+SELECT id, text FROM chunks WHERE vector_pending = 1 ORDER BY id LIMIT ?"""
+_PENDING_IN: LiteralString = """
+SELECT c.id, c.text FROM chunks c
+WHERE NOT EXISTS (SELECT 1 FROM chunk_vectors v WHERE v.chunk_id = c.id AND v.space_key = ?)
+ORDER BY c.id LIMIT ?"""
+_COUNT_PENDING: LiteralString = "SELECT count(*) FROM chunks WHERE vector_pending = 1"
+_COUNT_PENDING_IN: LiteralString = """
+SELECT (SELECT count(*) FROM chunks) - (SELECT count(*) FROM chunk_vectors WHERE space_key = ?)"""
+
+# Inserted from chunks, so that one deleted or replaced meanwhile is skipped.
+_STORE_VECTOR: LiteralString = """
+INSERT OR REPLACE INTO chunk_vectors (chunk_id, space_key, vector)
+SELECT id, ?, ? FROM chunks WHERE id = ?"""
+_STORE_TOKENS: LiteralString = """
+INSERT OR REPLACE INTO chunk_tokens (chunk_id, space_key, tokens)
+SELECT id, ?, ? FROM chunks WHERE id = ?"""
+_MARK_STORED: LiteralString = "UPDATE chunks SET vector_pending = 0 WHERE id = ?"
+_MARK_ALL_STORED: LiteralString = "UPDATE chunks SET vector_pending = 0 WHERE vector_pending = 1"
+
+# Some vectors of spaces that no search uses.
+_DROP_VECTORS: LiteralString = """
+DELETE FROM chunk_vectors WHERE rowid IN (SELECT v.rowid FROM embedding_spaces s
+    JOIN chunk_vectors v ON v.space_key = s.key WHERE s.active = 0 LIMIT ?)"""
+_DROP_TOKENS: LiteralString = """
+DELETE FROM chunk_tokens WHERE rowid IN (SELECT t.rowid FROM embedding_spaces s
+    JOIN chunk_tokens t ON t.space_key = s.key WHERE s.active = 0 LIMIT ?)"""
+_DROP_SPACES: LiteralString = "DELETE FROM embedding_spaces WHERE active = 0"
+
+# All but the newest changes.
+_PRUNE_LOG: LiteralString = """
+DELETE FROM vector_log WHERE seq <= (SELECT max(seq) FROM vector_log) - ?"""
 
 
 def get_embeddings(
@@ -95,25 +158,13 @@ def get_embeddings(
     key = _space_key(connection, space, create=False)
     found = {}
     for text in texts:
-        row = connection.execute(
-            "SELECT v.vector, t.tokens FROM chunks c"
-            " CROSS JOIN chunk_vectors v ON v.chunk_id = c.id"
-            " LEFT JOIN chunk_tokens t ON t.chunk_id = c.id AND t.space_key = v.space_key"
-            " WHERE c.text_hash = ? AND v.space_key = ? LIMIT 1",
-            (text_hash(text), key),
-        ).fetchone()
-        if row is not None:
-            found[text] = Embedding.model_construct(vector=from_blob(row[0]), tokens=row[1])
+        for vector, tokens in connection.execute(_EMBEDDING, (text_hash(text), key)):
+            found[text] = Embedding.model_construct(vector=from_blob(vector), tokens=tokens)
     return found
 
 
 def get_tokens(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-    rows = connection.execute(
-        "SELECT t.chunk_id, t.tokens FROM embedding_spaces s JOIN chunk_tokens t"
-        " ON t.space_key = s.key WHERE s.active = 1"
-        " AND t.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (to_json(list(chunk_ids)),),
-    )
+    rows = connection.execute(_TOKENS, (to_json(list(chunk_ids)),))
     return {str(chunk_id): tokens for chunk_id, tokens in rows}
 
 
@@ -121,108 +172,92 @@ def get_pending(
     connection: sqlite3.Connection, space: EmbeddingSpace | None, limit: int
 ) -> list[PendingChunk]:
     active = read_active_space(connection)
-    if space is None or active is None or active[1] == space:
-        rows = connection.execute(
-            "SELECT id, text FROM chunks WHERE vector_pending = 1 ORDER BY id LIMIT ?", (limit,)
-        )
+    if space is None or active is None or active.space == space:
+        rows = connection.execute(_PENDING, (limit,))
     else:
-        rows = connection.execute(
-            "SELECT c.id, c.text FROM chunks c WHERE NOT EXISTS (SELECT 1 FROM chunk_vectors v"
-            " WHERE v.chunk_id = c.id AND v.space_key = ?) ORDER BY c.id LIMIT ?",
-            (_space_key(connection, space, create=False), limit),
-        )
+        key = _space_key(connection, space, create=False)
+        rows = connection.execute(_PENDING_IN, (key, limit))
     return [PendingChunk(chunk_id=str(chunk_id), text=text) for chunk_id, text in rows]
 
 
 def count_pending(connection: sqlite3.Connection, space: EmbeddingSpace | None) -> int:
     active = read_active_space(connection)
-    if space is None or active is None or active[1] == space:
-        sql = "SELECT count(*) FROM chunks WHERE vector_pending = 1"
-        return int(connection.execute(sql).fetchone()[0])
-    return int(
-        connection.execute(
-            "SELECT (SELECT count(*) FROM chunks)"
-            " - (SELECT count(*) FROM chunk_vectors WHERE space_key = ?)",
-            (_space_key(connection, space, create=False),),
-        ).fetchone()[0]
-    )
+    if space is None or active is None or active.space == space:
+        return int(fetch_value(connection, _COUNT_PENDING))
+    key = _space_key(connection, space, create=False)
+    return int(fetch_value(connection, _COUNT_PENDING_IN, (key,)))
 
 
 def store_vectors(
     connection: sqlite3.Connection, space: EmbeddingSpace, vectors: Sequence[ChunkVector]
 ) -> None:
     active = read_active_space(connection)
-    key = claim_space(connection, space) if active is None else 0
-    key = key or _space_key(connection, space, create=True)
-    is_active = active is None or active[1] == space
+    if active is None:
+        key = claim_space(connection, space)
+    else:
+        key = _space_key(connection, space, create=True)
+    is_active = active is None or active.space == space
     for position, vector in enumerate(vectors):
+        chunk_id = int(vector.chunk_id)
         blob = to_blob(vector.embedding, space.dimension, position)
-        # From chunks, so that one deleted or replaced meanwhile is passed over.
-        connection.execute(
-            "INSERT OR REPLACE INTO chunk_vectors (chunk_id, space_key, vector)"
-            " SELECT id, ?, ? FROM chunks WHERE id = ?",
-            (key, blob, int(vector.chunk_id)),
-        )
+        connection.execute(_STORE_VECTOR, (key, blob, chunk_id))
         if vector.tokens:
-            connection.execute(
-                "INSERT OR REPLACE INTO chunk_tokens (chunk_id, space_key, tokens)"
-                " SELECT id, ?, ? FROM chunks WHERE id = ?",
-                (key, vector.tokens, int(vector.chunk_id)),
-            )
+            connection.execute(_STORE_TOKENS, (key, vector.tokens, chunk_id))
         if is_active:
-            connection.execute(
-                "UPDATE chunks SET vector_pending = 0 WHERE id = ?", (int(vector.chunk_id),)
-            )
+            connection.execute(_MARK_STORED, (chunk_id,))
 
 
 def activate_space(connection: sqlite3.Connection, space: EmbeddingSpace) -> int:
     missing = count_pending(connection, space)
-    active = read_active_space(connection)
-    if missing or (active is not None and active[1] == space):
-        return missing
-    key = _space_key(connection, space, create=True)
-    connection.execute("UPDATE embedding_spaces SET active = 0")
-    connection.execute("UPDATE embedding_spaces SET active = 1 WHERE key = ?", (key,))
-    connection.execute("UPDATE chunks SET vector_pending = 0 WHERE vector_pending = 1")
-    return 0
+    if missing == 0 and get_space(connection) != space:
+        key = _space_key(connection, space, create=True)
+        connection.execute(_DEACTIVATE)
+        connection.execute(_ACTIVATE, (key,))
+        connection.execute(_MARK_ALL_STORED)
+    return missing
 
 
 def drop_inactive_vectors(connection: sqlite3.Connection, limit: int) -> bool:
-    """Delete some vectors no search uses any more; True while there are more."""
-    connection.execute(
-        "DELETE FROM chunk_tokens WHERE rowid IN (SELECT t.rowid FROM embedding_spaces s"
-        " JOIN chunk_tokens t ON t.space_key = s.key WHERE s.active = 0 LIMIT ?)",
-        (limit,),
-    )
-    dropped = connection.execute(
-        "DELETE FROM chunk_vectors WHERE rowid IN (SELECT v.rowid FROM embedding_spaces s"
-        " JOIN chunk_vectors v ON v.space_key = s.key WHERE s.active = 0 LIMIT ?)",
-        (limit,),
-    ).rowcount
+    """Delete some vectors that no search uses; return whether there may be more."""
+    connection.execute(_DROP_TOKENS, (limit,))
+    dropped = connection.execute(_DROP_VECTORS, (limit,)).rowcount
     if dropped == 0:
-        connection.execute("DELETE FROM embedding_spaces WHERE active = 0")
+        connection.execute(_DROP_SPACES)
     return dropped > 0
 
 
 def prune_log(connection: sqlite3.Connection) -> None:
-    """Forget old changes; a cache that missed them reloads whole."""
-    connection.execute(
-        "DELETE FROM vector_log WHERE seq <= (SELECT max(seq) FROM vector_log) - ?",
-        (LOG_ENTRIES_KEPT,),
-    )
+    """Delete old changes; a cache that missed them reloads completely."""
+    connection.execute(_PRUNE_LOG, (LOG_ENTRIES_KEPT,))
 
 
 # --- The vectors of the active space in memory -----------------------------------------
 
 
-# Fewer vectors are scored exactly faster than they are sorted out.
+# Fewer vectors are scored exactly faster than they are preselected.
 SIGNS_FROM = 20_000
 NEAR_AT_LEAST = 2_000
 NEAR_PER_HIT = 20
 
 
+_NEWEST_CHANGE: LiteralString = "SELECT coalesce(max(seq), 0) FROM vector_log"
+_OLDEST_CHANGE: LiteralString = "SELECT coalesce(min(seq), 0) FROM vector_log"
+
+# How many vectors a space has, and their dimension.
+_SIZE: LiteralString = """
+SELECT (SELECT count(*) FROM chunk_vectors WHERE space_key = s.key), s.dimension
+FROM embedding_spaces s WHERE s.key = ?"""
+_ALL_VECTORS: LiteralString = """
+SELECT chunk_id, vector FROM chunk_vectors WHERE space_key = ? ORDER BY rowid"""
+
+# Vectors that changed since an entry of the log; NULL for those that were deleted.
+_CHANGED_VECTORS: LiteralString = """
+SELECT l.chunk_id, v.vector FROM (SELECT DISTINCT chunk_id FROM vector_log WHERE seq > ?) l
+LEFT JOIN chunk_vectors v ON v.chunk_id = l.chunk_id AND v.space_key = ?"""
+
+
 class Nearest(NamedTuple):
-    """The best (chunk id, cosine), and mean, spread and number of all that count."""
+    """The best (chunk id, cosine), and mean, deviation and number of all that were compared."""
 
     best: list[tuple[int, float]]
     mean: float
@@ -242,7 +277,7 @@ class VectorCache:
         self._rows: dict[int, int] = {}
         self._ids: NDArray[np.int64] | None = None
         self._matrix: NDArray[np.float32] | None = None
-        # One sign bit per number: a first look that is thirteen times cheaper than the scores.
+        # One sign bit per number: a preselection that is thirteen times cheaper than the scores.
         self._signs: NDArray[np.uint8] | None = None
 
     def search(
@@ -262,8 +297,8 @@ class VectorCache:
             space_key: The active space.
             query: A vector of that space.
             limit: How many to return.
-            only: If given, no other chunk counts.
-            without: Chunks that do not count.
+            only: If given, no other chunk is compared.
+            without: Chunks that are not compared.
         """
         import numpy as np  # word search must not pay for it
 
@@ -274,7 +309,7 @@ class VectorCache:
             vector = _unit_rows(np.asarray([query], dtype=np.float32))[0]
             if not vector.any():
                 return Nearest([], 0.0, 0.0, 0)
-            rows = self._counting_rows(only, without)
+            rows = self._compared_rows(only, without)
             scores, ids = self._score(vector, limit, rows)
             count = self._size if rows is None else len(rows)
             sample = scores if len(scores) == count else self._sample(vector, rows)
@@ -294,7 +329,7 @@ class VectorCache:
         limit: int,
         rows: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Score the chunks that count exactly; of very many, those whose signs agree most."""
+        """Score the compared chunks exactly; of very many, those whose signs agree most."""
         import numpy as np
 
         assert self._matrix is not None
@@ -324,7 +359,7 @@ class VectorCache:
         sample: NDArray[np.float32] = np.vecdot(self._matrix[chosen[::step]], vector)
         return sample
 
-    def _counting_rows(
+    def _compared_rows(
         self, only: set[int] | None, without: set[int] | None
     ) -> NDArray[np.int64] | None:
         import numpy as np
@@ -351,14 +386,14 @@ class VectorCache:
         return np.argpartition(differing, count)[:count]
 
     def _refresh(self, connection: sqlite3.Connection, space_key: int) -> None:
-        newest = connection.execute("SELECT coalesce(max(seq), 0) FROM vector_log").fetchone()[0]
+        newest = fetch_value(connection, _NEWEST_CHANGE)
         file = getattr(connection, "identity", None)
         if file != self._file:
             # The database was replaced by another one: its numbers mean something else.
             self._file, self._space_key = file, 0
         if space_key == self._space_key and newest == self._seq:
             return
-        oldest = connection.execute("SELECT coalesce(min(seq), 0) FROM vector_log").fetchone()[0]
+        oldest = fetch_value(connection, _OLDEST_CHANGE)
         # Another search may have brought it further than this reader's snapshot.
         if space_key != self._space_key or not oldest - 1 <= self._seq <= newest:
             self._load(connection, space_key)
@@ -370,20 +405,13 @@ class VectorCache:
         import numpy as np
 
         self._space_key = space_key
-        (count, dimension) = connection.execute(
-            "SELECT (SELECT count(*) FROM chunk_vectors WHERE space_key = s.key), s.dimension"
-            " FROM embedding_spaces s WHERE s.key = ?",
-            (space_key,),
-        ).fetchone()
+        count, dimension = connection.execute(_SIZE, (space_key,)).fetchone()
         capacity = max(count, 64)
         self._matrix = np.zeros((capacity, dimension), dtype=np.float32)
         self._ids = np.zeros(capacity, dtype=np.int64)
         self._signs = np.zeros((capacity, -(-dimension // 64) * 8), dtype=np.uint8)
         self._rows, self._size = {}, 0
-        cursor = connection.execute(
-            "SELECT chunk_id, vector FROM chunk_vectors WHERE space_key = ? ORDER BY rowid",
-            (space_key,),
-        )
+        cursor = connection.execute(_ALL_VECTORS, (space_key,))
         while batch := cursor.fetchmany(4096):
             block = np.frombuffer(b"".join(v for _, v in batch), dtype=np.float32)
             block = block.reshape(len(batch), dimension)
@@ -395,13 +423,7 @@ class VectorCache:
                 self._size += 1
 
     def _apply(self, connection: sqlite3.Connection, space_key: int) -> None:
-        changed = connection.execute(
-            "SELECT l.chunk_id, v.vector FROM"
-            " (SELECT DISTINCT chunk_id FROM vector_log WHERE seq > ?) l"
-            " LEFT JOIN chunk_vectors v ON v.chunk_id = l.chunk_id AND v.space_key = ?",
-            (self._seq, space_key),
-        )
-        for chunk_id, blob in changed:
+        for chunk_id, blob in connection.execute(_CHANGED_VECTORS, (self._seq, space_key)):
             if blob is None:
                 self._remove(chunk_id)
             else:
