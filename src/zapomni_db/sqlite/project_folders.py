@@ -1,9 +1,9 @@
-"""Which folders may see what is stored under a project's key. Standard library only, for hooks.
+"""Which folders are given what is stored under a project's key. Standard library only, for hooks.
 
-A key is what a folder says of itself, and anyone can write it into a folder. So the first folder of
-a project is trusted, and another one that claims the same project only if it is the same folder,
-moved, or a worktree that a trusted repository itself lists, or if the user says so. What is done in
-a folder that is not trusted is stored under the folder's own path, and nothing else is shown there.
+A key is what a folder claims to be, and anyone can write it into a folder. So the first folder of a
+project is trusted, and another one that claims the same project only if it is the same folder,
+moved, or a worktree that a trusted repository itself lists, or if the user trusts it. What happens
+in a folder that is not trusted is stored under the folder's path, and nothing else is shown there.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ CREATE TABLE IF NOT EXISTS project_folders (
     PRIMARY KEY (folder, project)
 ) WITHOUT ROWID"""
 
+# A folder of a project; one that is trusted stays trusted.
 PUT: LiteralString = """
 INSERT INTO project_folders (folder, project, identity, trusted, first_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (folder, project) DO UPDATE SET
     identity = excluded.identity, trusted = max(trusted, excluded.trusted)"""
 
-# Homes made before folders were recorded: what was done in a project has paths.
+# For homes made before folders were recorded: observations of a project have paths.
 SEEN_BEFORE: LiteralString = """
 SELECT 1 FROM (
     SELECT project FROM observations
@@ -60,10 +61,8 @@ def project_for(
         identity: What the file system calls it.
         main: The main work tree, if that one lists this folder as its worktree.
     """
-    found = connection.execute(
-        "SELECT project_key FROM project_aliases WHERE alias = ?", (key,)
-    ).fetchone()
-    project = str(found[0]) if found else key
+    rows = connection.execute("SELECT project_key FROM project_aliases WHERE alias = ?", (key,))
+    project = next((str(found) for (found,) in rows), key)
     if not folder or folder == key:
         return project, True
     trusted = _is_trusted(connection, project, folder, identity, main)
@@ -112,7 +111,8 @@ def note_folder(
 
 
 def _claimed(connection: sqlite3.Connection, key: str) -> str:
-    return project_for(connection, key, "")[0]
+    project, _ = project_for(connection, key, "")
+    return project
 
 
 def trust_folder(connection: sqlite3.Connection, key: str, folder: str, identity: str) -> int:
@@ -130,7 +130,7 @@ def trust_folder(connection: sqlite3.Connection, key: str, folder: str, identity
 
 
 def list_untrusted(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """Return the folders that wait for the user's word, by the project they claim."""
+    """Return the folders that the user has not trusted yet, by the project they claim."""
     try:
         rows = connection.execute(
             "SELECT project, folder FROM project_folders WHERE NOT trusted ORDER BY folder"
@@ -144,5 +144,5 @@ def list_untrusted(connection: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def untrusted_folders(connection: sqlite3.Connection) -> set[str]:
-    """Return the folders that wait for the user's word: what is done there goes nowhere else."""
+    """Return the folders that are not trusted: their observations are shown nowhere else."""
     return {folder for folders in list_untrusted(connection).values() for folder in folders}

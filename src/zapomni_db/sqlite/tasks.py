@@ -20,6 +20,7 @@ from zapomni_db.sqlite.connection import (
     Connection,
     DatabaseReplacedError,
     connect,
+    fetch_value,
     prepare_file,
     read_transaction,
     translated,
@@ -40,52 +41,65 @@ MOST_LOSSES: Final = 10
 LONGEST_MESSAGE: Final = 300
 LONGEST_PARAMS: Final = 1_000_000
 
-# Parameters may be thousands of ids. Whoever asks for a status need not read them each time.
+# The columns of a status. Parameters may be thousands of ids, which a status leaves out.
 _COLUMNS: LiteralString = (
     "id, type, status, CASE WHEN length(params) <= 2000 THEN params END, done, total, message,"
     " result, error, error_code, attempts, cancel_requested, due_at,"
     " created_at, started_at, updated_at, finished_at"
 )
 
-# No lease and no pause is longer than an hour: what seems to be was made before the clock was
-# set back.
+_STATUS: LiteralString = "SELECT " + _COLUMNS + " FROM tasks WHERE id = ?"
+_LIST: LiteralString = (
+    "SELECT " + _COLUMNS + " FROM tasks WHERE :status IS NULL OR status = :status"
+    " ORDER BY key DESC LIMIT :limit"
+)
+_IS_CANCELLED: LiteralString = "SELECT cancel_requested FROM tasks WHERE id = ?"
+_FINISHED_WORK: LiteralString = "SELECT status, same_work FROM tasks WHERE id = ?"
+
+# A task that may be claimed. No lease and no delay is longer than an hour: one that seems longer
+# was made before the clock was set back.
 _DUE: LiteralString = "due_at NOT BETWEEN :now + 1 AND :now + 3600000000"
 
-# Whoever lost its claim finds no row here.
+# The task of a claim; a worker that lost its claim finds no row.
 _HELD: LiteralString = "id = :id AND attempts = :attempt AND status = 'running'"
 
+# A new task, due at once.
 _INSERT: LiteralString = """
 INSERT INTO tasks (id, type, params, same_work, due_at, created_at, updated_at)
 VALUES (:id, :type, :params, :same_work, :now, :now, :now)"""
 
+# An unfinished task of the same type with the same parameters.
 _SAME_WORK: LiteralString = """
 SELECT id FROM tasks
 WHERE same_work = :same_work AND finished_at IS NULL AND cancel_requested = 0"""
 
+# Finished tasks that are too old, and all but the newest ones.
 _FORGET_OLD: LiteralString = """
 DELETE FROM tasks WHERE finished_at < :oldest OR finished_at <= (
     SELECT finished_at FROM tasks WHERE finished_at IS NOT NULL
     ORDER BY finished_at DESC LIMIT 1 OFFSET :most)"""
 
+# How many tasks are pending and running, and when the next one is due.
 _LOOK: LiteralString = f"""
 SELECT total(status = 'pending'), total(status = 'running'),
     min(CASE WHEN {_DUE} THEN 0 ELSE due_at - :now END)
 FROM tasks WHERE finished_at IS NULL AND type IN (SELECT value FROM json_each(:types))"""
 
-# What may have killed its process comes last.
+# The next task to claim; one that may have killed its process comes last.
 _OLDEST_DUE: LiteralString = f"""
 SELECT key, id, type, params, attempts + 1, failures, done, total FROM tasks
 WHERE finished_at IS NULL AND {_DUE} AND type IN (SELECT value FROM json_each(:types))
     AND (:id IS NULL OR id = :id)
 ORDER BY losses, key LIMIT 1"""
 
+# A claim: a running task whose lease expired counts as lost once more.
 _TAKE: LiteralString = """
 UPDATE tasks SET losses = losses + (status = 'running'), status = 'running',
     attempts = attempts + 1, due_at = :until, updated_at = :now,
     started_at = coalesce(started_at, :now)
 WHERE key = :key"""
 
-# What nobody works on any more and nobody should take over.
+# Expired tasks that were cancelled or lost too often end here.
 _SETTLE: LiteralString = f"""
 UPDATE tasks SET finished_at = :now, updated_at = :now,
     status = CASE cancel_requested WHEN 1 THEN 'cancelled' ELSE 'failed' END,
@@ -94,11 +108,13 @@ UPDATE tasks SET finished_at = :now, updated_at = :now,
 WHERE finished_at IS NULL AND status = 'running' AND {_DUE}
     AND (cancel_requested = 1 OR losses + 1 >= :most_losses)"""
 
+# A longer lease, with progress.
 _RENEW: LiteralString = f"""
 UPDATE tasks SET due_at = :until, updated_at = :now, done = coalesce(:done, done),
     total = coalesce(:total, total), message = coalesce(:message, message)
 WHERE {_HELD}"""
 
+# A task that another worker may claim after a delay.
 _GIVE_BACK: LiteralString = f"""
 UPDATE tasks SET due_at = :until, updated_at = :now, failures = failures + :failed,
     error = coalesce(:error, error), error_code = coalesce(:code, error_code),
@@ -106,18 +122,21 @@ UPDATE tasks SET due_at = :until, updated_at = :now, failures = failures + :fail
     finished_at = CASE cancel_requested WHEN 1 THEN :now END
 WHERE {_HELD}"""
 
+# The end of a task.
 _FINISH: LiteralString = f"""
 UPDATE tasks SET status = :status, finished_at = :now, updated_at = :now, result = :result,
     error = :error, error_code = :code, done = coalesce(:done, done),
     total = coalesce(:total, total), message = coalesce(:message, message)
 WHERE {_HELD}"""
 
+# A request to stop, which ends a task that no worker has.
 _CANCEL: LiteralString = f"""
 UPDATE tasks SET cancel_requested = 1, updated_at = :now,
     status = CASE WHEN status = 'pending' OR {_DUE} THEN 'cancelled' ELSE status END,
     finished_at = CASE WHEN status = 'pending' OR {_DUE} THEN :now END
 WHERE id = :id AND finished_at IS NULL"""
 
+# A finished task as if it were new.
 _RETRY: LiteralString = """
 UPDATE tasks SET status = 'pending', cancel_requested = 0, failures = 0, losses = 0,
     due_at = :now, updated_at = :now, done = 0, total = NULL, message = '', result = NULL,
@@ -165,16 +184,14 @@ class SqliteTasks:
 
     async def list_tasks(self, status: str | None, limit: int) -> list[TaskStatus]:
         """Return tasks, the newest first."""
-        query = "SELECT " + _COLUMNS + " FROM tasks WHERE :status IS NULL OR status = :status"
-        query += " ORDER BY key DESC LIMIT :limit"
         given = {"status": status, "limit": limit}
         return await self._read(
-            "listing tasks", lambda db: [self._status(row) for row in db.execute(query, given)]
+            "listing tasks", lambda db: [self._status(row) for row in db.execute(_LIST, given)]
         )
 
     async def look(self, task_types: Sequence[str]) -> Queue:
         """Return what is left to do of these types. A cheap read."""
-        return await self._read("looking for tasks", lambda db: self._look(db, task_types))
+        return await self._read("reading the queue", lambda db: self._look(db, task_types))
 
     async def claim(
         self, task_types: Sequence[str], lease_seconds: float, task_id: str | None = None
@@ -185,11 +202,11 @@ class SqliteTasks:
         """
         wanted = {"types": json.dumps(list(task_types)), "id": task_id}
 
-        # Looked for before the lock is taken: mostly there is nothing, and nobody should wait.
+        # Checked before the lock is taken: mostly there is nothing, and no writer should wait.
         def is_due(db: sqlite3.Connection) -> bool:
             return db.execute(_OLDEST_DUE, {**wanted, **self._now()}).fetchone() is not None
 
-        if not await self._read("looking for tasks", is_due):
+        if not await self._read("reading the queue", is_due):
             return None
         return await self._write(
             "claiming a task", lambda db: self._take(db, {**wanted, **self._now(lease_seconds)})
@@ -201,8 +218,7 @@ class SqliteTasks:
         def work(db: sqlite3.Connection) -> Hold:
             if not self._change(db, _RENEW, claim, _fields(progress), lease_seconds):
                 return "lost"
-            wanted = "SELECT cancel_requested FROM tasks WHERE id = ?"
-            return "cancelled" if db.execute(wanted, (claim.task_id,)).fetchone()[0] else "held"
+            return "cancelled" if fetch_value(db, _IS_CANCELLED, (claim.task_id,)) else "held"
 
         return await self._write("reporting progress", work)
 
@@ -260,9 +276,8 @@ class SqliteTasks:
         oldest = now["now"] - KEPT_DAYS * 86_400 * SECOND
         db.execute(_FORGET_OLD, {"oldest": oldest, "most": KEPT_FINISHED})
         same_work = hashlib.sha256(f"{task_type}\0{params}".encode()).digest()
-        known = db.execute(_SAME_WORK, {"same_work": same_work}).fetchone()
-        if known:
-            return str(known[0])
+        if known := fetch_value(db, _SAME_WORK, {"same_work": same_work}):
+            return str(known)
         given = {"id": str(uuid.uuid4()), "type": task_type, "params": params}
         db.execute(_INSERT, {**given, "same_work": same_work, **now})
         return given["id"]
@@ -295,20 +310,19 @@ class SqliteTasks:
         return db.execute(statement, given).rowcount > 0
 
     def _retry(self, db: sqlite3.Connection, task_id: str) -> TaskStatus | None:
-        row = db.execute("SELECT status, same_work FROM tasks WHERE id = ?", (task_id,)).fetchone()
+        row = db.execute(_FINISHED_WORK, (task_id,)).fetchone()
         if row is None:
             return None
-        if row[0] not in ("failed", "cancelled"):
+        status, same_work = row
+        if status not in ("failed", "cancelled"):
             raise ValidationError("Only a failed or cancelled task can be retried", "VAL_003")
-        queued = db.execute(_SAME_WORK, {"same_work": row[1]}).fetchone()
-        if queued:
-            return self._find(db, queued[0])
+        if queued := fetch_value(db, _SAME_WORK, {"same_work": same_work}):
+            return self._find(db, queued)
         db.execute(_RETRY, {"id": task_id, **self._now()})
         return self._find(db, task_id)
 
     def _find(self, db: sqlite3.Connection, task_id: str) -> TaskStatus | None:
-        query = "SELECT " + _COLUMNS + " FROM tasks WHERE id = ?"
-        row = db.execute(query, (task_id,)).fetchone()
+        row = db.execute(_STATUS, (task_id,)).fetchone()
         return None if row is None else self._status(row)
 
     def _status(self, row: tuple[Any, ...]) -> TaskStatus:
@@ -386,12 +400,12 @@ def _share(done: int, total: int | None) -> float:
 
 
 def _known(task_id: str) -> str:
-    # Half a surrogate pair cannot be asked for; no id has one.
+    # Half a surrogate pair cannot be bound; no id has one.
     return task_id.encode("utf-8", "replace").decode()
 
 
 def _to_json(params: Mapping[str, Any]) -> str:
-    # Escapes keep half a surrogate pair writable; sorted keys make equal parameters equal texts.
+    # Escapes make half a surrogate pair writable; sorted keys make equal parameters equal texts.
     try:
         text = json.dumps(params, sort_keys=True, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
