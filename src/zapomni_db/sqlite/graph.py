@@ -10,19 +10,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple
 
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.graph_models import ExtractedChunk, GraphGrowth, GraphScope, Merge, UnreadChunk
-from zapomni_db.models import EntityData, RelationshipData
 from zapomni_db.rules import EVER, alias_of, beginning, find_root, fold, most_certain
+from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = [
     "count_unread",
+    "entity_row",
     "get_unread",
     "merge_entities",
-    "merge_same",
     "reroot",
     "store_entities",
     "store_extractions",
@@ -30,15 +31,15 @@ __all__ = [
 ]
 
 
-# When a memory was told: when it happened, or when its text was last changed.
+# When a memory was stated: when it happened, or when its text was last changed.
 _SAID: LiteralString = (
     "coalesce((SELECT max(h.replaced_at) FROM memory_history h"
     " WHERE h.memory_key = m.key AND h.text IS NOT NULL), m.occurred_at)"
 )
 
 
-class _Teller(NamedTuple):
-    """Who says so: a passage, or (with no chunk) a caller."""
+class _EvidenceSource(NamedTuple):
+    """Where evidence comes from: a passage, or (without a chunk) a caller."""
 
     chunk_id: int | None = None
     memory_key: int | None = None
@@ -47,8 +48,8 @@ class _Teller(NamedTuple):
     """When the memory was superseded."""
 
 
-class _Sentence(NamedTuple):
-    """One row of evidence, as far as the sentence itself decides it."""
+class _EvidenceFields(NamedTuple):
+    """The part of a row of evidence that the sentence itself decides."""
 
     relationship_key: int
     start_char: int
@@ -59,7 +60,64 @@ class _Sentence(NamedTuple):
     until: int | None
 
 
-# --- Stored by a caller ----------------------------------------------------------------
+# --- Entities and relationships ---------------------------------------------------------
+
+# An entity stored by a caller: it exists even if no passage mentions it.
+_UPSERT_GIVEN: LiteralString = """
+INSERT INTO graph_entities (id, name, folded, type, description, confidence, source, given)
+VALUES (?, ?, ?, ?, ?, ?, ?, 1)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, folded = excluded.folded,
+    type = excluded.type, description = excluded.description, confidence = excluded.confidence,
+    source = excluded.source, given = 1"""
+_INSERT_ENTITY: LiteralString = """
+INSERT INTO graph_entities (id, name, folded, type, description, confidence, source)
+VALUES (?, ?, ?, ?, ?, ?, ?)"""
+# A known entity keeps the highest confidence and its first description.
+_IMPROVE_ENTITY: LiteralString = """
+UPDATE graph_entities SET confidence = max(confidence, ?1),
+    description = CASE description WHEN '' THEN ?2 ELSE description END
+WHERE key = ?3 AND (confidence < ?1 OR (description = '' AND ?2 <> ''))"""
+_ENTITY_KEYS: LiteralString = """
+SELECT id, key FROM graph_entities WHERE id IN (SELECT value FROM json_each(?))"""
+
+_RELATIONSHIP_KEY: LiteralString = """
+SELECT key FROM graph_relationships WHERE source_key = ? AND target_key = ? AND type = ?"""
+_INSERT_RELATIONSHIP: LiteralString = """
+INSERT INTO graph_relationships (source_key, target_key, type, exclusive) VALUES (?, ?, ?, ?)"""
+
+_INSERT_EVIDENCE: LiteralString = """
+INSERT INTO graph_evidence (relationship_key, start_char, end_char, strength, source, since, until,
+    chunk_id, memory_key, said, withdrawn, text)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_DELETE_EVIDENCE: LiteralString = "DELETE FROM graph_evidence WHERE key = ?"
+# What a caller stated about a relationship before.
+_DELETE_OLDER_GIVEN: LiteralString = """
+DELETE FROM graph_evidence WHERE relationship_key = ? AND memory_key IS NULL AND key < ?"""
+_EVIDENCE_OF_CHUNK: LiteralString = """
+SELECT key, relationship_key, start_char, end_char, strength, source, since, until
+FROM graph_evidence WHERE chunk_id = ?"""
+
+_MENTIONS_OF_CHUNK: LiteralString = """
+SELECT start_char, end_char, entity_key FROM graph_mentions WHERE chunk_id = ?"""
+_INSERT_MENTION: LiteralString = """
+INSERT INTO graph_mentions (chunk_id, start_char, end_char, entity_key, confidence, source, alias,
+    folded, since, withdrawn)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_DELETE_MENTION: LiteralString = """
+DELETE FROM graph_mentions
+WHERE chunk_id = ? AND start_char = ? AND end_char = ? AND entity_key = ?"""
+
+# The columns of an `_EvidenceSource`.
+_SOURCES: LiteralString = (
+    "SELECT c.id, c.memory_key, "
+    + _SAID
+    + ", (SELECT n.occurred_at FROM memories n WHERE n.key = m.superseded_by)"
+    " FROM chunks c JOIN memories m ON m.key = c.memory_key"
+    " WHERE c.id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"
+)
+_MARK_EXTRACTED: LiteralString = """
+INSERT INTO graph_extractions (chunk_id, extractor) VALUES (?, ?)
+ON CONFLICT (chunk_id) DO UPDATE SET extractor = excluded.extractor"""
 
 
 def store_entities(
@@ -67,33 +125,16 @@ def store_entities(
     entities: Sequence[EntityData],
     relationships: Sequence[RelationshipData],
 ) -> int:
-    """Upsert both; a relationship to an entity nobody stored violates a constraint."""
-    connection.executemany(
-        "INSERT INTO graph_entities"
-        " (id, name, folded, type, description, confidence, source, given)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET name = excluded.name,"
-        " folded = excluded.folded, type = excluded.type, description = excluded.description,"
-        " confidence = excluded.confidence, source = excluded.source, given = 1",
-        [
-            (e.entity_id, e.name, fold(e.name), e.type, e.description, e.confidence, e.source)
-            for e in entities
-        ],
-    )
-    reroot(connection, {e.entity_id for e in entities})
-    caller = _Teller()
-    for told in relationships:
-        keys = _keys_of(connection, {told.source_entity_id, told.target_entity_id})
-        sentence, _ = _sentence(connection, keys, told, caller)
-        newest = _insert_evidence(connection, sentence, caller, told.evidence)
-        connection.execute(
-            "DELETE FROM graph_evidence WHERE relationship_key = ? AND memory_key IS NULL"
-            " AND key < ?",
-            (sentence.relationship_key, newest),
-        )
+    """Upsert what a caller states; every entity of a relationship must be stored."""
+    connection.executemany(_UPSERT_GIVEN, [entity_row(entity) for entity in entities])
+    reroot(connection, {entity.entity_id for entity in entities})
+    caller = _EvidenceSource()
+    for stated in relationships:
+        keys = _read_keys(connection, {stated.source_entity_id, stated.target_entity_id})
+        fields, _ = _to_evidence(connection, keys, stated, caller)
+        newest = _insert_evidence(connection, fields, caller, stated.evidence)
+        connection.execute(_DELETE_OLDER_GIVEN, (fields.relationship_key, newest))
     return len(entities)
-
-
-# --- Extracted from passages -----------------------------------------------------------
 
 
 def store_extractions(
@@ -102,187 +143,165 @@ def store_extractions(
     chunks: Sequence[ExtractedChunk],
     same: Sequence[tuple[str, str]] = (),
 ) -> GraphGrowth:
-    tellers = _tellers(connection, [chunk.chunk_id for chunk in chunks])
-    present = [chunk for chunk in chunks if chunk.chunk_id in tellers]
+    rows = connection.execute(_SOURCES, (to_json([chunk.chunk_id for chunk in chunks]),))
+    sources = {str(source.chunk_id): source for source in (_EvidenceSource(*row) for row in rows)}
+    present = [chunk for chunk in chunks if chunk.chunk_id in sources]
     keys, growth = _upsert_entities(connection, [e for c in present for e in c.entities])
     for chunk in present:
-        teller = tellers[chunk.chunk_id]
-        mentions = _replace_mentions(connection, teller, keys, chunk.entities)
-        edges = _replace_evidence(connection, teller, keys, chunk.relationships)
+        source = sources[chunk.chunk_id]
+        mentions = _replace_mentions(connection, source, keys, chunk.entities)
+        edges = _replace_evidence(connection, source, keys, chunk.relationships)
         growth = growth._replace(
             mentions=growth.mentions + mentions, relationships=growth.relationships + edges
         )
     connection.executemany(
-        "INSERT INTO graph_extractions (chunk_id, extractor) VALUES (?, ?)"
-        " ON CONFLICT (chunk_id) DO UPDATE SET extractor = excluded.extractor",
-        [(tellers[chunk.chunk_id].chunk_id, extractor) for chunk in present],
+        _MARK_EXTRACTED, [(sources[chunk.chunk_id].chunk_id, extractor) for chunk in present]
     )
-    merge_same(connection, same)
+    _merge_same(connection, same)
     return growth
 
 
-def _tellers(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, _Teller]:
-    rows = connection.execute(
-        "SELECT c.id, c.memory_key, "
-        + _SAID
-        + ", (SELECT n.occurred_at FROM memories n WHERE n.key = m.superseded_by)"
-        " FROM chunks c JOIN memories m ON m.key = c.memory_key"
-        " WHERE c.id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (to_json(list(chunk_ids)),),
-    )
-    return {str(row[0]): _Teller(*row) for row in rows}
+def entity_row(entity: EntityData) -> tuple[object, ...]:
+    """Return the values of an entity in the order of the columns of `graph_entities`."""
+    named = (entity.entity_id, entity.name, fold(entity.name), entity.type)
+    return (*named, entity.description, entity.confidence, entity.source)
 
 
-def _keys_of(connection: sqlite3.Connection, ids: Collection[str]) -> dict[str, int]:
-    return dict(
-        connection.execute(
-            "SELECT id, key FROM graph_entities WHERE id IN (SELECT value FROM json_each(?))",
-            (to_json(list(ids)),),
-        ).fetchall()
-    )
+def _read_keys(connection: sqlite3.Connection, ids: Collection[str]) -> dict[str, int]:
+    return dict(connection.execute(_ENTITY_KEYS, (to_json(list(ids)),)).fetchall())
 
 
 def _upsert_entities(
     connection: sqlite3.Connection, mentions: Iterable[EntityData]
 ) -> tuple[dict[str, int], GraphGrowth]:
-    """Insert what is new, and let what is known gain confidence and a description."""
+    """Insert new entities, and raise the confidence and add the description of known ones."""
     best = most_certain(mentions)
-    keys = _keys_of(connection, best)
-    new = best.keys() - keys.keys()
-    for entity in (best[entity_id] for entity_id in best if entity_id in new):
-        row = (entity.entity_id, entity.name, fold(entity.name), entity.type)
-        cursor = connection.execute(
-            "INSERT INTO graph_entities (id, name, folded, type, description, confidence, source)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*row, entity.description, entity.confidence, entity.source),
-        )
-        assert cursor.lastrowid is not None
-        keys[entity.entity_id] = cursor.lastrowid
+    keys = _read_keys(connection, best)
+    known = keys.copy()
+    for entity_id, entity in best.items():
+        if entity_id not in known:
+            key = connection.execute(_INSERT_ENTITY, entity_row(entity)).lastrowid
+            assert key is not None
+            keys[entity_id] = key
     connection.executemany(
-        "UPDATE graph_entities SET confidence = max(confidence, ?1),"
-        " description = CASE description WHEN '' THEN ?2 ELSE description END"
-        " WHERE key = ?3 AND (confidence < ?1 OR (description = '' AND ?2 <> ''))",
-        [(e.confidence, e.description, keys[i]) for i, e in best.items() if i not in new],
+        _IMPROVE_ENTITY,
+        [(best[i].confidence, best[i].description, key) for i, key in known.items()],
     )
+    new = best.keys() - known.keys()
     reroot(connection, new)
     return keys, GraphGrowth(entities=len(new))
 
 
 def _replace_mentions(
     connection: sqlite3.Connection,
-    teller: _Teller,
+    source: _EvidenceSource,
     keys: Mapping[str, int],
     mentions: Sequence[EntityData],
 ) -> int:
-    """Make the passage's mentions these; return how many are new."""
-    before = set(
-        connection.execute(
-            "SELECT start_char, end_char, entity_key FROM graph_mentions WHERE chunk_id = ?",
-            (teller.chunk_id,),
-        ).fetchall()
-    )
+    """Replace the mentions of a passage; return how many are new."""
+    before = set(connection.execute(_MENTIONS_OF_CHUNK, (source.chunk_id,)).fetchall())
     now = {(m.start_char, m.end_char, keys[m.entity_id]): m for m in mentions}
     new = [place for place in now if place not in before]
     connection.executemany(
-        "INSERT INTO graph_mentions (chunk_id, start_char, end_char, entity_key, confidence,"
-        " source, alias, folded, since, withdrawn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        _INSERT_MENTION,
         [
             (
-                *(teller.chunk_id, *place, now[place].confidence, now[place].source),
+                *(source.chunk_id, *place, now[place].confidence, now[place].source),
                 *alias_of(now[place]),
-                *(teller.said, teller.withdrawn),
+                *(source.said, source.withdrawn),
             )
             for place in new
         ],
     )
     connection.executemany(
-        "DELETE FROM graph_mentions"
-        " WHERE chunk_id = ? AND start_char = ? AND end_char = ? AND entity_key = ?",
-        [(teller.chunk_id, *place) for place in before - now.keys()],
+        _DELETE_MENTION, [(source.chunk_id, *place) for place in before - now.keys()]
     )
     return len(new)
 
 
 def _replace_evidence(
     connection: sqlite3.Connection,
-    teller: _Teller,
+    source: _EvidenceSource,
     keys: Mapping[str, int],
     relationships: Sequence[RelationshipData],
 ) -> int:
-    """Make the passage's evidence this; return how many relationships nobody stated before."""
+    """Replace the evidence of a passage; return how many relationships are new."""
     before = {
-        _Sentence(*row[1:]): row[0]
-        for row in connection.execute(
-            "SELECT key, relationship_key, start_char, end_char, strength, source, since,"
-            " until FROM graph_evidence WHERE chunk_id = ?",
-            (teller.chunk_id,),
-        )
+        _EvidenceFields(*fields): key
+        for key, *fields in connection.execute(_EVIDENCE_OF_CHUNK, (source.chunk_id,))
     }
-    now: set[_Sentence] = set()
+    now: set[_EvidenceFields] = set()
     added = 0
     for stated in relationships:
-        sentence, is_new = _sentence(connection, keys, stated, teller)
-        if sentence not in now and sentence not in before:
-            _insert_evidence(connection, sentence, teller, None)
-        now.add(sentence)
+        fields, is_new = _to_evidence(connection, keys, stated, source)
+        if fields not in now and fields not in before:
+            _insert_evidence(connection, fields, source, None)
+        now.add(fields)
         added += is_new
     connection.executemany(
-        "DELETE FROM graph_evidence WHERE key = ?",
-        [(key,) for sentence, key in before.items() if sentence not in now],
+        _DELETE_EVIDENCE, [(key,) for fields, key in before.items() if fields not in now]
     )
     return added
 
 
-def _sentence(
+def _to_evidence(
     connection: sqlite3.Connection,
     keys: Mapping[str, int],
     stated: RelationshipData,
-    teller: _Teller,
-) -> tuple[_Sentence, bool]:
-    """Return the evidence to store, and whether it is the first for its relationship."""
+    source: _EvidenceSource,
+) -> tuple[_EvidenceFields, bool]:
+    """Return the evidence to store, and whether its relationship is new."""
     try:
-        source, target = keys[stated.source_entity_id], keys[stated.target_entity_id]
+        ends = keys[stated.source_entity_id], keys[stated.target_entity_id]
     except KeyError as error:
         raise ValidationError(
             "A relationship names an entity that was not stored with it.",
             "VAL_004",
             original_exception=error,
         ) from error
-    place = (source, target, stated.relationship_type)
-    row = connection.execute(
-        "SELECT key FROM graph_relationships WHERE source_key = ? AND target_key = ? AND type = ?",
-        place,
-    ).fetchone()
-    key = row[0] if row else None
-    if key is None:
-        key = connection.execute(
-            "INSERT INTO graph_relationships (source_key, target_key, type, exclusive)"
-            " VALUES (?, ?, ?, ?)",
-            (*place, int(stated.exclusive)),
-        ).lastrowid
-    assert key is not None
+    edge = (*ends, stated.relationship_type)
+    known = fetch_value(connection, _RELATIONSHIP_KEY, edge)
+    key = known
+    if known is None:
+        key = connection.execute(_INSERT_RELATIONSHIP, (*edge, int(stated.exclusive))).lastrowid
     until = None if stated.valid_to is None else to_time(stated.valid_to)
     start = None if stated.valid_from is None else to_time(stated.valid_from)
-    since = beginning(teller.said, start, until)
-    place_in_text = (stated.start_char, stated.end_char)
-    sentence = _Sentence(key, *place_in_text, stated.strength, stated.source, since, until)
-    return sentence, row is None
+    fields = _EvidenceFields(
+        relationship_key=key,
+        start_char=stated.start_char,
+        end_char=stated.end_char,
+        strength=stated.strength,
+        source=stated.source,
+        since=beginning(source.said, start, until),
+        until=until,
+    )
+    return fields, known is None
 
 
 def _insert_evidence(
-    connection: sqlite3.Connection, sentence: _Sentence, teller: _Teller, text: str | None
+    connection: sqlite3.Connection,
+    fields: _EvidenceFields,
+    source: _EvidenceSource,
+    text: str | None,
 ) -> int:
-    cursor = connection.execute(
-        "INSERT INTO graph_evidence (relationship_key, start_char, end_char, strength, source,"
-        " since, until, chunk_id, memory_key, said, withdrawn, text)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*sentence, *teller, text),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    key = connection.execute(_INSERT_EVIDENCE, (*fields, *source, text)).lastrowid
+    assert key is not None
+    return key
 
 
 # --- Unread passages --------------------------------------------------------------------
+
+
+# Text and date of a passage, and how much of it the passage before contains.
+_UNREAD: LiteralString = (
+    "SELECT c.id, m.id, c.text, " + _SAID + ", (SELECT p.end_char - c.start_char FROM chunks p"
+    " WHERE p.memory_key = c.memory_key AND p.position = c.position - 1)"
+)
+# Passages that an extractor has not read. Code has its own graph, made by parsers.
+_NOT_READ: LiteralString = """
+FROM memories m JOIN chunks c ON c.memory_key = m.key
+LEFT JOIN graph_extractions x ON x.chunk_id = c.id AND x.extractor = ?
+WHERE x.chunk_id IS NULL AND m.kind <> 'code'"""
 
 
 def get_unread(
@@ -292,12 +311,9 @@ def get_unread(
     after: str | None,
     limit: int,
 ) -> list[UnreadChunk]:
-    tables, values = _unread_query(extractor, scope)
+    passages, values = _unread_passages(extractor, scope)
     rows = connection.execute(
-        "SELECT c.id, m.id, c.text, " + _SAID + ", (SELECT p.end_char - c.start_char FROM chunks p"
-        " WHERE p.memory_key = c.memory_key AND p.position = c.position - 1)"
-        + tables
-        + " AND c.id > ? ORDER BY c.id LIMIT ?",
+        _UNREAD + passages + " AND c.id > ? ORDER BY c.id LIMIT ?",
         [*values, -1 if after is None else int(after), limit],
     )
     return [
@@ -313,33 +329,60 @@ def get_unread(
 
 
 def count_unread(connection: sqlite3.Connection, extractor: str, scope: GraphScope) -> int:
-    tables, values = _unread_query(extractor, scope)
-    return int(connection.execute("SELECT count(*)" + tables, values).fetchone()[0])
+    passages, values = _unread_passages(extractor, scope)
+    return int(fetch_value(connection, "SELECT count(*)" + passages, values))
 
 
-def _unread_query(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[object]]:
-    tables: LiteralString = (
-        " FROM memories m JOIN chunks c ON c.memory_key = m.key LEFT JOIN graph_extractions x"
-        " ON x.chunk_id = c.id AND x.extractor = ? WHERE x.chunk_id IS NULL"
-        # Code has a graph of its own, made by parsers.
-        " AND m.kind <> 'code'"
-    )
-    values: list[object] = [extractor]
+def _unread_passages(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[object]]:
+    passages, values = _NOT_READ, list[object]([extractor])
     if scope.project is not None:
-        tables += " AND m.project = ?"
+        passages += " AND m.project = ?"
         values.append(scope.project)
     if scope.memory_ids is not None:
-        tables += " AND m.id IN (SELECT value FROM json_each(?))"
+        passages += " AND m.id IN (SELECT value FROM json_each(?))"
         values.append(to_json(scope.memory_ids))
-    return tables, values
+    return passages, values
 
 
-# --- Merges ----------------------------------------------------------------------------
+# --- Merges -----------------------------------------------------------------------------
+
+_INSERT_MERGE: LiteralString = """
+INSERT INTO graph_merges (source_id, target_id, automatic, merged_at) VALUES (?, ?, ?, ?)"""
+_UNDO_MERGE: LiteralString = "UPDATE graph_merges SET undone_at = ? WHERE key = ?"
+_UNDO_MERGES_OF: LiteralString = """
+UPDATE graph_merges SET undone_at = ? WHERE source_id = ? AND undone_at IS NULL"""
+# The newest merge of an entity; without an entity, the newest one made by hand.
+_NEWEST_MERGE: LiteralString = """
+SELECT key, source_id, target_id, automatic, merged_at FROM graph_merges
+WHERE undone_at IS NULL AND (source_id = ?1 OR (?1 IS NULL AND automatic = 0))
+ORDER BY key DESC LIMIT 1"""
+# A merge of an entity that holds, or one with the same target that was undone.
+_DECIDED: LiteralString = """
+SELECT 1 FROM graph_merges WHERE source_id = ?1 AND (undone_at IS NULL OR target_id = ?2)"""
+_ANY_MERGE: LiteralString = "SELECT 1 FROM graph_merges LIMIT 1"
+
+# These entities, and everything that is merged into them, directly or not.
+_MERGED_INTO: LiteralString = """
+WITH RECURSIVE below (id) AS (
+    SELECT value FROM json_each(?)
+    UNION
+    SELECT m.source_id FROM graph_merges m JOIN below b ON m.target_id = b.id
+    WHERE m.undone_at IS NULL
+)
+SELECT id FROM below"""
+_MERGE_TARGET: LiteralString = """
+SELECT target_id FROM graph_merges WHERE source_id = ? AND undone_at IS NULL"""
+_ENTITY_KEY: LiteralString = "SELECT key FROM graph_entities WHERE id = ?"
+_ROOT_ID: LiteralString = """
+SELECT coalesce((SELECT r.id FROM graph_entities r WHERE r.key = e.root), e.id)
+FROM graph_entities e WHERE e.id = ?"""
+_SET_ROOT: LiteralString = "UPDATE graph_entities SET root = ? WHERE id = ?"
 
 
 def merge_entities(connection: sqlite3.Connection, source_id: str, target_id: str) -> Merge:
-    """Merge what these two stand for."""
-    source, target = _root_id(connection, source_id), _root_id(connection, target_id)
+    """Merge the roots of these two."""
+    source = fetch_value(connection, _ROOT_ID, (source_id,))
+    target = fetch_value(connection, _ROOT_ID, (target_id,))
     if source is None or target is None:
         raise EntityNotFoundError("No entity has this id.")
     if source == target:
@@ -347,32 +390,23 @@ def merge_entities(connection: sqlite3.Connection, source_id: str, target_id: st
     return _merge(connection, source, target, automatic=False)
 
 
-def merge_same(connection: sqlite3.Connection, pairs: Sequence[tuple[str, str]]) -> None:
-    """Merge what an extractor holds to be one, unless somebody decided about it before."""
+def _merge_same(connection: sqlite3.Connection, pairs: Sequence[tuple[str, str]]) -> None:
+    """Merge what an extractor recognised as one entity, unless that was decided before."""
     for source_id, target_id in pairs:
-        decided = connection.execute(
-            "SELECT 1 FROM graph_merges WHERE source_id = ?1"
-            " AND (undone_at IS NULL OR target_id = ?2)",
-            (source_id, target_id),
-        ).fetchone()
-        source, target = _root_id(connection, source_id), _root_id(connection, target_id)
+        decided = fetch_value(connection, _DECIDED, (source_id, target_id))
+        source = fetch_value(connection, _ROOT_ID, (source_id,))
+        target = fetch_value(connection, _ROOT_ID, (target_id,))
         if decided is None and source == source_id and target not in (None, source):
-            assert target is not None
             _merge(connection, source, target, automatic=True)
 
 
 def undo_merge(connection: sqlite3.Connection, source_id: str | None) -> Merge | None:
-    """Undo the newest merge, of this entity or of all; by hand only if no entity is named."""
-    row = connection.execute(
-        "SELECT key, source_id, target_id, automatic, merged_at FROM graph_merges"
-        " WHERE undone_at IS NULL AND (source_id = ?1 OR (?1 IS NULL AND automatic = 0))"
-        " ORDER BY key DESC LIMIT 1",
-        (source_id,),
-    ).fetchone()
+    """Undo the newest merge of this entity; without an entity, the newest one made by hand."""
+    row = connection.execute(_NEWEST_MERGE, (source_id,)).fetchone()
     if row is None:
         return None
     key, source, target, automatic, merged_at = row
-    connection.execute("UPDATE graph_merges SET undone_at = ? WHERE key = ?", (_now(), key))
+    connection.execute(_UNDO_MERGE, (to_time(datetime.now(UTC)), key))
     reroot(connection, {source})
     return Merge(
         source_id=source,
@@ -382,28 +416,13 @@ def undo_merge(connection: sqlite3.Connection, source_id: str | None) -> Merge |
     )
 
 
-def _root_id(connection: sqlite3.Connection, entity_id: str) -> str | None:
-    row = connection.execute(
-        "SELECT coalesce((SELECT r.id FROM graph_entities r WHERE r.key = e.root), e.id)"
-        " FROM graph_entities e WHERE e.id = ?",
-        (entity_id,),
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
 def _merge(
     connection: sqlite3.Connection, source_id: str, target_id: str, *, automatic: bool
 ) -> Merge:
-    now = _now()
-    # It may stand for itself because what it was merged into is gone for now.
-    connection.execute(
-        "UPDATE graph_merges SET undone_at = ? WHERE source_id = ? AND undone_at IS NULL",
-        (now, source_id),
-    )
-    connection.execute(
-        "INSERT INTO graph_merges (source_id, target_id, automatic, merged_at) VALUES (?, ?, ?, ?)",
-        (source_id, target_id, int(automatic), now),
-    )
+    now = to_time(datetime.now(UTC))
+    # It may be a root only because the entity it was merged into does not exist now.
+    connection.execute(_UNDO_MERGES_OF, (now, source_id))
+    connection.execute(_INSERT_MERGE, (source_id, target_id, int(automatic), now))
     reroot(connection, {source_id})
     return Merge(
         source_id=source_id,
@@ -413,45 +432,15 @@ def _merge(
     )
 
 
-# Everything that is merged into these, directly or not, and these.
-_BELOW = """
-WITH RECURSIVE below (id) AS (
-    SELECT value FROM json_each(?)
-    UNION
-    SELECT m.source_id FROM graph_merges m JOIN below b ON m.target_id = b.id
-    WHERE m.undone_at IS NULL
-)
-SELECT id FROM below
-"""
-_NEXT: LiteralString = (
-    "SELECT target_id FROM graph_merges WHERE source_id = ? AND undone_at IS NULL"
-)
-_KEY: LiteralString = "SELECT key FROM graph_entities WHERE id = ?"
-
-
 def reroot(connection: sqlite3.Connection, ids: Collection[str]) -> None:
-    """Find again what each of these, and what was merged into them, stands for."""
-    if connection.execute("SELECT 1 FROM graph_merges LIMIT 1").fetchone() is None:
+    """Compute the roots of these entities, and of those merged into them, again."""
+    if fetch_value(connection, _ANY_MERGE) is None:
         return
-    for (entity_id,) in connection.execute(_BELOW, (to_json(sorted(ids)),)).fetchall():
-        connection.execute(
-            "UPDATE graph_entities SET root = ? WHERE id = ?",
-            (_find_root(connection, entity_id), entity_id),
+    for (entity_id,) in connection.execute(_MERGED_INTO, (to_json(sorted(ids)),)).fetchall():
+        root = find_root(
+            entity_id,
+            lambda source: fetch_value(connection, _MERGE_TARGET, (source,)),
+            lambda known: fetch_value(connection, _ENTITY_KEY, (known,)) is not None,
         )
-
-
-def _find_root(connection: sqlite3.Connection, entity_id: str) -> int | None:
-    def value(sql: LiteralString, asked: str) -> Any:
-        row = connection.execute(sql, (asked,)).fetchone()
-        return row and row[0]
-
-    root = find_root(
-        entity_id,
-        lambda source: value(_NEXT, source),
-        lambda known: value(_KEY, known) is not None,
-    )
-    return None if root is None else int(value(_KEY, root))
-
-
-def _now() -> int:
-    return to_time(datetime.now(UTC))
+        key = None if root is None else fetch_value(connection, _ENTITY_KEY, (root,))
+        connection.execute(_SET_ROOT, (key, entity_id))

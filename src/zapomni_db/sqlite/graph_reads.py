@@ -6,9 +6,9 @@ A merged entity is read as the one it was merged into.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple
 
 from zapomni_db.graph_models import (
     Edge,
@@ -38,9 +38,6 @@ from zapomni_db.sqlite.graph import count_unread
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = [
-    "SPOKEN",
-    "STATED",
-    "count_edges",
     "find_entities",
     "find_named",
     "get_edges",
@@ -50,15 +47,15 @@ __all__ = [
     "get_mentions",
     "get_named",
     "get_names",
-    "leaves_of",
     "list_entities",
-    "moment",
 ]
 
 
-# Conditions on mentions, and on evidence. No table they meet has other columns of these names.
-SPOKEN: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
-STATED: LiteralString = SPOKEN + " AND (until IS NULL OR until > :now)"
+# Conditions on mentions, and on evidence, at the time `:now`. No other table in their statements
+# has columns of these names.
+MENTIONED: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
+STATED: LiteralString = MENTIONED + " AND (until IS NULL OR until > :now)"
+# The columns of a `_RelationshipRow`.
 _RELATIONSHIP: LiteralString = (
     "SELECT key, source_key, target_key, type, exclusive FROM graph_relationships r WHERE "
 )
@@ -69,8 +66,33 @@ _WITH_TYPE: LiteralString = " AND type IN (SELECT value FROM json_each(:types))"
 _WEIGHTIEST: LiteralString = " ORDER BY weight DESC, key LIMIT :limit"
 _DIRECTIONS: tuple[LiteralString, ...] = ("source_key = :entity", "target_key = :entity")
 
+# Merged entities by their root.
+_LEAVES: LiteralString = """
+SELECT root, key FROM graph_entities WHERE root IN (SELECT value FROM json_each(?)) ORDER BY id"""
+_ROOT_KEYS: LiteralString = """
+SELECT id, coalesce(root, key) FROM graph_entities WHERE id IN (SELECT value FROM json_each(?))"""
+_ROOT_IDS: LiteralString = """
+SELECT e.key, coalesce(r.id, e.id) FROM graph_entities e
+LEFT JOIN graph_entities r ON r.key = e.root WHERE e.key IN (SELECT value FROM json_each(?))"""
+# How strong the evidence of relationships is, and how much there is.
+_SUPPORT: LiteralString = (
+    "SELECT relationship_key, max(strength), count(*) FROM graph_evidence"
+    " WHERE relationship_key IN (SELECT value FROM json_each(:keys)) AND " + STATED + " GROUP BY 1"
+)
+# What is stated of these entities exclusively and was not withdrawn.
+_EXCLUSIVE_STATEMENTS: LiteralString = """
+WITH wanted AS (SELECT DISTINCT coalesce(root, key) AS root FROM graph_entities
+        WHERE key IN (SELECT value FROM json_each(:sources))),
+    subjects AS (SELECT root, root AS key FROM wanted UNION ALL
+        SELECT w.root, l.key FROM wanted w JOIN graph_entities l ON l.root = w.root)
+SELECT s.root, r.type, r.key, v.key, coalesce(t.root, t.key), v.said, v.since, v.until
+FROM subjects s CROSS JOIN graph_relationships r ON r.source_key = s.key AND r.exclusive = 1
+JOIN graph_entities t ON t.key = r.target_key
+JOIN graph_evidence v ON v.relationship_key = r.key
+    AND (v.withdrawn IS NULL OR v.withdrawn > :now)"""
 
-class _Row(NamedTuple):
+
+class _RelationshipRow(NamedTuple):
     """A relationship as it is stored: between entities as the texts name them."""
 
     key: int
@@ -80,19 +102,15 @@ class _Row(NamedTuple):
     exclusive: int
 
 
-def moment(as_of: datetime | None) -> int:
+def _to_moment(as_of: datetime | None) -> int:
     """Return the time asked for; None is now."""
     return to_time(as_of or datetime.now(UTC))
 
 
-def leaves_of(connection: sqlite3.Connection, roots: Collection[int]) -> dict[int, list[int]]:
-    """Return all entities that stand for the same as each of these, itself first."""
+def _leaves_of(connection: sqlite3.Connection, roots: Collection[int]) -> dict[int, list[int]]:
+    """Return each of these entities followed by all that are merged into it."""
     found: dict[int, list[int]] = {root: [root] for root in roots}
-    for root, key in connection.execute(
-        "SELECT root, key FROM graph_entities WHERE root IN (SELECT value FROM json_each(?))"
-        " ORDER BY id",
-        (to_json(list(roots)),),
-    ):
+    for root, key in connection.execute(_LEAVES, (to_json(list(roots)),)):
         found[root].append(key)
     return found
 
@@ -101,58 +119,36 @@ def get_edges(
     connection: sqlite3.Connection, entity_ids: Sequence[str], query: EdgeQuery
 ) -> list[Edge]:
     roots = _roots_of(connection, entity_ids)
-    now = moment(query.as_of)
+    now = _to_moment(query.as_of)
     bound = {"now": now, "types": to_json(query.types), "limit": query.limit}
-    rows: dict[int, _Row] = {}
+    rows: dict[int, _RelationshipRow] = {}
     for direction in _DIRECTIONS:
         sql = _RELATIONSHIP + direction + (_WITH_TYPE if query.types else "") + _HOLDS + _WEIGHTIEST
-        for leaves in leaves_of(connection, set(roots.values())).values():
+        for leaves in _leaves_of(connection, set(roots.values())).values():
             for leaf in leaves:
-                for row in connection.execute(sql, {**bound, "entity": leaf}):
-                    rows[row[0]] = _Row(*row)
-    kept = _still_true(connection, list(rows.values()), now)
-    return _as_edges(connection, kept, _support(connection, kept, now))
-
-
-def _support(
-    connection: sqlite3.Connection, rows: Sequence[_Row], now: int
-) -> dict[int, tuple[float, int]]:
-    """Return how strong the evidence is that holds now, and how much there is."""
-    found = connection.execute(
-        "SELECT relationship_key, max(strength), count(*) FROM graph_evidence"
-        " WHERE relationship_key IN (SELECT value FROM json_each(:keys)) AND "
-        + STATED
-        + " GROUP BY 1",
-        {"keys": to_json([row.key for row in rows]), "now": now},
-    )
-    return {key: (strength, count) for key, strength, count in found}
+                for found in connection.execute(sql, {**bound, "entity": leaf}):
+                    row = _RelationshipRow(*found)
+                    rows[row.key] = row
+    holding = _leave_out_replaced(connection, list(rows.values()), now)
+    values = {"keys": to_json([row.key for row in holding]), "now": now}
+    support = {
+        key: (strength, count) for key, strength, count in connection.execute(_SUPPORT, values)
+    }
+    return _as_edges(connection, holding, support)
 
 
 def _roots_of(connection: sqlite3.Connection, entity_ids: Sequence[str]) -> dict[str, int]:
-    return dict(
-        connection.execute(
-            "SELECT id, coalesce(root, key) FROM graph_entities"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            (to_json(list(entity_ids)),),
-        ).fetchall()
-    )
+    return dict(connection.execute(_ROOT_KEYS, (to_json(list(entity_ids)),)).fetchall())
 
 
 def _as_edges(
     connection: sqlite3.Connection,
-    rows: Sequence[_Row],
+    rows: Sequence[_RelationshipRow],
     supported: Mapping[int, tuple[float, int]],
 ) -> list[Edge]:
-    """Join what is said of merged entities, and leave out what they say of each other."""
+    """Join the relationships of merged entities, without those between them."""
     named = {row.source for row in rows} | {row.target for row in rows}
-    ids = dict(
-        connection.execute(
-            "SELECT e.key, coalesce(r.id, e.id) FROM graph_entities e"
-            " LEFT JOIN graph_entities r ON r.key = e.root"
-            " WHERE e.key IN (SELECT value FROM json_each(?))",
-            (to_json(list(named)),),
-        ).fetchall()
-    )
+    ids = dict(connection.execute(_ROOT_IDS, (to_json(list(named)),)).fetchall())
     return join_edges(
         (EdgeKey(ids[row.source], ids[row.target], row.type), *supported.get(row.key, (0.0, 1)))
         for row in rows
@@ -162,49 +158,31 @@ def _as_edges(
 # --- Exclusive relationships -----------------------------------------------------------
 
 
-def _still_true(connection: sqlite3.Connection, rows: Sequence[_Row], now: int) -> list[_Row]:
+def _leave_out_replaced(
+    connection: sqlite3.Connection, rows: Sequence[_RelationshipRow], now: int
+) -> list[_RelationshipRow]:
     """Leave out exclusive relationships that something newer has replaced by then."""
     exclusive = [row for row in rows if row.exclusive]
     if not exclusive:
         return list(rows)
-    held = _held(connection, {row.source for row in exclusive}, now)
-    return [
-        row
-        for row in rows
-        if not row.exclusive
-        or any(since <= now and (end is None or end > now) for since, end in held[row.key])
-    ]
-
-
-def _held(
-    connection: sqlite3.Connection, sources: Collection[int], now: int
-) -> dict[int, list[tuple[int, int | None]]]:
-    """Return from when until when each exclusive relationship of these entities held."""
-    held: dict[int, list[tuple[int, int | None]]] = {}
-    for relationship, _, since, end in _statements(connection, sources, now):
-        held.setdefault(relationship, []).append((since, end))
-    return held
+    sources = {row.source for row in exclusive}
+    holding = {
+        relationship
+        for relationship, _, since, end in _statements(connection, sources, now)
+        if since <= now and (end is None or end > now)
+    }
+    return [row for row in rows if not row.exclusive or row.key in holding]
 
 
 def _statements(
     connection: sqlite3.Connection, sources: Collection[int], now: int
 ) -> Iterator[tuple[int, int, int, int | None]]:
-    """Return the relationship, key, beginning and end of what is stated of these, one at a time.
+    """Yield relationship, key of the evidence, beginning and end of what is stated exclusively.
 
-    What was withdrawn by then is as if it had not been said.
+    What was withdrawn by then does not count.
     """
-    rows = connection.execute(
-        "WITH wanted AS (SELECT DISTINCT coalesce(root, key) AS root FROM graph_entities"
-        " WHERE key IN (SELECT value FROM json_each(:sources))),"
-        " subjects AS (SELECT root, root AS key FROM wanted UNION ALL"
-        " SELECT w.root, l.key FROM wanted w JOIN graph_entities l ON l.root = w.root)"
-        " SELECT s.root, r.type, r.key, v.key, coalesce(t.root, t.key), v.said, v.since, v.until"
-        " FROM subjects s CROSS JOIN graph_relationships r ON r.source_key = s.key"
-        " AND r.exclusive = 1 JOIN graph_entities t ON t.key = r.target_key"
-        " JOIN graph_evidence v ON v.relationship_key = r.key"
-        " AND (v.withdrawn IS NULL OR v.withdrawn > :now)",
-        {"sources": to_json(list(sources)), "now": now},
-    )
+    values = {"sources": to_json(list(sources)), "now": now}
+    rows = connection.execute(_EXCLUSIVE_STATEMENTS, values)
     return spans(
         SubjectStatement(
             root, kind, relationship, sentence, Statement(str(target), said, since, until)
@@ -215,6 +193,7 @@ def _statements(
 
 # --- Evidence ---------------------------------------------------------------------------
 
+# The columns of a `_SentenceRow`, the strongest and newest first.
 _EVIDENCE: LiteralString = (
     "SELECT v.key, v.text, v.start_char, v.end_char, c.text, v.chunk_id, m.id, v.strength,"
     " v.source, v.said, v.since, v.until, v.withdrawn, r.exclusive FROM graph_relationships r"
@@ -226,15 +205,34 @@ _EVIDENCE: LiteralString = (
 )
 
 
+class _SentenceRow(NamedTuple):
+    """A sentence that states a relationship."""
+
+    key: int
+    text: str | None
+    start: int
+    stop: int
+    passage: str | None
+    chunk_id: int | None
+    memory_id: str | None
+    strength: float
+    source: str
+    said: int
+    since: int
+    until: int | None
+    withdrawn: int | None
+    exclusive: int
+
+
 def get_evidence(
     connection: sqlite3.Connection,
     edges: Sequence[EdgeKey],
     as_of: datetime | None,
     limit: int,
 ) -> dict[EdgeKey, list[Evidence]]:
-    now = moment(as_of)
-    roots = _roots_of(connection, [i for key in edges for i in key[:2]])
-    leaves = leaves_of(connection, set(roots.values()))
+    now = _to_moment(as_of)
+    roots = _roots_of(connection, [i for key in edges for i in (key.source_id, key.target_id)])
+    leaves = _leaves_of(connection, set(roots.values()))
     found: dict[EdgeKey, list[Evidence]] = {}
     for key in edges:
         pairs = [
@@ -244,13 +242,13 @@ def get_evidence(
         ]
         rows = _sentences(connection, pairs, key.type, now, limit)
         ends = {}
-        if any(row[-1] for row in rows):
-            # The strongest may be replaced: look at all.
+        if any(row.exclusive for row in rows):
+            # The strongest may be replaced: read all.
             rows = _sentences(connection, pairs, key.type, now, -1)
             stated = _statements(connection, {source for source, _ in pairs}, now)
             ends = {sentence: end for _, sentence, _, end in stated}
-        held = [row for row in rows if (end := ends.get(row[0])) is None or end > now]
-        found[key] = [_to_evidence(row, ends.get(row[0])) for row in held[:limit]]
+        holding = [row for row in rows if (end := ends.get(row.key)) is None or end > now]
+        found[key] = [_to_evidence(row, ends.get(row.key)) for row in holding[:limit]]
     return found
 
 
@@ -260,59 +258,64 @@ def _sentences(
     kind: str,
     now: int,
     limit: int,
-) -> list[tuple[Any, ...]]:
+) -> list[_SentenceRow]:
     rows = [
-        row
+        _SentenceRow(*row)
         for source, target in pairs
         for row in connection.execute(
             _EVIDENCE,
             {"source": source, "target": target, "type": kind, "now": now, "limit": limit},
         )
     ]
-    return sorted(rows, key=lambda row: (-row[7], -row[9], row[0]))
+    return sorted(rows, key=lambda row: (-row.strength, -row.said, row.key))
 
 
-def _to_evidence(row: tuple[Any, ...], replaced: int | None) -> Evidence:
-    text, start, stop, passage, chunk_id, memory_id, strength, source, said, since = row[1:11]
-    end = min((end for end in (*row[11:13], replaced) if end is not None), default=None)
+def _to_evidence(row: _SentenceRow, replaced: int | None) -> Evidence:
+    ends = [end for end in (row.until, row.withdrawn, replaced) if end is not None]
     return Evidence.model_construct(
-        text=text if passage is None else passage[start:stop],
-        memory_id=memory_id,
-        chunk_id=None if chunk_id is None else str(chunk_id),
-        strength=strength,
-        source=source,
-        said_at=None if said == EVER else from_time(said),
-        valid_from=None if since == EVER else from_time(since),
-        valid_to=None if end is None else from_time(end),
+        text=(row.text or "") if row.passage is None else row.passage[row.start : row.stop],
+        memory_id=row.memory_id,
+        chunk_id=None if row.chunk_id is None else str(row.chunk_id),
+        strength=row.strength,
+        source=row.source,
+        said_at=None if row.said == EVER else from_time(row.said),
+        valid_from=None if row.since == EVER else from_time(row.since),
+        valid_to=from_time(min(ends)) if ends else None,
     )
 
 
 # --- Counting ---------------------------------------------------------------------------
 
 
-def count_edges(connection: sqlite3.Connection, now: int) -> tuple[Mapping[str, int], int]:
-    """Count what holds, by type, and what does not any more."""
-    rows = [_Row(*row) for row in connection.execute(_RELATIONSHIP + "TRUE" + _HOLDS, {"now": now})]
-    holding = _as_edges(connection, _still_true(connection, rows, now), {})
-    every = [_Row(*row) for row in connection.execute(_RELATIONSHIP + "TRUE")]
+def _count_edges(connection: sqlite3.Connection, now: int) -> tuple[Mapping[str, int], int]:
+    """Count the relationships that hold, by type, and those that no longer do."""
+    rows = [
+        _RelationshipRow(*row)
+        for row in connection.execute(_RELATIONSHIP + "TRUE" + _HOLDS, {"now": now})
+    ]
+    holding = _as_edges(connection, _leave_out_replaced(connection, rows, now), {})
+    every = [_RelationshipRow(*row) for row in connection.execute(_RELATIONSHIP + "TRUE")]
     counts: dict[str, int] = {}
     for edge in holding:
         counts[edge.key.type] = counts.get(edge.key.type, 0) + 1
-    ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-    return ordered, len(_as_edges(connection, every, {})) - len(holding)
+    # Sorting is stable: the most frequent first, then by name.
+    ordered = sorted(sorted(counts), key=lambda kind: counts[kind], reverse=True)
+    return {kind: counts[kind] for kind in ordered}, len(_as_edges(connection, every, {})) - len(
+        holding
+    )
 
 
 # --- Entities --------------------------------------------------------------------------
 
 
-# Names of which many contain the text: more than anybody looks through.
+# At most this many names that contain the text are ranked.
 MOST_MATCHES = 2000
 
-# What is spoken of at a time, as a condition on the entity `e`. Evidence of an earlier text has
-# no passage and so no mention any more.
-_SPOKEN_OF: LiteralString = (
+# Whether the entity `e` is mentioned at the time `:now`. Evidence of an earlier text has no
+# passage, and so no mention.
+_IS_MENTIONED: LiteralString = (
     "(e.given = 1"
-    " OR EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key AND " + SPOKEN + ")"
+    " OR EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key AND " + MENTIONED + ")"
     " OR EXISTS (SELECT 1 FROM graph_relationships r JOIN graph_evidence v"
     " ON v.relationship_key = r.key WHERE r.source_key = e.key AND " + STATED + ")"
     " OR EXISTS (SELECT 1 FROM graph_relationships r JOIN graph_evidence v"
@@ -322,17 +325,17 @@ _OF_TYPE: LiteralString = "(:types = '[]' OR e.type IN (SELECT value FROM json_e
 
 
 def find_entities(connection: sqlite3.Connection, query: EntityQuery) -> list[Entity]:
-    now = moment(query.as_of)
+    now = _to_moment(query.as_of)
     matches = _matches(connection, query, now)
     counts = _count_mentions(connection, matches, now)
-    called = _folded(connection, matches)
-    order = sorted(matches, key=lambda key: (-matches[key], -counts.get(key, 0), called[key]))
+    names = dict(connection.execute(_FOLDED, (to_json(list(matches)),)).fetchall())
+    order = sorted(matches, key=lambda key: (-matches[key], -counts.get(key, 0), names[key]))
     page = order[query.offset : query.offset + query.limit]
     return _describe(connection, {key: matches[key] for key in page}, counts)
 
 
 def _matches(connection: sqlite3.Connection, query: EntityQuery, now: int) -> dict[int, float]:
-    """Return the keys of roots that answer the query, and how well."""
+    """Return the keys of roots that match the query, and how well."""
     asked = fold(query.text)
     bound = {"now": now, "types": to_json(query.types), "asked": asked, "most": MOST_MATCHES}
     found: dict[int, float] = {}
@@ -343,14 +346,14 @@ def _matches(connection: sqlite3.Connection, query: EntityQuery, now: int) -> di
     if found or not asked or query.exact:
         return found
     alike = [(likeness(asked, folded), key) for key, folded in connection.execute(_NAMES, bound)]
-    best = sorted((pair for pair in alike if pair[0] >= LEAST_LIKENESS), reverse=True)
+    best = sorted(((like, key) for like, key in alike if like >= LEAST_LIKENESS), reverse=True)
     for score, key in best[: query.offset + query.limit]:
         found[key] = max(found.get(key, 0.0), round(score / 2, 3))
     return found
 
 
 _FROM: LiteralString = "SELECT coalesce(e.root, e.key) FROM graph_entities e WHERE "
-_AND_SHOWN: LiteralString = " AND " + _OF_TYPE + " AND " + _SPOKEN_OF
+_AND_SHOWN: LiteralString = " AND " + _OF_TYPE + " AND " + _IS_MENTIONED
 _EVERYTHING: tuple[tuple[LiteralString, float], ...] = ((_FROM + "TRUE" + _AND_SHOWN, 1.0),)
 # From the best kind of match to the worst.
 _EXACT: tuple[tuple[LiteralString, float], ...] = (
@@ -358,7 +361,7 @@ _EXACT: tuple[tuple[LiteralString, float], ...] = (
     (
         _FROM
         + "e.key IN (SELECT entity_key FROM graph_mentions WHERE folded = :asked AND "
-        + SPOKEN
+        + MENTIONED
         + ")"
         + _AND_SHOWN,
         1.0,
@@ -373,19 +376,34 @@ _NAMES: LiteralString = (
 )
 
 
+# Entities by id with their roots, those that are mentioned.
+_MENTIONED_BY_ID: LiteralString = (
+    "SELECT a.id, coalesce(a.root, a.key) FROM graph_entities a"
+    " WHERE a.id IN (SELECT value FROM json_each(:ids)) AND EXISTS (SELECT 1 FROM graph_entities e"
+    " WHERE (e.key = coalesce(a.root, a.key) OR e.root = coalesce(a.root, a.key)) AND "
+    + _IS_MENTIONED
+    + ")"
+)
+_AND_ROOT_MENTIONED: LiteralString = (
+    " AND EXISTS (SELECT 1 FROM graph_entities e WHERE (e.key = a.key OR e.root = a.key) AND "
+    + _IS_MENTIONED
+    + ")"
+)
+_MENTIONED_PAGE: LiteralString = (
+    "SELECT a.key FROM graph_entities a WHERE a.root IS NULL AND a.id > :after"
+    + _AND_ROOT_MENTIONED
+    + " ORDER BY a.id LIMIT :limit"
+)
+_NAMES_OF_TYPES: LiteralString = """
+SELECT id, type, name FROM graph_entities
+WHERE type IN (SELECT value FROM json_each(?)) ORDER BY key"""
+
+
 def get_entities(
     connection: sqlite3.Connection, entity_ids: Sequence[str], as_of: datetime | None = None
 ) -> dict[str, Entity]:
-    now = moment(as_of)
-    rows = connection.execute(
-        "SELECT a.id, coalesce(a.root, a.key) FROM graph_entities a"
-        " WHERE a.id IN (SELECT value FROM json_each(:ids))"
-        " AND EXISTS (SELECT 1 FROM graph_entities e"
-        " WHERE (e.key = coalesce(a.root, a.key) OR e.root = coalesce(a.root, a.key)) AND "
-        + _SPOKEN_OF
-        + ")",
-        {"ids": to_json(list(entity_ids)), "now": now},
-    )
+    now = _to_moment(as_of)
+    rows = connection.execute(_MENTIONED_BY_ID, {"ids": to_json(list(entity_ids)), "now": now})
     roots: dict[str, int] = dict(rows.fetchall())
     counts = _count_mentions(connection, set(roots.values()), now)
     described = _describe(connection, dict.fromkeys(roots.values(), 1.0), counts)
@@ -394,68 +412,58 @@ def get_entities(
 
 
 def list_entities(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Entity]:
-    now = moment(None)
-    rows = connection.execute(
-        "SELECT a.key FROM graph_entities a WHERE a.root IS NULL AND a.id > :after"
-        " AND EXISTS (SELECT 1 FROM graph_entities e WHERE (e.key = a.key OR e.root = a.key) AND "
-        + _SPOKEN_OF
-        + ") ORDER BY a.id LIMIT :limit",
-        {"now": now, "after": after or "", "limit": limit},
-    )
+    now = _to_moment(None)
+    rows = connection.execute(_MENTIONED_PAGE, {"now": now, "after": after or "", "limit": limit})
     keys = {key: 1.0 for (key,) in rows}
     return _describe(connection, keys, _count_mentions(connection, keys, now))
 
 
 def get_names(connection: sqlite3.Connection, types: Sequence[str]) -> list[EntityName]:
-    rows = connection.execute(
-        "SELECT id, type, name FROM graph_entities"
-        " WHERE type IN (SELECT value FROM json_each(?)) ORDER BY key",
-        (to_json(list(types)),),
-    )
+    rows = connection.execute(_NAMES_OF_TYPES, (to_json(list(types)),))
     return [EntityName(*row) for row in rows]
 
 
 # --- What belongs to a root -------------------------------------------------------------
 
+_COUNT_MENTIONS: LiteralString = (
+    "SELECT coalesce(e.root, e.key), count(*) FROM graph_entities e"
+    " JOIN graph_mentions m ON m.entity_key = e.key AND "
+    + MENTIONED
+    + " WHERE e.key IN (SELECT value FROM json_each(:roots))"
+    " OR e.root IN (SELECT value FROM json_each(:roots)) GROUP BY 1"
+)
+_FOLDED: LiteralString = """
+SELECT key, folded FROM graph_entities WHERE key IN (SELECT value FROM json_each(?))"""
+_ENTITY: LiteralString = """
+SELECT id, name, type, description, confidence, source FROM graph_entities WHERE key = ?"""
+_MERGED_ENTITY: LiteralString = "SELECT id, name FROM graph_entities WHERE key = ?"
+# The most frequent other names of an entity.
+_ALIASES: LiteralString = """
+SELECT max(alias) FROM graph_mentions WHERE entity_key = ? AND folded IS NOT NULL
+GROUP BY folded ORDER BY count(*) DESC, folded LIMIT ?"""
+
 
 def _count_mentions(
     connection: sqlite3.Connection, roots: Collection[int], now: int
 ) -> dict[int, int]:
-    rows = connection.execute(
-        "SELECT coalesce(e.root, e.key), count(*) FROM graph_entities e"
-        " JOIN graph_mentions m ON m.entity_key = e.key AND "
-        + SPOKEN
-        + " WHERE e.key IN (SELECT value FROM json_each(:roots))"
-        " OR e.root IN (SELECT value FROM json_each(:roots)) GROUP BY 1",
-        {"now": now, "roots": to_json(list(roots))},
-    )
-    return dict(rows.fetchall())
-
-
-def _folded(connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, str]:
-    rows = connection.execute(
-        "SELECT key, folded FROM graph_entities WHERE key IN (SELECT value FROM json_each(?))",
-        (to_json(list(keys)),),
-    )
+    rows = connection.execute(_COUNT_MENTIONS, {"now": now, "roots": to_json(list(roots))})
     return dict(rows.fetchall())
 
 
 def _describe(
     connection: sqlite3.Connection, keys: Mapping[int, float], counts: Mapping[int, int]
 ) -> list[Entity]:
-    leaves = leaves_of(connection, keys.keys())
+    leaves = _leaves_of(connection, keys.keys())
     described = []
     for key, match in keys.items():
-        entity_id, name, kind, description, confidence, source = connection.execute(
-            "SELECT id, name, type, description, confidence, source FROM graph_entities"
-            " WHERE key = ?",
-            (key,),
-        ).fetchone()
-        merged = [
-            connection.execute(
-                "SELECT id, name FROM graph_entities WHERE key = ?", (leaf,)
-            ).fetchone()
-            for leaf in leaves[key][1:]
+        row = connection.execute(_ENTITY, (key,)).fetchone()
+        entity_id, name, kind, description, confidence, source = row
+        _, *others = leaves[key]
+        merged = [connection.execute(_MERGED_ENTITY, (leaf,)).fetchone() for leaf in others]
+        written = [
+            alias
+            for leaf in leaves[key]
+            for (alias,) in connection.execute(_ALIASES, (leaf, ALIASES_SHOWN))
         ]
         described.append(
             Entity.model_construct(
@@ -465,7 +473,7 @@ def _describe(
                 description=description,
                 confidence=confidence,
                 source=source,
-                aliases=_aliases(connection, name, leaves[key], [n for _, n in merged]),
+                aliases=choose_aliases(name, [merged_name for _, merged_name in merged], written),
                 mentions=counts.get(key, 0),
                 merged_ids=[merged_id for merged_id, _ in merged],
                 match=match,
@@ -474,49 +482,35 @@ def _describe(
     return described
 
 
-def _aliases(
-    connection: sqlite3.Connection, name: str, leaves: Sequence[int], merged: Sequence[str]
-) -> list[str]:
-    written = [
-        alias
-        for leaf in leaves
-        for (alias,) in connection.execute(
-            "SELECT max(alias) FROM graph_mentions WHERE entity_key = ? AND folded IS NOT NULL"
-            " GROUP BY folded ORDER BY count(*) DESC, folded LIMIT ?",
-            (leaf, ALIASES_SHOWN),
-        )
-    ]
-    return choose_aliases(name, merged, written)
-
-
 # --- Counting ---------------------------------------------------------------------------
 
 
+_ENTITY_TYPES: LiteralString = (
+    "SELECT a.type, count(*) FROM graph_entities a WHERE a.root IS NULL"
+    + _AND_ROOT_MENTIONED
+    + " GROUP BY 1 ORDER BY 2 DESC, 1"
+)
+_COUNTS: LiteralString = (
+    "SELECT (SELECT count(*) FROM graph_mentions WHERE " + MENTIONED + "),"
+    " (SELECT count(*) FROM graph_merges WHERE undone_at IS NULL),"
+    " (SELECT count(*) FROM chunks)"
+)
+
+
 def get_graph_stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:
-    now = moment(None)
-    types = connection.execute(
-        "SELECT root.type, count(*) FROM graph_entities root WHERE root.root IS NULL"
-        " AND EXISTS (SELECT 1 FROM graph_entities e"
-        " WHERE (e.key = root.key OR e.root = root.key) AND " + _SPOKEN_OF + ")"
-        " GROUP BY 1 ORDER BY 2 DESC, 1",
-        {"now": now},
-    ).fetchall()
-    edges, closed = count_edges(connection, now)
-    counted = connection.execute(
-        "SELECT (SELECT count(*) FROM graph_mentions WHERE " + SPOKEN + "),"
-        " (SELECT count(*) FROM graph_merges WHERE undone_at IS NULL),"
-        " (SELECT count(*) FROM chunks)",
-        {"now": now},
-    ).fetchone()
+    now = _to_moment(None)
+    types = dict(connection.execute(_ENTITY_TYPES, {"now": now}).fetchall())
+    edges, closed = _count_edges(connection, now)
+    mentions, merges, passages = connection.execute(_COUNTS, {"now": now}).fetchone()
     return GraphStats(
-        entities=sum(number for _, number in types),
+        entities=sum(types.values()),
         relationships=sum(edges.values()),
-        mentions=counted[0],
+        mentions=mentions,
         closed_relationships=closed,
-        merges=counted[1],
-        passages=counted[2],
+        merges=merges,
+        passages=passages,
         unread_passages=count_unread(connection, extractor, GraphScope()),
-        entity_types=dict(types),
+        entity_types=types,
         relationship_types=edges,
     )
 
@@ -524,10 +518,11 @@ def get_graph_stats(connection: sqlite3.Connection, extractor: str) -> GraphStat
 # --- Mentions: small reads for a search ------------------------------------------------
 
 
+# The roots of all entities with one of these names or aliases.
 _NAMED: LiteralString = (
     "WITH asked AS (SELECT value FROM json_each(:names)),"
     " found AS (SELECT key FROM graph_entities WHERE folded IN asked"
-    " UNION SELECT entity_key FROM graph_mentions WHERE folded IN asked AND " + SPOKEN + ")"
+    " UNION SELECT entity_key FROM graph_mentions WHERE folded IN asked AND " + MENTIONED + ")"
     " SELECT DISTINCT coalesce(r.id, e.id) FROM found f JOIN graph_entities e ON e.key = f.key"
     " LEFT JOIN graph_entities r ON r.key = e.root ORDER BY 1"
 )
@@ -536,13 +531,20 @@ _NAMED: LiteralString = (
 def find_named(
     connection: sqlite3.Connection, names: Sequence[str], as_of: datetime | None
 ) -> list[str]:
-    bound = {"names": to_json(list(names)), "now": moment(as_of)}
+    bound = {"names": to_json(list(names)), "now": _to_moment(as_of)}
     return [entity_id for (entity_id,) in connection.execute(_NAMED, bound)]
 
 
+# Entities by id with their root's id and type, and all entities merged into that root.
+_LEAVES_BY_ID: LiteralString = """
+SELECT a.id, r.id, r.type, l.key FROM graph_entities a
+JOIN graph_entities r ON r.key = coalesce(a.root, a.key)
+JOIN graph_entities l ON l.key = r.key OR l.root = r.key
+WHERE a.id IN (SELECT value FROM json_each(?))"""
+# The newest passages that name an entity.
 _OF_ENTITY: LiteralString = (
     "SELECT chunk_id, min(start_char) FROM graph_mentions WHERE entity_key = :key AND "
-    + SPOKEN
+    + MENTIONED
     + " GROUP BY chunk_id ORDER BY chunk_id DESC LIMIT :limit"
 )
 
@@ -554,14 +556,8 @@ def get_mentions(
     limit: int,
 ) -> dict[str, list[Mention]]:
     found: dict[str, list[Mention]] = {entity_id: [] for entity_id in entity_ids}
-    rows = connection.execute(
-        "SELECT a.id, r.id, r.type, l.key FROM graph_entities a"
-        " JOIN graph_entities r ON r.key = coalesce(a.root, a.key)"
-        " JOIN graph_entities l ON l.key = r.key OR l.root = r.key"
-        " WHERE a.id IN (SELECT value FROM json_each(?))",
-        (to_json(list(entity_ids)),),
-    ).fetchall()
-    now = moment(as_of)
+    rows = connection.execute(_LEAVES_BY_ID, (to_json(list(entity_ids)),)).fetchall()
+    now = _to_moment(as_of)
     for asked, root, kind, key in rows:
         for chunk_id, start in connection.execute(
             _OF_ENTITY, {"key": key, "now": now, "limit": limit}
@@ -574,12 +570,13 @@ def get_mentions(
     return found
 
 
+# The entities that passages name, each once per passage.
 _OF_CHUNKS: LiteralString = (
     "SELECT m.chunk_id, coalesce(r.id, e.id), coalesce(r.type, e.type), min(m.start_char)"
     " FROM graph_mentions m JOIN graph_entities e ON e.key = m.entity_key"
     " LEFT JOIN graph_entities r ON r.key = e.root"
     " WHERE m.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:chunks)) AND "
-    + SPOKEN
+    + MENTIONED
     + " GROUP BY 1, 2 ORDER BY 1, 4"
 )
 
@@ -588,7 +585,7 @@ def get_named(
     connection: sqlite3.Connection, chunk_ids: Sequence[str], as_of: datetime | None
 ) -> dict[str, list[Mention]]:
     found: dict[str, list[Mention]] = {}
-    bound = {"chunks": to_json(list(chunk_ids)), "now": moment(as_of)}
+    bound = {"chunks": to_json(list(chunk_ids)), "now": _to_moment(as_of)}
     for chunk_id, entity_id, kind, start in connection.execute(_OF_CHUNKS, bound):
         mention = Mention(str(chunk_id), entity_id, kind, start)
         found.setdefault(mention.chunk_id, []).append(mention)
