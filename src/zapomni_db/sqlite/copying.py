@@ -18,8 +18,8 @@ from zapomni_db.copy_models import (
     VersionCopy,
 )
 from zapomni_db.graph_models import ExtractedChunk
-from zapomni_db.rules import EVER, fold, stated_beginning
 from zapomni_db.models import ChunkData, EntityData, RelationshipData
+from zapomni_db.rules import EVER, fold, stated_beginning
 from zapomni_db.sqlite.graph import reroot, store_extractions
 from zapomni_db.sqlite.memories import insert_memory
 from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time

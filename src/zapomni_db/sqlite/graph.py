@@ -14,8 +14,8 @@ from typing import LiteralString, NamedTuple
 
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.graph_models import ExtractedChunk, GraphGrowth, GraphScope, Merge, UnreadChunk
-from zapomni_db.rules import EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.rules import EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 

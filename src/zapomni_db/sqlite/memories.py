@@ -11,7 +11,6 @@ from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.graph_models import MemoryVersion
-from zapomni_db.rules import Replaced, sort_versions, versions_of, replaced_fields
 from zapomni_db.models import (
     ChunkData,
     EmbeddingSpace,
@@ -24,6 +23,7 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
+from zapomni_db.rules import Replaced, replaced_fields, sort_versions, versions_of
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import (
     content_hash,
