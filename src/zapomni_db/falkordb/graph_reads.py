@@ -236,14 +236,14 @@ WITH x, v ORDER BY v.strength DESC, v.said DESC, v.key
 WITH x, collect(v)[0..$limit] AS statements
 UNWIND statements AS v
 """
-# The number of the relationship asked for, then the fields of `_EvidenceRow`.
+# The number of the relationship asked for, then the fields of `_HoldingStatement`.
 _STATEMENT: LiteralString = (
     "x[0], v.key, v.exclusive, startNode(v).id, v.text, v.memory, v.chunk,"
     " coalesce(v.strength_exact, v.strength), v.source, v.said, v.since, v.until, v.withdrawn"
 )
 
 
-class _EvidenceRow(NamedTuple):
+class _HoldingStatement(NamedTuple):
     """A statement as it is stored."""
 
     key: int
@@ -286,17 +286,17 @@ async def get_evidence(
 
 async def _read_statements(
     session: Session, keys: Sequence[EdgeKey], now: int, limit: int
-) -> dict[EdgeKey, list[_EvidenceRow]]:
+) -> dict[EdgeKey, list[_HoldingStatement]]:
     asked = [[number, *key] for number, key in enumerate(keys)]
-    found: dict[EdgeKey, list[_EvidenceRow]] = {key: [] for key in keys}
+    found: dict[EdgeKey, list[_HoldingStatement]] = {key: [] for key in keys}
     for number, *row in await session.read_list(
         _STATEMENTS, _STATEMENT, asked=asked, now=now, limit=limit
     ):
-        found[keys[number]].append(_EvidenceRow(*row))
+        found[keys[number]].append(_HoldingStatement(*row))
     return found
 
 
-def _to_evidence(row: _EvidenceRow, replaced: int | None) -> Evidence:
+def _to_evidence(row: _HoldingStatement, replaced: int | None) -> Evidence:
     ends = [end for end in (row.until, row.withdrawn, replaced) if end is not None]
     return Evidence.model_construct(
         text=row.text,

@@ -175,7 +175,7 @@ async def store_memories(
     while memories:
         found, active = state or await _read_existing(session, asked)
         try:
-            plan = _Plan(slot_of(active), join=join, is_repeated=session.is_repeated)
+            plan = _StoringPlan(slot_of(active), join=join, is_repeated=session.is_repeated)
             for memory, row in zip(memories, found, strict=True):
                 plan.add(memory, *row)
         except ZapomniError:
@@ -201,7 +201,7 @@ async def _read_existing(
 
 async def _write(
     session: Session,
-    plan: _Plan,
+    plan: _StoringPlan,
     asked: Sequence[Any],
     found: Sequence[Any],
     active: Sequence[Any],
@@ -255,7 +255,7 @@ async def _write(
     return bool(written)
 
 
-class _Plan:
+class _StoringPlan:
     """Which memories to write, and the answer for each.
 
     Memories are added in order, each as if those before it were stored already.
