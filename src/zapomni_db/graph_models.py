@@ -52,7 +52,7 @@ class UnreadChunk(_Frozen):
     memory_id: str
     text: str
     said_at: datetime
-    """When its memory was told: when it happened, or when its text was last changed."""
+    """When its memory was said: when it happened, or when its text was last changed."""
     repeated: int = 0
     """How many of its first characters the passage before it ends with."""
 
@@ -87,7 +87,7 @@ class EntityQuery(_Frozen):
     """Only those whose name or alias is the text."""
     types: list[str] = []
     as_of: datetime | None = None
-    """Only what was spoken of at that time; None: now."""
+    """Only entities that had evidence at that time; None: now."""
     limit: int = 20
     offset: int = 0
 
@@ -154,13 +154,13 @@ class Evidence(_Frozen):
     text: str
     memory_id: str | None
     chunk_id: str | None
-    """None: told by a caller, or the memory has another text now."""
+    """None: given by a caller, or the memory has another text now."""
     strength: float
     source: str
     said_at: datetime | None
     valid_from: datetime | None
     valid_to: datetime | None
-    """None: nobody knows since when, or it still holds."""
+    """None: the beginning is not known, or it still holds."""
 
 
 class Mention(NamedTuple):

@@ -71,10 +71,10 @@ __all__ = [
 
 
 class MemoryStore(Protocol):
-    """Keeps memories. What it has acknowledged survives the death of the process."""
+    """Stores memories. Acknowledged writes survive the death of the process."""
 
     async def store_memory(self, memory: MemoryData) -> str:
-        """Store one memory and return the id it is kept under.
+        """Store one memory and return its id, or that of the memory it repeats.
 
         Raises:
             DatabaseError: Nothing was stored.
@@ -82,9 +82,9 @@ class MemoryStore(Protocol):
         ...
 
     async def store_memories(self, memories: Sequence[MemoryData]) -> list[StoredMemory]:
-        """Store all of these or none, and say of each what became of it, in order.
+        """Store all of these or none; return what became of each, in order.
 
-        A text already kept in the same project (and at the same position of the same parent,
+        A text already stored in the same project (and at the same position of the same parent,
         if it has one) is not stored twice, nor is anything under an idempotency key already
         used.
 
@@ -103,11 +103,11 @@ class MemoryStore(Protocol):
         parent: str = "",
         position: int = 0,
     ) -> StoredMemory | None:
-        """Answer what `store_memories` would for a repeated text or key, without writing."""
+        """Return what `store_memories` would for a repeated text or key, without writing."""
         ...
 
     async def get_memory(self, memory_id: str) -> MemoryRecord | None:
-        """Return a memory whole, superseded ones included."""
+        """Return a memory with its text, superseded ones included."""
         ...
 
     async def get_summaries(self, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
@@ -119,7 +119,7 @@ class MemoryStore(Protocol):
         ...
 
     async def update_memory(self, memory_id: str, patch: MemoryPatch) -> bool:
-        """Apply a patch at once; False if there is no such memory."""
+        """Apply a patch in one transaction; False if there is no such memory."""
         ...
 
     async def delete_memory(self, memory_id: str) -> bool:
@@ -127,10 +127,10 @@ class MemoryStore(Protocol):
         ...
 
     async def get_history(self, memory_id: str) -> list[MemoryVersion]:
-        """Return what a memory was and is, oldest first; nothing if there is no such memory.
+        """Return the versions of a memory, oldest first; none if there is no such memory.
 
-        With it come the memories it superseded, theirs, and those that superseded it. An update
-        that changed nothing made no version.
+        With them come those of the memories it superseded, directly or not, and of those that
+        superseded it. An update that changed nothing made no version.
         """
         ...
 
@@ -153,7 +153,7 @@ class SearchStore(Protocol):
     async def find_matches(
         self, phrases: Sequence[str], limit: int
     ) -> dict[str, frozenset[str] | None]:
-        """Return the chunks each word or phrase stands in; None where more than `limit` do."""
+        """Return the chunks that contain each word or phrase; None where more than `limit` do."""
         ...
 
     async def get_version(self) -> int:
@@ -161,7 +161,7 @@ class SearchStore(Protocol):
         ...
 
     async def count_chunks(self) -> int:
-        """Return about how many chunks there are, at once."""
+        """Return about how many chunks there are, without delay."""
         ...
 
     async def get_members(self, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
@@ -175,7 +175,7 @@ class SearchStore(Protocol):
         ...
 
     async def get_places(self, chunk_ids: Sequence[str], filters: MemoryFilter) -> dict[str, Place]:
-        """Say where chunks stand and what stands beside them."""
+        """Return the group and the neighbors of chunks, and whether the filter selects them."""
         ...
 
     async def get_passages(self, chunk_ids: Sequence[str]) -> dict[str, Passage]:
@@ -192,7 +192,7 @@ class SearchStore(Protocol):
 
 
 class EmbeddingStore(Protocol):
-    """Keeps one active embedding space and never mixes two."""
+    """Stores vectors; one embedding space is active, and two are never mixed."""
 
     async def get_space(self) -> EmbeddingSpace | None:
         """Return the space searches use, or None before the first vector."""
@@ -226,13 +226,13 @@ class EmbeddingStore(Protocol):
 
 
 class GraphStore(Protocol):
-    """Keeps entities and how they relate, each tied to the passages that say so.
+    """Stores entities and relationships, each linked to the passages that support it.
 
-    An entity is kept while a passage names it, a relationship while a sentence states it, or while
-    a caller told so. Whatever changes, supersedes or deletes a memory withdraws its evidence in
-    the same transaction: what a superseded memory or an earlier text stated has ended and is there
-    for `as_of`; of a deleted memory nothing is left. Superseding ends it where the successor
-    begins (`occurred_at`), and undoing that brings it back.
+    An entity exists while a passage mentions it, a relationship while a sentence states it, or
+    while a caller gave it. Changing, superseding or deleting a memory withdraws its evidence in
+    the same transaction: what a superseded memory or an earlier text stated has ended and can be
+    read with `as_of`; of a deleted memory nothing is left. Superseding ends it when the successor
+    begins (`occurred_at`), and undoing that restores it.
     """
 
     async def store_entities(
@@ -240,7 +240,7 @@ class GraphStore(Protocol):
     ) -> int:
         """Create or update entities, then relationships between them; return how many entities.
 
-        They are told by the caller: no passage has to support them.
+        The caller gives them: no passage has to support them.
         """
         ...
 
@@ -272,7 +272,7 @@ class GraphStore(Protocol):
         ...
 
     async def merge_entities(self, source_id: str, target_id: str) -> Merge:
-        """Let one entity stand for another, now and in texts to come; nothing is lost.
+        """Merge one entity into another, now and in texts to come; nothing is lost.
 
         Raises:
             NotFoundError: One of them does not exist.
@@ -292,7 +292,7 @@ class GraphReadStore(Protocol):
     """Reads the graph. A merged entity is read as what it was merged into.
 
     Times: a relationship holds from `valid_from` until `valid_to`, if its sentence says so;
-    otherwise from when its memory was told until something ends it. Of an exclusive relationship
+    otherwise from when its memory was said until something ends it. Of an exclusive relationship
     the newer statement ends the older one (`zapomni_db.rules.when_replaced`).
     """
 
@@ -307,11 +307,11 @@ class GraphReadStore(Protocol):
     async def get_entities(
         self, entity_ids: Sequence[str], as_of: datetime | None = None
     ) -> dict[str, Entity]:
-        """Return those that exist and were spoken of then, by the id asked for."""
+        """Return those that exist and had evidence then, by the id asked for."""
         ...
 
     async def get_edges(self, entity_ids: Sequence[str], query: EdgeQuery) -> list[Edge]:
-        """Return what holds between these entities and others, in both directions."""
+        """Return the relationships that hold between these entities and others, both directions."""
         ...
 
     async def get_evidence(
@@ -327,21 +327,21 @@ class GraphReadStore(Protocol):
     async def get_mentions(
         self, entity_ids: Sequence[str], as_of: datetime | None, limit: int
     ) -> dict[str, list[Mention]]:
-        """Return the newest passages that name each entity, at most `limit` of each."""
+        """Return the newest passages that mention each entity, at most `limit` of each."""
         ...
 
     async def get_named(
         self, chunk_ids: Sequence[str], as_of: datetime | None
     ) -> dict[str, list[Mention]]:
-        """Return what each of these passages names, each entity once, in the order of the text."""
+        """Return the entities each passage mentions, once each, in the order of the text."""
         ...
 
     async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
-        """Return all that is spoken of now, page by page, in the order of their ids."""
+        """Return all entities that have evidence now, page by page, in the order of their ids."""
         ...
 
     async def get_names(self, types: Sequence[str]) -> list[EntityName]:
-        """Return what all entities of these types are called, merged ones included."""
+        """Return the names of all entities of these types, merged ones included."""
         ...
 
     async def get_graph_stats(self, extractor: str) -> GraphStats:
@@ -375,7 +375,7 @@ class CopyStore(Protocol):
         ...
 
     async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
-        """Return the next entities told by callers; `after` is the last id seen.
+        """Return the next entities given by callers; `after` is the last id seen.
 
         They and their relationships are kept by `store_entities`.
         """
@@ -384,7 +384,7 @@ class CopyStore(Protocol):
     async def export_relationships(
         self, after: tuple[str, str, str] | None, limit: int
     ) -> list[RelationshipData]:
-        """Return the next relationships told by callers; `after` is the last seen."""
+        """Return the next relationships given by callers; `after` is the last seen."""
         ...
 
     async def export_readings(self, after: str | None, limit: int) -> ReadingExport:
@@ -432,7 +432,7 @@ class StorageProvider(
         ...
 
     async def health_check(self) -> bool:
-        """Say whether the store answers. Never raises."""
+        """Return whether the store answers. Never raises."""
         ...
 
     async def check_integrity(self) -> Mapping[str, str]:

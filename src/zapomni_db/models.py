@@ -89,7 +89,7 @@ class QueryEmbedding(_Frozen):
     tokens: bytes | None = None
     """One vector per token, whole; None if the embedder makes none."""
     words: list[str] = []
-    """What each token stands for."""
+    """The text of each token."""
 
 
 class EmbeddingSpace(_Frozen):
@@ -118,9 +118,9 @@ class MemoryData(_Frozen):
     parent: str = ""
     """The conversation, session, document or file this is a part of."""
     position: int = 0
-    """Where in its parent it stands."""
+    """Its position in its parent."""
     occurred_at: datetime | None = None
-    """When what it tells happened, if that is not when it was stored."""
+    """When it happened, if that is not when it was stored."""
     space: EmbeddingSpace | None = None
     """The space the chunks' embeddings belong to; None when every vector is pending."""
 
@@ -203,7 +203,7 @@ class MemoryFilter(_Frozen):
     path: str | None = None
     """The source is this file, or lies in this folder: a path or the end of one."""
     as_of: AwareDatetime | None = None
-    """As it stood then: stored by that moment, and not yet replaced."""
+    """The state at that time: stored by then, and not yet replaced."""
     include_superseded: bool = False
 
 
@@ -238,10 +238,10 @@ class VectorRanking(_Frozen):
 
 
 class Place(NamedTuple):
-    """Where a passage stands: what it belongs to, and what stands beside it.
+    """Where a passage is: its group and its neighbors.
 
     Passages of one memory follow each other; so do memories of one parent. Not a pydantic model:
-    a search looks at hundreds.
+    a search reads hundreds.
     """
 
     chunk_id: str
@@ -252,15 +252,15 @@ class Place(NamedTuple):
     """How many passages that has."""
     before: str | None
     after: str | None
-    """The passages beside it, where there are any."""
+    """The neighboring passages, if any."""
     occurred_at: datetime
     selected: bool
     """Whether the filter lets this passage through."""
 
     @property
     def neighbours(self) -> tuple[str, ...]:
-        """Return the passages beside it that there are."""
-        return tuple(beside for beside in (self.before, self.after) if beside is not None)
+        """The neighboring passages."""
+        return tuple(chunk_id for chunk_id in (self.before, self.after) if chunk_id is not None)
 
 
 class Passage(_Frozen):
@@ -327,7 +327,7 @@ class EntityData(_Frozen):
 
 
 class RelationshipData(_Frozen):
-    """How one entity stands to another, and the words that say so."""
+    """A relationship of one entity to another, and the words that state it."""
 
     source_entity_id: str
     target_entity_id: str
