@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -19,11 +19,12 @@ from zapomni_db.copy_models import (
 )
 from zapomni_db.graph_models import ExtractedChunk
 from zapomni_db.models import ChunkData, EntityData, RelationshipData
-from zapomni_db.rules import EVER, fold, stated_beginning
-from zapomni_db.sqlite.graph import reroot, store_extractions
+from zapomni_db.rules import EVER, stated_beginning
+from zapomni_db.sqlite.connection import fetch_value
+from zapomni_db.sqlite.graph import entity_row, reroot, store_extractions
 from zapomni_db.sqlite.memories import insert_memory
 from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time
-from zapomni_db.sqlite.vectors import ActiveSpace, read_active_space
+from zapomni_db.sqlite.vectors import read_active_space
 
 __all__ = [
     "export_entities",
@@ -37,95 +38,103 @@ __all__ = [
 ]
 
 
-_MEMORIES = """
+# --- Memories ---------------------------------------------------------------------------
+
+# The columns of an `_ExportedMemory`, in the order the memories were stored.
+_MEMORIES: LiteralString = """
 SELECT m.key, m.id, t.text, m.metadata, m.project, m.source, m.kind, m.pinned,
        m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
        (SELECT older.id FROM memories older WHERE older.superseded_by = m.key)
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
 WHERE m.key > ? ORDER BY m.key LIMIT ?
 """
-
-_CHUNKS = """
+_CHUNKS: LiteralString = """
 SELECT c.text, c.position, c.start_char, c.end_char, c.metadata, c.context, v.vector, k.tokens
 FROM chunks c
 LEFT JOIN chunk_vectors v ON v.chunk_id = c.id AND v.space_key = ?
 LEFT JOIN chunk_tokens k ON k.chunk_id = c.id AND k.space_key = v.space_key
 WHERE c.memory_key = ? ORDER BY c.position
 """
+_TAGS: LiteralString = "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag"
+_VERSIONS: LiteralString = """
+SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ? ORDER BY key"""
+_INSERT_VERSION: LiteralString = """
+INSERT INTO memory_history (memory_key, replaced_at, fields, text) VALUES (?, ?, ?, ?)"""
+
+
+class _ExportedMemory(NamedTuple):
+    key: int
+    memory_id: str
+    text: str
+    metadata: str
+    project: str
+    source: str
+    kind: str
+    pinned: int
+    idempotency_key: str | None
+    parent: str
+    position: int
+    occurred_at: int
+    created_at: int
+    updated_at: int
+    supersedes: str | None
 
 
 def export_memories(connection: sqlite3.Connection, after: str | None, limit: int) -> MemoryExport:
-    active = read_active_space(connection)
-    rows = connection.execute(_MEMORIES, (int(after or 0), limit)).fetchall()
-    items = [_to_copy(connection, row, active) for row in rows]
-    return MemoryExport(items=items, after=str(rows[-1][0]) if rows else None)
-
-
-def _to_copy(
-    connection: sqlite3.Connection,
-    row: tuple[Any, ...],
-    active: ActiveSpace | None,
-) -> MemoryCopy:
-    key, memory_id, text, metadata, project, source, kind, pinned = row[:8]
-    idempotency_key, parent, position, occurred, created, updated, supersedes = row[8:]
-    space_key, space = active or (0, None)
-    chunks = [_to_chunk(part) for part in connection.execute(_CHUNKS, (space_key, key))]
-    tags = connection.execute(
-        "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag", (key,)
-    )
-    return MemoryCopy(
-        memory_id=memory_id,
-        text=text,
-        chunks=chunks,
-        metadata=from_json(metadata),
-        timestamp=from_time(created),
-        updated_at=from_time(updated),
-        project=project,
-        source=source,
-        kind=kind,
-        tags=[tag for (tag,) in tags],
-        pinned=bool(pinned),
-        idempotency_key=idempotency_key,
-        supersedes=supersedes,
-        parent=parent,
-        position=position,
-        occurred_at=from_time(occurred),
-        space=space if any(chunk.embedding for chunk in chunks) else None,
-        history=_history(connection, key),
-    )
-
-
-def _history(connection: sqlite3.Connection, key: int) -> list[VersionCopy]:
-    rows = connection.execute(
-        "SELECT replaced_at, fields, text FROM memory_history WHERE memory_key = ? ORDER BY key",
-        (key,),
-    )
-    return [
-        VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
-        for at, fields, text in rows
-    ]
-
-
-def _to_chunk(row: tuple[Any, ...]) -> ChunkData:
-    text, index, start, end, metadata, context, vector, tokens = row
-    return ChunkData(
-        text=text,
-        index=index,
-        start_char=start,
-        end_char=end,
-        metadata=from_json(metadata),
-        context=context,
-        embedding=None if vector is None else from_blob(vector),
-        tokens=tokens,
-    )
+    space_key, space = read_active_space(connection) or (0, None)
+    found = connection.execute(_MEMORIES, (int(after or 0), limit)).fetchall()
+    rows = [_ExportedMemory(*row) for row in found]
+    items = []
+    for row in rows:
+        chunks = [
+            ChunkData(
+                text=text,
+                index=index,
+                start_char=start,
+                end_char=end,
+                metadata=from_json(metadata),
+                context=context,
+                embedding=None if vector is None else from_blob(vector),
+                tokens=tokens,
+            )
+            for text, index, start, end, metadata, context, vector, tokens in connection.execute(
+                _CHUNKS, (space_key, row.key)
+            )
+        ]
+        history = [
+            VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
+            for at, fields, text in connection.execute(_VERSIONS, (row.key,))
+        ]
+        items.append(
+            MemoryCopy(
+                memory_id=row.memory_id,
+                text=row.text,
+                chunks=chunks,
+                metadata=from_json(row.metadata),
+                timestamp=from_time(row.created_at),
+                updated_at=from_time(row.updated_at),
+                project=row.project,
+                source=row.source,
+                kind=row.kind,
+                tags=[tag for (tag,) in connection.execute(_TAGS, (row.key,))],
+                pinned=bool(row.pinned),
+                idempotency_key=row.idempotency_key,
+                supersedes=row.supersedes,
+                parent=row.parent,
+                position=row.position,
+                occurred_at=from_time(row.occurred_at),
+                space=space if any(chunk.embedding for chunk in chunks) else None,
+                history=history,
+            )
+        )
+    return MemoryExport(items=items, after=str(rows[-1].key) if rows else None)
 
 
 def import_memories(connection: sqlite3.Connection, memories: Sequence[MemoryCopy]) -> None:
     for memory in memories:
         key = insert_memory(connection, memory, memory.updated_at)
         connection.executemany(
-            "INSERT INTO memory_history (memory_key, replaced_at, fields, text)"
-            " VALUES (?, ?, ?, ?)",
+            _INSERT_VERSION,
             [
                 (key, to_time(version.replaced_at), to_json(version.fields), version.text)
                 for version in memory.history
@@ -135,8 +144,14 @@ def import_memories(connection: sqlite3.Connection, memories: Sequence[MemoryCop
 
 # --- The graph: what callers stored ----------------------------------------------------
 
-_ENTITY: LiteralString = (
-    "SELECT id, name, type, description, confidence, source FROM graph_entities"
+# The columns of `_to_entity`.
+_ENTITY: LiteralString = """
+SELECT id, name, type, description, confidence, source FROM graph_entities"""
+_GIVEN_ENTITIES: LiteralString = (
+    _ENTITY + " WHERE given = 1 AND id > coalesce(?, '') ORDER BY id LIMIT ?"
+)
+_ENTITIES_BY_ID: LiteralString = (
+    _ENTITY + " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
 )
 
 
@@ -148,14 +163,12 @@ def _to_entity(row: Sequence[Any], **place: Any) -> EntityData:
 def export_entities(
     connection: sqlite3.Connection, after: str | None, limit: int
 ) -> list[EntityData]:
-    rows = connection.execute(
-        _ENTITY + " WHERE given = 1 AND id > coalesce(?, '') ORDER BY id LIMIT ?", (after, limit)
-    )
+    rows = connection.execute(_GIVEN_ENTITIES, (after, limit))
     return [_to_entity(row) for row in rows]
 
 
-class _EvidenceRow(NamedTuple):
-    """A row of evidence with all around it."""
+class _ExportedEvidence(NamedTuple):
+    """A row of evidence with its relationship and its passage."""
 
     source_id: str
     target_id: str
@@ -173,8 +186,8 @@ class _EvidenceRow(NamedTuple):
     chunk_id: int | None
     passage: str | None
 
-    def as_told(self) -> RelationshipData:
-        """Return it as it was told; of an earlier text, with the beginning it was given."""
+    def to_relationship(self) -> RelationshipData:
+        """Return what was stated; for an earlier text, with the stored beginning."""
         is_past = self.withdrawn is not None and self.chunk_id is None
         begun = self.since if is_past else stated_beginning(self.said, self.since, self.until)
         text = self.text if self.passage is None else self.passage[self.start : self.end]
@@ -188,11 +201,12 @@ class _EvidenceRow(NamedTuple):
             end_char=self.end,
             source=self.source,
             exclusive=bool(self.exclusive),
-            valid_from=_moment(begun),
-            valid_to=_moment(self.until),
+            valid_from=_to_datetime(begun),
+            valid_to=_to_datetime(self.until),
         )
 
 
+# The columns of an `_ExportedEvidence`.
 _SENTENCE: LiteralString = (
     "SELECT s.id, t.id, r.type, e.strength, e.text, e.start_char, e.end_char, e.source,"
     " r.exclusive, e.said, e.since, e.until, e.withdrawn, e.chunk_id, c.text"
@@ -200,51 +214,67 @@ _SENTENCE: LiteralString = (
     " JOIN graph_entities s ON s.key = r.source_key JOIN graph_entities t ON t.key = r.target_key"
     " LEFT JOIN chunks c ON c.id = e.chunk_id"
 )
+_GIVEN_SENTENCES: LiteralString = (
+    _SENTENCE + " WHERE e.memory_key IS NULL AND (s.id, t.id, r.type) > (?, ?, ?)"
+    " ORDER BY s.id, t.id, r.type LIMIT ?"
+)
+_SENTENCES_OF_MEMORY: LiteralString = _SENTENCE + " WHERE e.memory_key = ? ORDER BY e.key"
 
 
-def _moment(microseconds: int | None) -> datetime | None:
+def _to_datetime(microseconds: int | None) -> datetime | None:
     return None if microseconds is None else from_time(microseconds)
 
 
 def export_relationships(
     connection: sqlite3.Connection, after: tuple[str, str, str] | None, limit: int
 ) -> list[RelationshipData]:
-    rows = connection.execute(
-        _SENTENCE + " WHERE e.memory_key IS NULL AND (s.id, t.id, r.type) > (?, ?, ?)"
-        " ORDER BY s.id, t.id, r.type LIMIT ?",
-        (*(after or ("", "", "")), limit),
-    )
-    return [_EvidenceRow(*row).as_told() for row in rows]
+    rows = connection.execute(_GIVEN_SENTENCES, (*(after or ("", "", "")), limit))
+    return [_ExportedEvidence(*row).to_relationship() for row in rows]
 
 
 # --- The graph: what was extracted from memories ---------------------------------------
 
 
+_MEMORY_IDS: LiteralString = "SELECT key, id FROM memories WHERE key > ? ORDER BY key LIMIT ?"
+# The passages of a memory that an extractor has read.
+_READ_PASSAGES: LiteralString = """
+SELECT c.id, c.position, x.extractor FROM chunks c JOIN graph_extractions x ON x.chunk_id = c.id
+WHERE c.memory_key = ? ORDER BY c.position"""
+_MENTIONS: LiteralString = """
+SELECT coalesce(m.alias, e.name), m.start_char, m.end_char,
+    e.id, e.name, e.type, '', m.confidence, m.source
+FROM graph_mentions m JOIN graph_entities e ON e.key = m.entity_key
+WHERE m.chunk_id = ? ORDER BY m.start_char, m.end_char, e.id"""
+
+
 def export_readings(connection: sqlite3.Connection, after: str | None, limit: int) -> ReadingExport:
-    rows = connection.execute(
-        "SELECT key, id FROM memories WHERE key > ? ORDER BY key LIMIT ?", (int(after or 0), limit)
-    ).fetchall()
-    items = [_reading(connection, *row) for row in rows]
+    rows = connection.execute(_MEMORY_IDS, (int(after or 0), limit)).fetchall()
+    items = [_to_reading(connection, key, memory_id) for key, memory_id in rows]
+    last = max((key for key, _ in rows), default=None)
     return ReadingExport(
         items=[item for item in items if item.passages or item.past],
-        after=str(rows[-1][0]) if rows else None,
+        after=None if last is None else str(last),
     )
 
 
-def _reading(connection: sqlite3.Connection, key: int, memory_id: str) -> ReadingCopy:
-    rows = connection.execute(_SENTENCE + " WHERE e.memory_key = ? ORDER BY e.key", (key,))
-    sentences = [_EvidenceRow(*row) for row in rows]
-    passages = [
-        _passage(connection, chunk_id, index, extractor, sentences)
-        for chunk_id, index, extractor in connection.execute(
-            "SELECT c.id, c.position, x.extractor FROM chunks c JOIN graph_extractions x"
-            " ON x.chunk_id = c.id WHERE c.memory_key = ? ORDER BY c.position",
-            (key,),
-        ).fetchall()
-    ]
+def _to_reading(connection: sqlite3.Connection, key: int, memory_id: str) -> ReadingCopy:
+    rows = connection.execute(_SENTENCES_OF_MEMORY, (key,))
+    sentences = [_ExportedEvidence(*row) for row in rows]
+    passages = []
+    for chunk_id, index, extractor in connection.execute(_READ_PASSAGES, (key,)).fetchall():
+        entities = [
+            _to_entity(entity, surface=surface, start_char=start, end_char=end)
+            for surface, start, end, *entity in connection.execute(_MENTIONS, (chunk_id,))
+        ]
+        relationships = [s.to_relationship() for s in sentences if s.chunk_id == chunk_id]
+        passages.append(
+            PassageCopy(
+                index=index, extractor=extractor, entities=entities, relationships=relationships
+            )
+        )
     past = [
         PastSentence(
-            stated=sentence.as_told(),
+            stated=sentence.to_relationship(),
             said_at=from_time(sentence.said),
             withdrawn_at=from_time(sentence.withdrawn),
         )
@@ -252,67 +282,51 @@ def _reading(connection: sqlite3.Connection, key: int, memory_id: str) -> Readin
         if sentence.chunk_id is None and sentence.withdrawn is not None
     ]
     named = {e.entity_id for passage in passages for e in passage.entities}
-    named |= {i for sentence in sentences for i in sentence[:2]}
+    named |= {i for sentence in sentences for i in (sentence.source_id, sentence.target_id)}
+    found = connection.execute(_ENTITIES_BY_ID, (to_json(list(named)),))
     return ReadingCopy(
-        memory_id=memory_id, entities=_entities(connection, named), passages=passages, past=past
+        memory_id=memory_id,
+        entities=[_to_entity(row) for row in found],
+        passages=passages,
+        past=past,
     )
 
 
-def _entities(connection: sqlite3.Connection, ids: Collection[str]) -> list[EntityData]:
-    rows = connection.execute(
-        _ENTITY + " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (to_json(list(ids)),)
-    )
-    return [_to_entity(row) for row in rows]
-
-
-def _passage(
-    connection: sqlite3.Connection,
-    chunk_id: int,
-    index: int,
-    extractor: str,
-    sentences: Iterable[_EvidenceRow],
-) -> PassageCopy:
-    mentions = connection.execute(
-        "SELECT e.id, e.name, e.type, '', m.confidence, m.source, coalesce(m.alias, e.name),"
-        " m.start_char, m.end_char FROM graph_mentions m JOIN graph_entities e"
-        " ON e.key = m.entity_key WHERE m.chunk_id = ? ORDER BY m.start_char, m.end_char, e.id",
-        (chunk_id,),
-    )
-    return PassageCopy(
-        index=index,
-        extractor=extractor,
-        entities=[
-            _to_entity(row[:6], surface=row[6], start_char=row[7], end_char=row[8])
-            for row in mentions
-        ],
-        relationships=[s.as_told() for s in sentences if s.chunk_id == chunk_id],
-    )
+# An entity of a memory; one that exists is replaced.
+_UPSERT_ENTITY: LiteralString = """
+INSERT INTO graph_entities (id, name, folded, type, description, confidence, source)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, folded = excluded.folded,
+    type = excluded.type, description = excluded.description, confidence = excluded.confidence,
+    source = excluded.source"""
+_MEMORY_KEY: LiteralString = "SELECT key FROM memories WHERE id = ?"
+_CHUNK_IDS: LiteralString = "SELECT position, id FROM chunks WHERE memory_key = ?"
+# The evidence of earlier texts of a memory.
+_PAST_EVIDENCE: LiteralString = """
+SELECT key FROM graph_evidence WHERE memory_key = ? AND chunk_id IS NULL"""
+_DELETE_EVIDENCE: LiteralString = "DELETE FROM graph_evidence WHERE key = ?"
+_INSERT_RELATIONSHIP: LiteralString = """
+INSERT OR IGNORE INTO graph_relationships (source_key, target_key, type, exclusive)
+SELECT s.key, t.key, ?3, ?4 FROM graph_entities s, graph_entities t WHERE s.id = ?1 AND t.id = ?2"""
+_INSERT_PAST: LiteralString = """
+INSERT INTO graph_evidence (relationship_key, memory_key, start_char, end_char, text, strength,
+    source, said, since, until, withdrawn)
+SELECT r.key, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM graph_relationships r
+JOIN graph_entities s ON s.key = r.source_key JOIN graph_entities t ON t.key = r.target_key
+WHERE s.id = ?1 AND t.id = ?2 AND r.type = ?3"""
 
 
 def import_readings(connection: sqlite3.Connection, readings: Sequence[ReadingCopy]) -> None:
     for reading in readings:
-        row = connection.execute(
-            "SELECT key FROM memories WHERE id = ?", (reading.memory_id,)
-        ).fetchone()
-        if row is not None:
-            _import_reading(connection, row[0], reading)
+        key = fetch_value(connection, _MEMORY_KEY, (reading.memory_id,))
+        if key is not None:
+            _import_reading(connection, key, reading)
 
 
 def _import_reading(connection: sqlite3.Connection, key: int, reading: ReadingCopy) -> None:
-    connection.executemany(
-        "INSERT INTO graph_entities (id, name, folded, type, description, confidence, source)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name,"
-        " folded = excluded.folded, type = excluded.type, description = excluded.description,"
-        " confidence = excluded.confidence, source = excluded.source",
-        [
-            (e.entity_id, e.name, fold(e.name), e.type, e.description, e.confidence, e.source)
-            for e in reading.entities
-        ],
-    )
+    connection.executemany(_UPSERT_ENTITY, [entity_row(entity) for entity in reading.entities])
     reroot(connection, {entity.entity_id for entity in reading.entities})
-    chunk_ids = dict(
-        connection.execute("SELECT position, id FROM chunks WHERE memory_key = ?", (key,))
-    )
+    chunk_ids = dict(connection.execute(_CHUNK_IDS, (key,)).fetchall())
     for passage in reading.passages:
         if (chunk_id := chunk_ids.get(passage.index)) is not None:
             extracted = ExtractedChunk(
@@ -325,25 +339,13 @@ def _import_reading(connection: sqlite3.Connection, key: int, reading: ReadingCo
 
 
 def _import_past(connection: sqlite3.Connection, key: int, past: Sequence[PastSentence]) -> None:
-    before = connection.execute(
-        "SELECT key FROM graph_evidence WHERE memory_key = ? AND chunk_id IS NULL", (key,)
-    ).fetchall()
+    before = connection.execute(_PAST_EVIDENCE, (key,)).fetchall()
     for sentence in past:
         stated, since = sentence.stated, sentence.stated.valid_from
         place = (stated.source_entity_id, stated.target_entity_id, stated.relationship_type)
+        connection.execute(_INSERT_RELATIONSHIP, (*place, int(stated.exclusive)))
         connection.execute(
-            "INSERT OR IGNORE INTO graph_relationships (source_key, target_key, type, exclusive)"
-            " SELECT s.key, t.key, ?3, ?4 FROM graph_entities s, graph_entities t"
-            " WHERE s.id = ?1 AND t.id = ?2",
-            (*place, int(stated.exclusive)),
-        )
-        connection.execute(
-            "INSERT INTO graph_evidence (relationship_key, memory_key, start_char, end_char, text,"
-            " strength, source, said, since, until, withdrawn)"
-            " SELECT r.key, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM graph_relationships r"
-            " JOIN graph_entities s ON s.key = r.source_key"
-            " JOIN graph_entities t ON t.key = r.target_key"
-            " WHERE s.id = ?1 AND t.id = ?2 AND r.type = ?3",
+            _INSERT_PAST,
             (
                 *place, key, stated.start_char, stated.end_char, stated.evidence, stated.strength,
                 stated.source, to_time(sentence.said_at),
@@ -352,37 +354,41 @@ def _import_past(connection: sqlite3.Connection, key: int, past: Sequence[PastSe
                 to_time(sentence.withdrawn_at),
             ),
         )  # fmt: skip
-    connection.executemany("DELETE FROM graph_evidence WHERE key = ?", before)
+    connection.executemany(_DELETE_EVIDENCE, before)
 
 
 # --- The graph: merges -----------------------------------------------------------------
 
 
+_MERGES: LiteralString = """
+SELECT source_id, target_id, automatic, merged_at, undone_at FROM graph_merges ORDER BY key"""
+_DELETE_MERGES: LiteralString = "DELETE FROM graph_merges"
+_INSERT_MERGE: LiteralString = """
+INSERT INTO graph_merges (source_id, target_id, automatic, merged_at, undone_at)
+VALUES (?, ?, ?, ?, ?)"""
+_CLEAR_ROOTS: LiteralString = "UPDATE graph_entities SET root = NULL WHERE root IS NOT NULL"
+
+
 def export_merges(connection: sqlite3.Connection) -> list[MergeCopy]:
-    rows = connection.execute(
-        "SELECT source_id, target_id, automatic, merged_at, undone_at FROM graph_merges"
-        " ORDER BY key"
-    )
     return [
         MergeCopy(
             source_id=source,
             target_id=target,
             automatic=bool(automatic),
             merged_at=from_time(merged),
-            undone_at=_moment(undone),
+            undone_at=_to_datetime(undone),
         )
-        for source, target, automatic, merged, undone in rows
+        for source, target, automatic, merged, undone in connection.execute(_MERGES)
     ]
 
 
 def import_merges(connection: sqlite3.Connection, merges: Sequence[MergeCopy]) -> None:
     before = {m.source_id for m in export_merges(connection)}
-    # Roots are found again from the merges, so those of entities no longer merged go first.
-    connection.execute("UPDATE graph_entities SET root = NULL WHERE root IS NOT NULL")
-    connection.execute("DELETE FROM graph_merges")
+    # Roots follow from the merges: those of entities no longer merged are cleared first.
+    connection.execute(_CLEAR_ROOTS)
+    connection.execute(_DELETE_MERGES)
     connection.executemany(
-        "INSERT INTO graph_merges (source_id, target_id, automatic, merged_at, undone_at)"
-        " VALUES (?, ?, ?, ?, ?)",
+        _INSERT_MERGE,
         [
             (
                 merge.source_id,
