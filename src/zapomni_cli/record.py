@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found] # `signal` itself would load enum
 import _thread  # and `threading` more than a hook needs
-import json
 import os
-import re
-import sqlite3
 import sys
 import time
 
@@ -33,6 +30,7 @@ from zapomni_core.modules.observations import (
 )
 from zapomni_core.shared.hashing import keyed_hash
 from zapomni_core.shared.privacy import PrivatePaths, has_private, strip_private
+from zapomni_core.shared.quick_json import dumps, loads
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
@@ -46,6 +44,7 @@ from zapomni_db.sqlite.project_folders import project_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping, Sequence
     from typing import Any
 
@@ -267,6 +266,8 @@ def _late(*_: object) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+        import re
+
         # Inside of strings they cost nothing: count those outside.
         scan = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.)*+")*+[,\[{]', re.DOTALL).match
         position = values = 0
@@ -275,7 +276,7 @@ def _parse(data: bytes) -> dict[str, Any]:
             if values > MAX_VALUES:
                 raise PayloadError("the event has too many values")
     try:
-        payload = json.loads(data.decode("utf-8-sig"))
+        payload = loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError):
@@ -373,7 +374,7 @@ def _row(
         "tool_name": event.tool_name,
         "file_path": observation.file_path,
         "content": observation.content,
-        "metadata": json.dumps(metadata, ensure_ascii=False) if metadata else None,
+        "metadata": dumps(metadata) if metadata else None,
         "signature": observation.signature,
         "event_hash": event_hash,
         "repeat": observation.repeat,
@@ -421,6 +422,8 @@ def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
     A busy database keeps it for another day, and so does a setting that cannot be read: nothing
     must go that the user meant to keep.
     """
+    import sqlite3
+
     from zapomni_cli.retention import read_limits
     from zapomni_db.sqlite.purging import is_sweep_due, sweep
 
@@ -484,6 +487,8 @@ def _print_text(event: Event, text: str) -> None:
     """Hand a text to the new session in the form its host reads."""
     if not text or event.host in _NO_CONTEXT or sys.stdout is None:
         return
+    import json
+
     if event.host in _JSON_CONTEXT:
         output = {"hookEventName": "SessionStart", "additionalContext": text}
         text = json.dumps({"hookSpecificOutput": output})

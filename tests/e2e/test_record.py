@@ -85,6 +85,29 @@ def test_nothing_outside_the_standard_library_is_imported(command, tmp_path):
         assert set(done.stdout.decode().split("\n")[-2].split()) == ours, done
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tool_name": "Bash", "tool_input": {"command": "make"}},
+        {"tool_name": "Edit", "tool_input": {"file_path": "/p/a.py", "old_string": "a"}},
+        {"tool_name": "Bash", "tool_input": {"command": "export API_TOKEN=" + "ab12" * 8}},
+        {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": "Exit code 1\nx"},
+    ],
+    ids=["command", "edit", "secret", "failure"],
+)
+def test_an_ordinary_event_does_not_pay_for_what_it_does_not_need(given, private_home):
+    stored(event())  # It makes the database.
+    program, *rest = hook_command()
+    done = run(
+        event(**{"hook_event_name": "PostToolUse", **given}), [program, "-X", "importtime", *rest]
+    )
+    loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+    assert "zapomni_core.shared.redaction" in loaded
+    dear = {"dataclasses", "datetime", "fnmatch", "importlib", "json", "pathlib", "subprocess"}
+    assert not loaded & (dear | {"hashlib", "threading", "tomllib", "typing", "warnings"})
+    assert len(rows(private_home)) == 2
+
+
 def test_the_command_and_the_module_record_too_without_click(private_home):
     for command in (MODULE, [str(Path(sys.executable).with_name("zapomni")), "record"]):
         if Path(command[0]).exists():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from zapomni_cli.hosts._fields import PayloadError
 
 TYPE_CHECKING = False
@@ -63,6 +61,7 @@ def read_event(payload: dict[str, Any], host: str | None = None) -> Event | None
         PayloadError: A field the host always sends is missing.
     """
     name = host or detect_host(payload)
-    module = import_module(f"zapomni_cli.hosts.{HOSTS[name]}")
+    # `importlib` would load `warnings` for this one call.
+    module = __import__(f"zapomni_cli.hosts.{HOSTS[name]}", fromlist=["read"])
     event: Event | None = module.read(payload)
     return event

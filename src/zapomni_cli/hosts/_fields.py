@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from zapomni_core.shared.quick_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def parsed(value: Any) -> dict[str, Any]:
     """Return an object, also one that came as JSON text."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
-            value = json.loads(value)
+            value = loads(value)
         except (ValueError, RecursionError):
             return {}
     return value if isinstance(value, dict) else {}

@@ -12,9 +12,10 @@ the folder may see what is stored under the key is decided where that is read.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
+
+from zapomni_core.shared.quick_json import loads
 
 __all__ = ["Project", "find_repository", "head_commit", "normalize_remote", "project_of"]
 
@@ -258,13 +259,15 @@ def _has_commits(common: str) -> bool:
 
 def _cached(cache: str | None) -> dict[str, str]:
     try:
-        known = json.loads(_read(cache)) if cache else {}
+        known = loads(_read(cache)) if cache else {}
     except (ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}
 
 
 def _remember(cache: str, known: dict[str, str]) -> None:
+    import json
+
     part = f"{cache}.{os.getpid()}"
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:

@@ -84,13 +84,21 @@ class PrivatePaths:
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         every = [one.strip().lower() for one in (*PRIVATE_PATHS, *patterns) if one.strip()]
-        self._private = [one for one in every if not one.startswith("!")]
         self._public = [one[1:] for one in every if one.startswith("!")]
-        # Most patterns need no glob: whole names and endings are compared by themselves.
-        self._names = {one for one in self._private if "/" not in one and not _is_glob(one)}
-        self._ends = tuple(
-            one[1:] for one in self._private if one.startswith("*.") and not _is_glob(one[1:])
-        )
+        # Most patterns need no glob: whole names and endings are compared all at once.
+        self._names: set[str] = set()
+        ends: list[str] = []
+        self._private: list[str] = []
+        for one in every:
+            if one.startswith("!"):
+                continue
+            if "/" not in one and not _is_glob(one):
+                self._names.add(one)
+            elif one.startswith("*") and "/" not in one and not _is_glob(one[1:]):
+                ends.append(one[1:])
+            else:
+                self._private.append(one)
+        self._ends = tuple(ends)
 
     def match(self, path: str) -> bool:
         """Return whether a path is one of a private file."""

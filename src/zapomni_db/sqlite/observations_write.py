@@ -7,7 +7,6 @@ write soon leaves its event in the spool instead of keeping an agent waiting.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 
 from zapomni_db.sqlite import APPLICATION_ID, LATEST_VERSION
@@ -16,8 +15,12 @@ from zapomni_db.sqlite.project_folders import note_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping, Sequence
     from typing import Any, LiteralString
+else:
+    # All that `sqlite3` has but its converters of dates, for which it loads `datetime`.
+    import _sqlite3 as sqlite3
 
 __all__ = [
     "COURSE",

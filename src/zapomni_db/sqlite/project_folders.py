@@ -8,12 +8,14 @@ in a folder that is not trusted is stored under the folder's path, and nothing e
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from typing import LiteralString
+else:
+    import _sqlite3 as sqlite3  # without `datetime`, which a hook does not need
 
 __all__ = [
     "TABLE",

@@ -12,11 +12,11 @@ spool has a ceiling: an event above it is refused and counted, the ones that wer
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
 from zapomni_core.modules.observations.text import clean_row
+from zapomni_core.shared.quick_json import dumps, loads
 from zapomni_db.sqlite.observations_write import count_lost, store_captured
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def _write(folder: str, row: Mapping[str, Any], *, durable: bool) -> None:
     name = os.path.join(folder, f"{time.time_ns():020d}-{os.getpid()}")
     descriptor = os.open(name + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        line = json.dumps(row, separators=(",", ":")).encode()
+        line = dumps(row, separators=(",", ":")).encode("utf-8", "replace")
         while line:
             line = line[os.write(descriptor, line) :]
         if durable:
@@ -125,7 +125,7 @@ def drain(connection: sqlite3.Connection, home: str, redactor: Redactor) -> int:
         file = os.path.join(folder, name)
         try:
             with open(file, "rb") as stream:
-                row = json.loads(stream.read())
+                row = loads(stream.read().decode())
             rows.append(clean_row(row, redactor))
         except FileNotFoundError:
             continue  # Another process was faster.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 from zapomni_core.shared.hashing import keyed_hash
+from zapomni_core.shared.quick_json import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def as_text(value: Any) -> str:
 
 def compact_json(value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return dumps(value, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
         return ""
 
@@ -220,7 +220,7 @@ def _clean_metadata(text: Any) -> str | None:
         return None
     text = _storable(text)
     try:
-        return text if isinstance(json.loads(text), dict) else None
+        return text if isinstance(loads(text), dict) else None
     except (ValueError, RecursionError):
         return None
 
