@@ -44,14 +44,15 @@ def loads(text: str) -> Any:
         ValueError: It is not JSON, or more than one value.
         RecursionError: It is nested too deeply.
     """
-    if _scan is None:  # pragma: no cover - another Python's insides
+    if _scan is None:
         import json
 
         return json.loads(text)
     text = text.strip(" \t\n\r")
     try:
         value, end = _scan(text, 0)
-    except StopIteration:
+    except (StopIteration, SystemError):
+        # The scanner finds no class for its error where `json` is not loaded.
         end = -1
     if end != len(text):
         raise ValueError("not one JSON value")
@@ -66,7 +67,7 @@ def dumps(value: Any, *, separators: tuple[str, str] = (", ", ": ")) -> str:
         ValueError: It contains itself.
         RecursionError: It is nested too deeply.
     """
-    if _scan is None:  # pragma: no cover - another Python's insides
+    if _scan is None:
         import json
 
         return json.dumps(value, ensure_ascii=False, separators=separators)
