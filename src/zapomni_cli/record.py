@@ -5,7 +5,7 @@ on: nothing on standard output but the context of a new session, nothing on stan
 reason of exit code 1 or 2, never a traceback.
 """
 # pathlib would cost a hook milliseconds:
-# ruff: noqa: PTH100, PTH110, PTH111, PTH116, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH100, PTH111, PTH116, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -65,6 +65,9 @@ MAX_PATH = 4096
 
 STORED, REFUSED, DAMAGED = 0, 1, 2
 
+# The settings of config.toml that a hook reads.
+HOOK_SETTINGS = (b"private_paths", b"storage", b"trust")
+
 # How a host wants to be told at the start of a session; the others take plain text.
 _JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini"])
 # Starts after which a session no longer has what it was given, and hosts that drop it on resuming.
@@ -87,11 +90,12 @@ class _LateError(Exception):
 class _Job:
     """What is known of the event at any moment, for the watcher who may have to leave with it."""
 
-    __slots__ = ("event", "home", "observation", "project", "redactor", "row", "started")
+    __slots__ = ("config", "event", "home", "observation", "project", "redactor", "row", "started")
 
     def __init__(self, started: float) -> None:
         self.started = started
         self.home = ""
+        self.config: dict[str, Any] = {}
         self.event: Event | None = None  # as long as nothing of it is stored
         self.observation: NewObservation | None = None
         self.project: Project | None = None
@@ -143,8 +147,11 @@ def _record(argv: Sequence[str], *, in_time: bool) -> int:
     found = _stat(home)
     if found and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
         _secure(home)
-    if event is not None and PrivatePaths(_private_patterns(home, os.environ)).concern(event.data):
-        event = job.event = None
+    config = job.config = _config(home)
+    if event is not None:
+        private = PrivatePaths(_private_patterns(config, os.environ))
+        if private.concern(event.data):
+            event = job.event = None
     if in_time:
         limit = LAST_LIMIT if event and event.action == "session_end" else LIMIT
         _thread.start_new_thread(_leave_in_time, (job, limit - GRACE))
@@ -161,7 +168,7 @@ def _record(argv: Sequence[str], *, in_time: bool) -> int:
         project = job.project = project_of(event.cwd, os.path.join(home, "roots.json"))
         if observation is not None:
             event_hash = _event_hash(event, data, key)
-            job.row = _row(event, observation, project, redactor, event_hash)
+            job.row = _row(config, event, observation, project, redactor, event_hash)
     problem = _store(job, redactor, event, project)
     if problem and event and event.action == "session_start":
         _print_text(event, problem)
@@ -204,7 +211,7 @@ def _unfinished_row(job: _Job, event: Event) -> dict[str, Any]:
     observation.content = redactor.redact(observation.content)[0]
     cwd = event.cwd[:MAX_PATH]
     project = job.project or Project(cwd, os.path.basename(cwd))
-    return _row(event, observation, project, redactor, key[:16].hex())
+    return _row(job.config, event, observation, project, redactor, key[:16].hex())
 
 
 def _host_option(argv: Sequence[str]) -> str | None:
@@ -313,33 +320,37 @@ def _secure(home: str) -> None:
         raise PayloadError("the home folder belongs to another user") from None
 
 
-def _private_patterns(home: str, environ: Mapping[str, str]) -> list[str]:
+def _private_patterns(config: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     """Read the setting `private_paths` as `Settings` does."""
     given: Any = environ.get("ZAPOMNI_PRIVATE_PATHS")
     if given is None:
-        given = _config(home).get("private_paths", [])
+        given = config.get("private_paths", [])
     if isinstance(given, str):
         given = given.split(os.pathsep)
     return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
 
 
 def _config(home: str) -> dict[str, Any]:
-    """Return the settings of config.toml; none if there are none that can be read."""
-    file = os.path.join(home, "config.toml")
-    if not os.path.exists(file):
+    """Return the settings of config.toml; none if there are none that concern a hook."""
+    try:
+        with open(os.path.join(home, "config.toml"), "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return {}
+    # To load the parser costs half as much as all the rest. A name may be written with escapes.
+    if b"\\" not in data and not any(name in data for name in HOOK_SETTINGS):
         return {}
     import tomllib
 
     try:
-        with open(file, "rb") as stream:
-            return tomllib.load(stream)
-    except (OSError, ValueError):
+        return tomllib.loads(data.decode())
+    except ValueError:
         return {}
 
 
-def _database_path(home: str, environ: Mapping[str, str]) -> str:
+def _database_path(home: str, config: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Follow the setting `storage` if it names a file; captures always stay on this machine."""
-    storage = environ.get("ZAPOMNI_STORAGE") or str(_config(home).get("storage") or "")
+    storage = environ.get("ZAPOMNI_STORAGE") or str(config.get("storage") or "")
     scheme, separator, rest = storage.partition("://")
     if storage not in ("", "sqlite") and not separator:
         return os.path.abspath(os.path.expanduser(storage))
@@ -359,7 +370,12 @@ def _event_hash(event: Event, data: bytes, key: bytes) -> str:
 
 
 def _row(
-    event: Event, observation: NewObservation, project: Project, redactor: Redactor, event_hash: str
+    config: Mapping[str, Any],
+    event: Event,
+    observation: NewObservation,
+    project: Project,
+    redactor: Redactor,
+    event_hash: str,
 ) -> dict[str, Any]:
     metadata = observation.metadata
     row = {
@@ -380,22 +396,22 @@ def _row(
         "repeat": observation.repeat,
         "redactions": observation.redactions,
         # Where it was done, so that it can be decided whether the project's key is believed.
-        "folder": "" if _trusts_all() else project.root,
+        "folder": "" if _trusts_all(config) else project.root,
         "identity": project.identity,
         "main_folder": project.main,
     }
     return clean_row(row, redactor)
 
 
-def _trusts_all() -> bool:
-    return (os.environ.get("ZAPOMNI_TRUST") or _config(_home(os.environ)).get("trust")) == "all"
+def _trusts_all(config: Mapping[str, Any]) -> bool:
+    return (os.environ.get("ZAPOMNI_TRUST") or config.get("trust")) == "all"
 
 
 def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project | None) -> str:
     """Store what waits, then the new row; return what is wrong with the database, if anything."""
     connection, problem, home, row = None, "", job.home, job.row
     try:
-        connection = connect_for_capture(_database_path(home, os.environ))
+        connection = connect_for_capture(_database_path(home, job.config, os.environ))
         drain(connection, home, redactor)
         if row is not None and store_captured(connection, [row])[1]:
             set_aside_row(home, row)
@@ -408,7 +424,7 @@ def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project 
     if connection is not None:
         try:
             if event and project and event.action == "session_start" and not problem:
-                problem = _print_context(connection, event, project, row)
+                problem = _print_context(connection, job, event, project)
             elif event and event.action == "session_end":
                 _tidy_up(connection, home)
         finally:
@@ -455,7 +471,7 @@ def _problem(error: Exception) -> str:
 
 
 def _print_context(
-    connection: sqlite3.Connection, event: Event, project: Project, row: dict[str, Any] | None
+    connection: sqlite3.Connection, job: _Job, event: Event, project: Project
 ) -> str:
     """Give a session its context, once; return what is wrong if the database is.
 
@@ -469,13 +485,13 @@ def _print_context(
         from zapomni_core.infra.git import changed_files
         from zapomni_core.modules.observations import session_context
 
-        folder = "" if _trusts_all() else project.root
+        folder = "" if _trusts_all(job.config) else project.root
         facts = (project.key, folder, project.identity, project.main)
         key, trusted = project_for(connection, *facts)
         changed = changed_files(project.root)
         text = session_context(connection, key, project.branch, changed, source, is_trusted=trusted)
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
-        if text and row and not claim_context(connection, row, lost=lost):
+        if text and job.row and not claim_context(connection, job.row, lost=lost):
             return ""
     except Exception as error:  # noqa: BLE001 - a session must start with or without its memories
         return _problem(error)

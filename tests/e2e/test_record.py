@@ -97,6 +97,7 @@ def test_nothing_outside_the_standard_library_is_imported(command, tmp_path):
 )
 def test_an_ordinary_event_does_not_pay_for_what_it_does_not_need(given, private_home):
     stored(event())  # It makes the database.
+    (private_home / "config.toml").write_text('embedder = "none"\n', "utf-8")
     program, *rest = hook_command()
     done = run(
         event(**{"hook_event_name": "PostToolUse", **given}), [program, "-X", "importtime", *rest]
@@ -106,6 +107,24 @@ def test_an_ordinary_event_does_not_pay_for_what_it_does_not_need(given, private
     dear = {"dataclasses", "datetime", "fnmatch", "importlib", "json", "pathlib", "subprocess"}
     assert not loaded & (dear | {"hashlib", "threading", "tomllib", "typing", "warnings"})
     assert len(rows(private_home)) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["private_paths", '"private_paths"', '"private\\u005fpaths"', "'private_paths'"]
+)
+def test_a_setting_is_found_however_its_name_is_written(name, private_home):
+    private_home.mkdir(mode=0o700)
+    config = private_home / "config.toml"
+    config.write_text('embedder = "none"\n', "utf-8")
+    read = {"hook_event_name": "PostToolUse", "tool_name": "Read"}
+    stored(event(**read, tool_input={"file_path": "/p/a.map"}))
+    config.write_text(f'embedder = "none"\n{name} = ["*.chart"]\n', "utf-8")
+    stored(event(**read, tool_input={"file_path": "/p/a.chart"}))
+    stored(event(**read, tool_input={"file_path": "/p/b.map"}))
+    assert [path for (path,) in rows(private_home, "SELECT file_path FROM observations")] == [
+        "/p/a.map",
+        "/p/b.map",
+    ]
 
 
 def test_the_command_and_the_module_record_too_without_click(private_home):

@@ -1,8 +1,8 @@
 """What secrets look like: data for `redaction`, written from each issuer's public format.
 
-Python literals and not JSON or TOML, because a hook loads them at every event: the bytecode is read
-in a third of a millisecond, where parsing JSON takes longer and TOML thirty times as long. Change
-`VERSION` with any rule.
+Python literals and not JSON or TOML, because a hook loads them at every event. On CPython 3.11 the
+bytecode is read in 1.3 million instructions, the same rules as JSON in 1.8 and as TOML, its parser
+loaded first, in 94 million, more than a whole hook takes. Change `VERSION` with any rule.
 
 TOKENS   tokens that begin with something fixed: kind, the beginnings, pattern of what follows, least
          entropy of the whole in bits per character. No letter or digit may touch a token.
