@@ -114,7 +114,7 @@ def draw() -> str:
         *draw_bands(rows),
         *(draw_line(PLACES[source].color, lines[source, target]) for source, target in arrows),
         *(draw_box(name, level) for name, level in levels.items()),
-        f'<text class="words" x="{WIDTH / 2:g}" y="{height - 16}" text-anchor="middle">{rule}</text>',
+        f'<text class="words rule" x="{WIDTH // 2}" y="{height - 16}">{rule}</text>',
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -255,9 +255,8 @@ def nearest(places: set[int], source: float, target: float) -> float:
     )
 
 
-def port(name: str, sides: list[tuple[float, int, Arrow]], arrow: Arrow) -> float:
+def port(name: str, arrows: list[Arrow], arrow: Arrow) -> float:
     """Return where an arrow meets its box: arrows are spread evenly, left to right."""
-    arrows = [side[2] for side in sides]
     step = min(24, (2 * HALF - 30) / max(1, len(arrows) - 1))
     return PLACES[name].x + (arrows.index(arrow) - (len(arrows) - 1) / 2) * step
 
@@ -291,7 +290,7 @@ def style() -> str:
         ".name{font-size:14px;font-weight:600}.words{font-size:11.5px}"
         ".label{font-size:12px;font-weight:600;letter-spacing:.04em}"
         ".box{fill-opacity:.1;stroke-width:1.4}.line{fill:none;stroke-width:1.4;opacity:.75}"
-        ".band{stroke-width:1}"
+        ".band{stroke-width:1}.rule{text-anchor:middle}"
         + colors(LIGHT, "#ffffff", "#f6f8fa", "#d8dee4", "#57606a")
         + "@media(prefers-color-scheme:dark){"
         + colors(DARK, "#0d1117", "#151b23", "#30363d", "#9198a1")

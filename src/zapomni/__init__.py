@@ -7,7 +7,15 @@ TYPE_CHECKING = False  # as type checkers understand it: importing `typing` woul
 
 if TYPE_CHECKING:
     from zapomni._open import EngineOpening, open  # noqa: A004 - as in gzip
-    from zapomni._sync import SyncCode, SyncEngine, SyncGraph, SyncTasks, open_sync
+    from zapomni._sync import (
+        SyncCitations,
+        SyncCode,
+        SyncEngine,
+        SyncGraph,
+        SyncMemories,
+        SyncTasks,
+        open_sync,
+    )
     from zapomni_core.engine import ZapomniEngine
     from zapomni_core.exceptions import (
         CacheError,
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.codebase import (
         CallsRequest,
         CallsResponse,
+        Citations,
         CodeHit,
         CodeMemory,
         CodeSearchRequest,
@@ -62,6 +71,7 @@ if TYPE_CHECKING:
         RelatedRequest,
         RelatedResponse,
     )
+    from zapomni_core.modules.memories import Memories
     from zapomni_core.scheduler.task_manager import TaskManager
     from zapomni_core.settings import Settings
     from zapomni_db.code_models import (
@@ -85,6 +95,7 @@ __all__ = [
     "CallsResponse",
     "CheckedCitation",
     "CircuitBreakerOpenError",
+    "Citations",
     "CodeEdge",
     "CodeHit",
     "CodeMemory",
@@ -109,6 +120,7 @@ __all__ = [
     "IndexRequest",
     "KnowledgeGraph",
     "ListRequest",
+    "Memories",
     "MemoryPage",
     "MemoryRecord",
     "MemoryStats",
@@ -132,9 +144,11 @@ __all__ = [
     "StaleMemory",
     "SymbolRequest",
     "SymbolResponse",
+    "SyncCitations",
     "SyncCode",
     "SyncEngine",
     "SyncGraph",
+    "SyncMemories",
     "SyncTasks",
     "TaskManager",
     "TaskStatus",
@@ -156,6 +170,7 @@ _PLACES = (
     "zapomni_core.interfaces",
     "zapomni_core.modules.codebase",
     "zapomni_core.modules.graph",
+    "zapomni_core.modules.memories",
     "zapomni_db.code_models",
     "zapomni_db.graph_models",
     "zapomni_db.models",

@@ -11,12 +11,21 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from zapomni._open import choose_settings
 from zapomni_core.engine import ZapomniEngine, create_engine
-from zapomni_core.modules.codebase import CodeMemory
+from zapomni_core.modules.codebase import Citations, CodeMemory
 from zapomni_core.modules.graph import KnowledgeGraph
+from zapomni_core.modules.memories import Memories
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 
-__all__ = ["SyncCode", "SyncEngine", "SyncGraph", "SyncTasks", "open_sync"]
+__all__ = [
+    "SyncCitations",
+    "SyncCode",
+    "SyncEngine",
+    "SyncGraph",
+    "SyncMemories",
+    "SyncTasks",
+    "open_sync",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -169,6 +178,19 @@ def _in_loop(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Bl
     return call
 
 
+class SyncMemories(_Blocking[Memories]):
+    """What concerns memories alone, as `memory.memories`.
+
+    To add, update, delete or reembed call the engine: it also keeps citations and makes backups.
+    """
+
+    fill_pending = _blocking(Memories.fill_pending)
+    get = _blocking(Memories.get)
+    get_history = _blocking(Memories.get_history)
+    get_stats = _blocking(Memories.get_stats)
+    list_memories = _blocking(Memories.list_memories)
+
+
 class SyncGraph(_Blocking[KnowledgeGraph]):
     """The knowledge graph, as `memory.graph`."""
 
@@ -195,6 +217,13 @@ class SyncCode(_Blocking[CodeMemory]):
     watch = _blocking_iterator(CodeMemory.watch)
 
 
+class SyncCitations(_Blocking[Citations]):
+    """The code that memories cite, as `memory.citations`."""
+
+    get = _blocking(Citations.get)
+    list_stale = _blocking(Citations.list_stale)
+
+
 class SyncTasks(_Blocking[TaskManager]):
     """Background tasks, as `memory.tasks`."""
 
@@ -214,13 +243,21 @@ class SyncEngine(_Blocking[ZapomniEngine]):
 
     add_memories = _blocking(ZapomniEngine.add_memories)
     add_memory = _blocking(ZapomniEngine.add_memory)
+    back_up_if_due = _blocking(ZapomniEngine.back_up_if_due)
     delete_memory = _blocking(ZapomniEngine.delete_memory)
     get_history = _blocking(ZapomniEngine.get_history)
     get_memory = _blocking(ZapomniEngine.get_memory)
     get_stats = _blocking(ZapomniEngine.get_stats)
     list_memories = _blocking(ZapomniEngine.list_memories)
+    reembed = _blocking(ZapomniEngine.reembed)
     search_memory = _blocking(ZapomniEngine.search_memory)
+    start_background_work = _in_loop(ZapomniEngine.start_background_work)
     update_memory = _blocking(ZapomniEngine.update_memory)
+
+    @cached_property
+    def memories(self) -> SyncMemories:
+        """What concerns memories alone."""
+        return SyncMemories(self._part.memories, self._loop)
 
     @cached_property
     def graph(self) -> SyncGraph:
@@ -231,6 +268,11 @@ class SyncEngine(_Blocking[ZapomniEngine]):
     def code(self) -> SyncCode:
         """The code of indexed repositories."""
         return SyncCode(self._part.code, self._loop)
+
+    @cached_property
+    def citations(self) -> SyncCitations:
+        """The code that memories cite, and whether it has changed."""
+        return SyncCitations(self._part.citations, self._loop)
 
     @cached_property
     def tasks(self) -> SyncTasks:
