@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from zapomni_core.adapters import local_embedder
+from zapomni_core.adapters.model_files import find_model
 from zapomni_core.settings import load_settings
 
 if TYPE_CHECKING:
@@ -46,6 +48,25 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ZAPOMNI_HOME", str(home / ".zapomni"))
     monkeypatch.setenv("ZAPOMNI_MODELS_DIR", str(MODELS_DIR))
     return home / ".zapomni"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_model() -> Iterator[None]:
+    """Load the embedding model once, as long as its files stay the same: 0.2 s and 60 MB each."""
+    load = local_embedder._Model
+    loaded: dict[object, object] = {}
+
+    def load_once(models_path: Path) -> object:
+        found = find_model(models_path)
+        state = [(path, path.stat()) for path in (found.weights, found.tokenizer)]
+        key = tuple((path, file.st_ino, file.st_size, file.st_mtime_ns) for path, file in state)
+        if key not in loaded:
+            loaded[key] = load(models_path)
+        return loaded[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(local_embedder, "_Model", load_once)
+        yield
 
 
 @pytest.fixture(scope="session")

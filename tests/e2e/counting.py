@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import zapomni_core.engine as engine_module
+from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import load_settings
 from zapomni_db.models import TaskStatus
 from zapomni_db.sqlite.tasks import SqliteTasks
@@ -45,7 +47,12 @@ engine_module.create_engine = create_engine
 
 @pytest.fixture
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every process started from here on know the task type `count`."""
+    """Let this process and every one started from here on know the task type `count`."""
+    monkeypatch.setattr(engine_module, "create_engine", engine_module.create_engine)
+    defaults = TaskManager.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "lease_seconds", defaults["lease_seconds"])
+    exec(SITE, {})
+    monkeypatch.setattr("zapomni_cli.runtime.create_engine", engine_module.create_engine)
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(SITE, encoding="utf-8")

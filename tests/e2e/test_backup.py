@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from command import add, answer, as_json, refused, until, zapomni
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from writers import add_forever
 
+from command import add, answer, as_json, refused, until, zapomni
 from servers import Answer, serve
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from command import add, answer, as_json, refused
 
+from command import add, answer, as_json, refused
 from zapomni_cli.record import hook_command
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest

@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from command import add, answer, as_json, on_terminal, zapomni
 
+from command import add, answer, as_json, on_terminal, zapomni
 from zapomni_cli.bench import Asked, make_question, summarize
 from zapomni_db.models import MemoryRecord
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import NOTE, UNKNOWN, add, answer, as_json, refused, zapomni
 
+from command import NOTE, UNKNOWN, add, answer, as_json, refused, zapomni
 from zapomni_cli.main import run
 
 # --- Remember and recall ----------------------------------------------------------------

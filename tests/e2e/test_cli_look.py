@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from command import NOTE, add, answer, on_terminal
 
+from command import NOTE, add, answer, on_terminal
 from zapomni_cli.main import COMMANDS, cli, run
 from zapomni_cli.options import parse_when
 

@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 from click.testing import CliRunner
-from command import NOTE, add, answer, as_json, refused, zapomni
 
+from command import NOTE, add, answer, as_json, refused, zapomni, zapomni_process
 from zapomni_cli import doctor as doctor_module
 from zapomni_cli.main import cli
 from zapomni_core.settings import load_settings
@@ -143,5 +143,5 @@ def test_serve_answers_an_agent():
             "clientInfo": {"name": "test", "version": "1"},
         },
     }
-    told = answer("serve", given=json.dumps(hello).encode() + b"\n")
-    assert json.loads(told)["result"]["serverInfo"]["name"] == "zapomni"
+    told = zapomni_process("serve", given=json.dumps(hello).encode() + b"\n")
+    assert json.loads(told.stdout)["result"]["serverInfo"]["name"] == "zapomni"

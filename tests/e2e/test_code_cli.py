@@ -13,8 +13,8 @@ import time
 
 import pytest
 from code_trees import AUTH, Repository
-from command import on_terminal, zapomni
 
+from command import on_terminal, zapomni
 from zapomni_cli.main import run
 
 FRESH = "src/auth.py:check_token: fresh"

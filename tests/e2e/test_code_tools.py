@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 from code_trees import Repository
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
+
+from serving import in_process, piped
 
 pytestmark = pytest.mark.anyio
 
@@ -18,21 +16,14 @@ CODE_TOOLS = {"search_code", "outline", "get_symbol", "find_callers", "find_call
 @pytest.fixture
 def repository(tmp_path, monkeypatch) -> Repository:
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
-    return Repository(tmp_path / "shop")
-
-
-def server(folder, *options: str) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "zapomni_cli", "serve", *options],
-        env=dict(os.environ),
-        cwd=str(folder),
-    )
+    repository = Repository(tmp_path / "shop")
+    monkeypatch.chdir(repository.root)
+    return repository
 
 
 @pytest.fixture
 async def client(repository):
-    async with Client(server(repository.root, "--tools", "all"), mode="legacy") as connected:
+    async with in_process() as connected:
         yield connected
 
 
@@ -56,10 +47,11 @@ async def index(client: Client, **arguments) -> dict:
 
 
 async def test_indexing_is_shown_to_every_agent_and_the_rest_on_request(repository):
-    async with Client(server(repository.root), mode="legacy") as client:
+    async with piped(cwd=repository.root) as client:
         usual = {tool.name for tool in (await client.list_tools()).tools}
-    async with Client(server(repository.root, "--tools", "all"), mode="legacy") as client:
+    async with piped("--tools", "all", cwd=repository.root) as client:
         all_of_them = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert (await index(client))["added"] == 5
     assert "index_codebase" in usual
     assert not CODE_TOOLS & usual
     assert all_of_them.keys() >= CODE_TOOLS
@@ -119,10 +111,11 @@ async def test_an_agent_stays_in_the_folder_it_was_started_in(client, repository
     assert "other" not in told
 
 
-async def test_the_home_folder_is_refused_unless_confirmed(repository, tmp_path):
+async def test_the_home_folder_is_refused_unless_confirmed(repository, tmp_path, monkeypatch):
     home = tmp_path / "home"
+    monkeypatch.chdir(home)
     (home / "a.py").write_text("A = 1\n", encoding="utf-8")
-    async with Client(server(home), mode="legacy") as client:
+    async with in_process(every_tool=False) as client:
         assert "home folder" in await failure(client, "index_codebase")
         assert (await index(client, confirm=True))["added"] == 1
 

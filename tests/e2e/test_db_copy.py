@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 import redis
 from click.testing import CliRunner
-from command import on_terminal
 
 from builders import memory
+from command import on_terminal
 from zapomni_cli.main import cli, run
 from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
 from zapomni_db.falkordb.server import start_server, stop_server

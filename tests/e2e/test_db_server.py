@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 from click.testing import CliRunner
-from command import refused, until
 
+from command import refused, until
 from zapomni_cli.main import cli
 from zapomni_db.exceptions import DatabaseConnectionError
 from zapomni_db.falkordb import server as server_module

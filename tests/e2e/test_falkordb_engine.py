@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import redis
 from code_trees import Repository
-from command import NOTE, answer, as_json, refused, until, zapomni
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from command import NOTE, answer, as_json, refused, until, zapomni
 from observation_rows import HOME, observe, open_database
 from zapomni_db.falkordb.server import find_server, start_server, stop_server
 

@@ -8,10 +8,10 @@ import stat
 from contextlib import redirect_stderr, redirect_stdout
 from xml.etree import ElementTree as ET
 
-import command
 import pytest
-from command import UNKNOWN, add, on_terminal
 
+import command
+from command import UNKNOWN, add, on_terminal
 from zapomni_cli.main import run
 
 NOTES = ("Celery depends on Redis.", "Sentry uses Celery.", "Kubernetes runs on Linux.")

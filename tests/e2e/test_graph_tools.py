@@ -1,18 +1,16 @@
-"""The graph's tools over real pipes in both protocol eras."""
+"""The graph's tools in both protocol eras, once over real pipes."""
 
 from __future__ import annotations
 
-import os
 import re
 import stat
-import sys
 from pathlib import Path
 
 import pytest
-from command import UNKNOWN
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
+from command import UNKNOWN
+from serving import in_process, piped
 from zapomni_core.shared.fencing import DATA_NOTICE
 
 pytestmark = pytest.mark.anyio
@@ -24,13 +22,14 @@ NOTES = (
 
 
 @pytest.fixture
-async def client(request):
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "zapomni_cli", "serve", "--tools", "all"],
-        env={**os.environ, "ZAPOMNI_EMBEDDER": "none"},
-    )
-    async with Client(server, mode=getattr(request, "param", "legacy")) as connected:
+async def client(request, monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    mode = getattr(request, "param", "legacy")
+    async with (
+        in_process(mode=mode)
+        if mode == "legacy"
+        else piped("--tools", "all", mode=mode) as connected
+    ):
         yield connected
 
 

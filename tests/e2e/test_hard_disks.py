@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from command import answer, as_json, refused
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from command import answer, as_json, refused
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest
 from zapomni_core.settings import load_settings

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import NOTE, add, answer, as_json, refused, zapomni
 from test_purge import row_for_the_spool
 
+from command import NOTE, add, answer, as_json, refused, zapomni
 from zapomni_cli.record import hook_command
 from zapomni_core.infra import home as home_module
 from zapomni_core.infra.home import secure_home

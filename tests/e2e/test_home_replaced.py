@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
-from command import answer, as_json, refused
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from builders import memory, vector
+from command import answer, as_json, refused
 from zapomni_core.exceptions import DatabaseError
 from zapomni_db.models import TextSearchRequest, VectorSearchRequest
 from zapomni_db.sqlite.storage import SqliteStorage

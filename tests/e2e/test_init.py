@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from command import answer, zapomni
 from zapomni_cli.host_setup.hosts import HOSTS, hosts_of
 from zapomni_cli.main import COMMANDS
 
@@ -61,23 +62,6 @@ def put_program(home: Path, name: str, mode: str = "works") -> Path:
 def calls(home: Path) -> list[list[str]]:
     log = home / "calls.jsonl"
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-
-
-def zapomni(*args: str, given: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", *args],
-        input=given,
-        capture_output=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **env},
-    )
-
-
-def answer(*args: str, **env: str) -> str:
-    done = zapomni(*args, **env)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
 
 
 def everything_under(folder: Path) -> dict[str, bytes]:

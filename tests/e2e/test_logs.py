@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from serving import kill, serving
 
+from serving import kill, serving
 from zapomni_db.falkordb.server import start_server, stop_server
 
 pytestmark = pytest.mark.anyio

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command import add, answer, as_json, on_terminal, refused, zapomni
 
+from command import add, answer, as_json, on_terminal, refused, zapomni
 from observation_rows import observe, open_database
 from zapomni_core.infra.projects import project_of
 

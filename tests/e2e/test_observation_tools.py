@@ -1,19 +1,16 @@
-"""The observation tools over real pipes in both protocol eras, on what was really recorded."""
+"""The observation tools in both protocol eras, on what was really recorded."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
 from observation_rows import observe, open_database
+from serving import in_process, piped
 from zapomni_core.infra.projects import project_of
 
 pytestmark = pytest.mark.anyio
@@ -21,22 +18,12 @@ pytestmark = pytest.mark.anyio
 OTHER = "github.com/acme/other"
 
 
-@asynccontextmanager
-async def connect(mode: str, cwd: Path):
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "zapomni_cli", "serve"],
-        env={**os.environ, "ZAPOMNI_EMBEDDER": "none"},
-        cwd=cwd,
-    )
-    async with Client(server, mode=mode) as client:
-        yield client
-
-
 @pytest.fixture
-def workspace(tmp_path):
+def workspace(tmp_path, monkeypatch):
     folder = tmp_path / "shop"
     folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
     return folder
 
 
@@ -54,7 +41,7 @@ def db(private_home):
 
 @pytest.fixture(params=["legacy", "2026-07-28"])
 async def client(request, workspace):
-    async with connect(request.param, workspace) as connected:
+    async with in_process(mode=request.param, every_tool=False) as connected:
         yield connected
 
 
@@ -156,7 +143,8 @@ async def test_before_anything_is_recorded_answers_are_empty_and_no_file_is_made
     assert not (private_home / "zapomni.db").exists()
 
 
-async def test_what_hooks_record_is_found_and_pushed_back(client, workspace):
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_what_hooks_record_is_found_and_pushed_back(mode, workspace):
     def record(**event) -> str:
         payload = {"session_id": "s-1", "cwd": str(workspace), **event}
         done = subprocess.run(
@@ -182,9 +170,10 @@ async def test_what_hooks_record_is_found_and_pushed_back(client, workspace):
     assert context.startswith("## zapomni: Recent Context")
     assert "teach the parser about commas → 1 action" in context
     assert "parser.py" in context
-    (prompt,) = (await call(client, "search", query="commas"))["result"]
+    async with piped(mode=mode, cwd=workspace) as client:
+        (prompt,) = (await call(client, "search", query="commas"))["result"]
+        (edit,) = (await call(client, "search", query="parser*", obs_type="file_edit"))["result"]
+        around = await call(client, "timeline", anchor=edit["id"])
     assert prompt["obs_type"] == "user_prompt"
-    (edit,) = (await call(client, "search", query="parser*", obs_type="file_edit"))["result"]
-    around = await call(client, "timeline", anchor=edit["id"])
     assert around["before"][-1]["id"] == prompt["id"]
     assert around["anchor"]["prompt_id"] == prompt["id"]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from contextlib import asynccontextmanager
 
 import pytest
-from command import answer, as_json, on_terminal, refused
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
+from command import answer, as_json, on_terminal, refused
+from serving import in_process
 from zapomni_cli.output import clean
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_model")]
@@ -77,17 +74,6 @@ def test_programs_get_every_character_as_it_is(private_home):
     assert unseen_in(answer("search", "invoice")) == []
 
 
-@asynccontextmanager
-async def serve():
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "zapomni_cli", "serve", "--tools", "all"],
-        env=dict(os.environ),
-    )
-    async with Client(server) as client:
-        yield client
-
-
 async def refuse(client: Client, tool: str, code: str, **arguments) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error, (tool, arguments)
@@ -112,7 +98,7 @@ def test_commands_refuse_the_ends_of_the_calendar(private_home, moment, zone):
 
 
 async def test_tools_refuse_the_ends_of_the_calendar_and_nul(private_home):
-    async with serve() as client:
+    async with in_process(mode="auto") as client:
         added = await client.call_tool("add_memory", {"text": "a note"})
         memory_id = added.structured_content["memory_id"]
         for moment in (*SPLIT, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"):
@@ -150,7 +136,7 @@ def test_a_nul_in_a_file_or_in_the_input_is_refused(private_home, tmp_path):
 async def test_an_update_without_a_change_is_refused(private_home):
     stored = answer("add", "a note").strip()
     refused(2, "update", stored)
-    async with serve() as client:
+    async with in_process(mode="auto") as client:
         told = await refuse(client, "update_memory", "VAL_001", memory_id=stored)
         assert "Nothing to change" in told
         await refuse(client, "update_memory", "VAL_001", memory_id=stored, text="")

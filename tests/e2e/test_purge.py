@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from zapomni_cli import main
+from command import answer as run
+from command import as_json, zapomni
 from zapomni_core.infra.places import PLACES, find_files
 from zapomni_core.modules.observations.spool import spool_row
 from zapomni_core.settings import load_settings
@@ -21,27 +20,6 @@ WORD = "quagmirewombat"
 @pytest.fixture(autouse=True)
 def no_model(monkeypatch):
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
-
-
-def zapomni(*args: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", *args],
-        input=given,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def run(*args: str) -> str:
-    """Run a command in this process; faster than starting another."""
-    done = CliRunner().invoke(main.cli, args)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def as_json(*args: str):
-    return json.loads(run(*args, "--json"))
 
 
 def exit_code(*args: str) -> int:
@@ -294,7 +272,7 @@ def test_what_has_expired_goes_and_settings_say_what_that_is(private_home, monke
     ],
 )
 def test_a_purge_nobody_can_mean_is_refused(args, code):
-    assert main.run(["purge", *args]) == code
+    assert exit_code("purge", *args) == code
 
 
 def test_a_reader_in_the_way_is_told_with_what_to_do(private_home):

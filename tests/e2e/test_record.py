@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from command import as_json
 from zapomni_cli.record import hook_command
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "hooks"
@@ -226,13 +227,7 @@ def test_a_session_has_a_start_an_end_and_goes_on_when_resumed(private_home):
 
 
 def shown(*args: str):
-    done = subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", *args, "--json"],
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    return as_json(*args)
 
 
 def start(source: str, session: str = "s", **fields) -> dict:

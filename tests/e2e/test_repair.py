@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import answer, as_json, on_terminal, zapomni
 
+from command import answer, as_json, on_terminal, zapomni
 from zapomni_cli.record import hook_command
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest

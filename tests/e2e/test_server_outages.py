@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
+
 from command import refused
 from serving import kill, serving
-
 from zapomni_db.exceptions import DatabaseConnectionError
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.falkordb.server import start_server, stop_server

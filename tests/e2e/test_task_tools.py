@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import anyio
 import pytest
-from command import UNKNOWN
 from counting import counting, queue, status_of
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
+
+from command import UNKNOWN
+from serving import in_process, piped
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("counting")]
 assert counting  # the fixture
@@ -18,12 +16,7 @@ assert counting  # the fixture
 
 @pytest.fixture(params=["legacy", "2026-07-28"])
 async def client(counting, request):
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "zapomni_cli", "serve", "--tools", "all"],
-        env=dict(os.environ),
-    )
-    async with Client(server, mode=request.param) as connected:
+    async with in_process(mode=request.param) as connected:
         yield connected
 
 
@@ -89,13 +82,8 @@ async def test_arguments_out_of_range_are_refused(client, arguments):
 
 
 async def test_a_server_that_ends_gives_its_task_back(counting):
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "zapomni_cli", "serve", "--tools", "all"],
-        env=dict(os.environ),
-    )
     task_id = await queued(to=10_000, pause=0.05)
-    async with Client(server, mode="legacy") as client:
+    async with piped("--tools", "all") as client:
         status = await call(client, "get_task_status", task_id=task_id, wait_seconds=2)
         assert status["status"] == "running"
     status = await anyio.to_thread.run_sync(status_of, task_id)

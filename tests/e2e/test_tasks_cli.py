@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from command import UNKNOWN, add, on_terminal, zapomni
 from counting import counting, queue, status_of, wait_until
 
+from command import UNKNOWN, add, on_terminal, zapomni, zapomni_process
 from zapomni_cli.main import run
 
 pytestmark = pytest.mark.usefixtures("counting")
@@ -89,14 +89,14 @@ def test_queued_work_is_listed_done_and_shown(tasks):
 
 def test_a_failed_task_says_why_without_anybodys_words_and_can_be_retried(tasks):
     task_id = queue(to=1, fail=True)
-    ran = zapomni("tasks", "run")
+    ran = zapomni_process("tasks", "run")
     assert ran.returncode == 1
     assert f"{task_id}\tcount\tfailed" in ran.stdout.decode()
 
     lines = fields(tasks("show", task_id)[1])
     assert "zapomni doctor" in lines["error"]
     assert lines["error code"] == "UNKNOWN"
-    retried = zapomni("tasks", "retry", task_id)
+    retried = zapomni_process("tasks", "retry", task_id)
     assert retried.returncode == 1
     assert "zapomni doctor" in retried.stderr.decode()
     told = ran.stdout + ran.stderr + retried.stdout + retried.stderr
@@ -206,14 +206,14 @@ def test_work_in_the_background_outlives_the_command(tasks, tmp_path):
 def test_work_left_to_the_background_is_described_as_json(tasks):
     task_id = queue(to=1)
     tasks("cancel", task_id)
-    done = zapomni("tasks", "retry", task_id, "--background", "--json")
+    done = zapomni_process("tasks", "retry", task_id, "--background", "--json")
     assert json.loads(done.stdout)["task_id"] == task_id
     wait_until(task_id, lambda task: task.status == "completed")
 
 
 def test_the_graph_is_built_in_the_background(tasks):
     add("Anna Smith uses PostgreSQL 16 at Acme.")
-    done = zapomni("graph", "build", "--background")
+    done = zapomni_process("graph", "build", "--background")
     assert done.returncode == 0, done.stderr
     code, shown, _ = tasks("watch", done.stdout.decode().strip(), "--json")
     assert code == 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from serving import serving
 
 import servers
+from serving import serving
 
 pytestmark = pytest.mark.anyio
 

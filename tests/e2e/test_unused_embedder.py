@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from command import NOTE, answer, as_json, zapomni
-from serving import serving
 
 import servers
+from command import NOTE, answer, as_json, zapomni
+from serving import serving
 
 OLLAMA = "ollama/nomic-embed-text"
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from mcp.client import Client
 
+from command import zapomni as run
 from observation_rows import observe
 from project_shapes import git, repository
 from zapomni_cli.record import hook_command
@@ -54,15 +55,10 @@ def start(folder: Path, **env: str) -> str:
 
 
 def zapomni(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", *arguments],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    with contextlib.chdir(cwd):
+        done = run(*arguments)
+    said, told = done.stdout.decode(), done.stderr.decode()
+    return subprocess.CompletedProcess(done.args, done.returncode, said, told)
 
 
 @pytest.fixture

@@ -284,7 +284,13 @@ def list_backups(settings: Settings) -> list[Backup]:
     """Return the copies in the folders of backups, the newest first."""
     folders = {settings.backups_path, observations_path(settings).parent / backups.FOLDER}
     found = [backup for folder in folders for backup in _in_folder(folder)]
-    return sorted(found, key=lambda backup: (backup.made_at, backup.path.name), reverse=True)
+    return sorted(found, key=_age, reverse=True)
+
+
+def _age(backup: Backup) -> tuple[datetime, int, str]:
+    # The second copy of one second has `-2` in its name, encrypted or not.
+    name = backup.path.name.removesuffix(".enc")
+    return backup.made_at, len(name), name
 
 
 def _in_folder(folder: Path) -> Iterator[Backup]:
@@ -313,7 +319,7 @@ def find_backup(settings: Settings, given: str) -> Path:
 def _prune(folder: Path, reason: BackupReason, keep: int | None) -> list[Path]:
     same = sorted(
         (backup for backup in _in_folder(folder) if backup.reason == reason),
-        key=lambda backup: (backup.made_at, backup.path.name),
+        key=_age,
         reverse=True,
     )
     stay = {backup.path for backup in _staying(same, reason, keep)}

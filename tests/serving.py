@@ -1,4 +1,4 @@
-"""A real `zapomni serve` process, spoken to over its pipes, with its log to read."""
+"""The MCP server: as a process with pipes and a log, or in this process, ten times as quick."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ import anyio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from zapomni_core import engine as engine_module
+from zapomni_core.settings import load_settings
 from zapomni_db.falkordb.server import LocalServer, find_server
+from zapomni_mcp.server import build_server
+from zapomni_mcp.tools.observations import ObservationTools
 
 PATIENCE = 60
 """Seconds a test waits for what must happen: a busy machine is slow."""
@@ -62,6 +66,42 @@ def kill(server: LocalServer) -> None:
     os.kill(server.pid, signal.SIGKILL)
     while find_server(server.folder) is not None:
         time.sleep(0.01)
+
+
+@asynccontextmanager
+async def piped(
+    *options: str, mode: str = "legacy", cwd: Path | None = None, **env: str
+) -> AsyncIterator[Client]:
+    """Connect to a server process of our own, started as a host starts it."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "zapomni_cli", "serve", *options],
+        env={**os.environ, **env},
+        cwd=cwd,
+    )
+    async with Client(server, mode=mode) as client:
+        yield client
+
+
+@asynccontextmanager
+async def in_process(*, mode: str = "legacy", every_tool: bool = True) -> AsyncIterator[Client]:
+    """Connect to a server in this process that does all that `zapomni serve` does.
+
+    For what the tools answer. What pipes, start and end have to do with it needs a process.
+    """
+    settings = load_settings()
+
+    async def open_engine() -> engine_module.ZapomniEngine:
+        engine = await engine_module.create_engine(settings, wait=False)
+        engine.keep_checking_storage()
+        engine.keep_filling_vectors()
+        engine.keep_daily_backups()
+        engine.tasks.start()
+        return engine
+
+    server = build_server(open_engine, ObservationTools(settings), every_tool=every_tool)
+    async with Client(server, mode=mode) as client:
+        yield client
 
 
 @asynccontextmanager
