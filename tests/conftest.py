@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_model() -> Iterator[None]:
+def load_model() -> Iterator[Callable[[Path], object]]:
     """Load the embedding model once, as long as its files stay the same: 0.2 s and 60 MB each."""
     load = local_embedder._Model
     loaded: dict[object, object] = {}
@@ -66,7 +66,7 @@ def _one_model() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(local_embedder, "_Model", load_once)
-        yield
+        yield load
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
+from zapomni_core.adapters import local_embedder
 from zapomni_core.adapters.local_embedder import LocalEmbedder
 from zapomni_core.adapters.model_files import MODEL, WEIGHTS
 from zapomni_core.exceptions import EmbeddingError
@@ -113,7 +114,9 @@ async def test_a_tampered_file_is_refused(models, tmp_path, name):
     await embedder.close()
 
 
-async def test_a_runtime_that_cannot_load_the_model_is_said(models, monkeypatch):
+async def test_a_runtime_that_cannot_load_the_model_is_said(models, monkeypatch, load_model):
+    monkeypatch.setattr(local_embedder, "_Model", load_model)
+
     def refuse(*args, **kwargs):
         raise RuntimeError("/somewhere/model: opset 99 is not supported")
 
