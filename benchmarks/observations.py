@@ -29,7 +29,7 @@ from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite.connection import connect, prepare_file
 from zapomni_db.sqlite.observation_reads import recent
 from zapomni_db.sqlite.observation_search import search
-from zapomni_db.sqlite.observations import connect_read_only
+from zapomni_db.sqlite.observations import open_read_only
 
 PROJECTS = 60
 BATCH = 10_000
@@ -179,7 +179,7 @@ def report(name: str, times: list[float], **more: object) -> None:
 
 def measure(path: Path, queries: int, size: int) -> None:
     by_kind: dict[str, list[float]] = {}
-    connection = connect_read_only(path)
+    connection = open_read_only(path)
     search(connection, ObservationQuery(query="warm up"))
     for kind, fields in questions(queries):
         cost = timed(partial(search, connection, ObservationQuery(**fields)))

@@ -18,10 +18,10 @@ from pydantic import SecretStr
 from zapomni_cli.options import examples
 from zapomni_cli.output import count_of, one_line
 from zapomni_cli.runtime import read_settings
+from zapomni_core.adapters.storages import drop_graph
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import Settings
-from zapomni_db.interfaces import StorageProvider
 
 __all__ = ["demo"]
 
@@ -117,14 +117,7 @@ async def _run(settings: Settings) -> None:
             await _recall(engine)
         finally:
             if settings.server is not None:
-                await _drop_graph(engine.storage)
-
-
-async def _drop_graph(storage: StorageProvider) -> None:
-    from zapomni_db.falkordb.client import FalkorDBClient
-
-    assert isinstance(storage, FalkorDBClient)
-    await storage.drop_graph()
+                await drop_graph(engine.storage)
 
 
 def _command() -> str:

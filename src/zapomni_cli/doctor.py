@@ -21,9 +21,8 @@ import click
 
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, print_table
-from zapomni_cli.purge import drain_spool, opened
 from zapomni_cli.reading import citation_line
-from zapomni_cli.runtime import read_settings, with_engine
+from zapomni_cli.runtime import read_settings, with_engine, with_observations
 from zapomni_core.adapters.embedders import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.engine import ZapomniEngine, create_engine
@@ -130,8 +129,7 @@ def _repair(source: RepairSource, *, as_json: bool) -> None:
     report = asyncio.run(repair(settings, source))
     drained = 0
     if report.action != "nothing":
-        with opened(observations_path(settings)) as connection:
-            drained = drain_spool(connection, settings)
+        drained = with_observations(lambda observations: observations.drain_spool(), settings)
     if as_json:
         paths = {
             name: value and str(value)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -13,12 +10,9 @@ import click
 
 from zapomni_cli.options import chosen, examples, json_option, page_options
 from zapomni_cli.output import day, is_terminal, one_line, print_json, print_pairs, print_table
-from zapomni_cli.runtime import read_settings
+from zapomni_cli.runtime import with_observations
 from zapomni_core.exceptions import NotFoundError
-from zapomni_core.infra.git import changed_files
-from zapomni_core.infra.locations import observations_path
-from zapomni_core.infra.projects import Project, project_of
-from zapomni_core.settings import Settings
+from zapomni_core.modules.observations import Observations
 from zapomni_db.observation_models import (
     Failure,
     Observation,
@@ -26,8 +20,6 @@ from zapomni_db.observation_models import (
     ObservationQuery,
     SessionSummary,
 )
-from zapomni_db.sqlite.observations import SqliteObservations, connect_read_only, set_injection
-from zapomni_db.sqlite.project_folders import project_for
 
 __all__ = [
     "context",
@@ -102,8 +94,8 @@ def search_observations(
     _refuse(filters, ONLY_MEMORIES, "--in memories")
     given = chosen(filters)
 
-    async def find(store: SqliteObservations) -> list[ObservationPreview]:
-        projects = await _projects(store, given.get("project"), "every_project" in given)
+    async def find(observations: Observations) -> list[ObservationPreview]:
+        projects = await _projects(observations, given.get("project"), "every_project" in given)
         wanted = ObservationQuery(
             query=query,
             projects=projects,
@@ -117,9 +109,9 @@ def search_observations(
             limit=limit,
             offset=offset,
         )
-        return await store.search(wanted)
+        return await observations.search(wanted)
 
-    found = _with_store(find)
+    found = with_observations(find)
     if as_json:
         print_json([hit.model_dump(mode="json") for hit in found])
     elif not found:
@@ -145,11 +137,11 @@ def recent(
     line is: id, time, type, file, session, content, separated by tabs.
     """
 
-    async def find(store: SqliteObservations) -> list[Observation] | list[Failure]:
-        projects = await _projects(store, project, every_project)
-        return await (store.failures if failing else store.recent)(projects, limit)
+    async def find(observations: Observations) -> list[Observation] | list[Failure]:
+        projects = await _projects(observations, project, every_project)
+        return await (observations.failures if failing else observations.recent)(projects, limit)
 
-    found = _with_store(find)
+    found = with_observations(find)
     if as_json:
         print_json([item.model_dump(mode="json") for item in found])
     elif not found:
@@ -169,7 +161,8 @@ def timeline(anchor: int, before: int, after: int, *, as_json: bool) -> None:
     All of it is from the same session, in order.
     """
     found = _known(
-        lambda store: store.timeline(anchor, before, after), "There is no observation with this id."
+        lambda observations: observations.timeline(anchor, before, after),
+        "There is no observation with this id.",
     )
     if as_json:
         print_json(found.model_dump(mode="json"))
@@ -191,11 +184,11 @@ def sessions(
     done, first prompt.
     """
 
-    async def find(store: SqliteObservations) -> list[SessionSummary]:
-        projects = await _projects(store, project, every_project)
-        return await store.sessions(projects, limit, offset)
+    async def find(observations: Observations) -> list[SessionSummary]:
+        projects = await _projects(observations, project, every_project)
+        return await observations.sessions(projects, limit, offset)
 
-    found = _with_store(find)
+    found = with_observations(find)
     if as_json:
         print_json([item.model_dump(mode="json") for item in found])
     elif not found:
@@ -211,7 +204,8 @@ def sessions(
 def session(session_id: str, limit: int, *, as_json: bool) -> None:
     """Show everything an agent did in one session. The beginning of its id is enough."""
     story = _known(
-        lambda store: store.session(session_id, limit), "There is no session with this id."
+        lambda observations: observations.session(session_id, limit),
+        "There is no session with this id.",
     )
     if as_json:
         print_json(story.model_dump(mode="json"))
@@ -250,26 +244,23 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
     It is the one that would start in this folder. --off and --on switch it for this project, on
     this machine.
     """
-    from zapomni_core.modules.observations import explain_context, session_context
-
-    settings = read_settings()
-    path, project = observations_path(settings), _current(settings)
     if switch:
-        set_injection(path, project.key, project.name, on=switch == "on")
-        click.echo(f"New sessions in {one_line(project.name)} are told {_TOLD[switch]}.", err=True)
+
+        async def work(observations: Observations) -> str:
+            project = (await observations.scope()).project
+            await observations.switch_context(project, on=switch == "on")
+            return project.name
+
+        name = one_line(with_observations(work))
+        given = "the context of earlier ones" if switch == "on" else "no context"
+        click.echo(f"New sessions in {name} are given {given}.", err=True)
         return
-    connection = connect_read_only(path)
-    if connection is None:
-        click.echo(NOTHING, err=True)
-        return
-    with closing(connection):
-        key, trusted = project_for(connection, *_facts(settings, project))
-        given = (key, project.branch, changed_files(project.root), source)
-        lines = explain_context(connection, *given, is_trusted=trusted)
-        text = session_context(connection, *given, is_trusted=trusted)
+    (project, _, trusted), text, lines = with_observations(
+        lambda observations: observations.context(source)
+    )
     if as_json:
-        told = {"project": project.key, "trusted": trusted, "source": source, "text": text}
-        print_json({**told, "lines": [line._asdict() for line in lines]})
+        found = {"project": project.key, "trusted": trusted, "source": source, "text": text}
+        print_json({**found, "lines": [line._asdict() for line in lines]})
     elif not text:
         click.echo("Nothing: no work is recorded, or it was switched off with --off.", err=True)
     elif why:
@@ -278,22 +269,7 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
         click.echo(text)
 
 
-_TOLD = {"on": "what was done before", "off": "nothing"}
-
-
-# --- The store ---------------------------------------------------------------------------
-
-
-def _with_store(work: Callable[[SqliteObservations], Awaitable[T]]) -> T:
-    store = SqliteObservations(observations_path(read_settings()))
-
-    async def run() -> T:
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    return asyncio.run(run())
+# --- Queries ----------------------------------------------------------------------------
 
 
 class _MissingError(click.ClickException):
@@ -302,32 +278,19 @@ class _MissingError(click.ClickException):
     exit_code = 3
 
 
-def _known(work: Callable[[SqliteObservations], Awaitable[T]], otherwise: str) -> T:
+def _known(work: Callable[[Observations], Awaitable[T]], otherwise: str) -> T:
     try:
-        return _with_store(work)
+        return with_observations(work)
     except NotFoundError:
         raise _MissingError(otherwise) from None
 
 
-def _current(settings: Settings) -> Project:
-    cwd = os.getcwd()  # noqa: PTH109 - as hooks call it
-    return project_of(cwd, str(settings.home / "roots.json"))
-
-
-def _facts(settings: Settings, project: Project) -> tuple[str, str, str, str]:
-    folder = "" if settings.trust == "all" else project.root
-    return project.key, folder, project.identity, project.main
-
-
 async def _projects(
-    store: SqliteObservations, project: str | None, every_project: bool
+    observations: Observations, project: str | None, every_project: bool
 ) -> list[str] | None:
     if every_project:
         return None
-    if not project:
-        settings = read_settings()
-        project, _ = await store.folder_project(*_facts(settings, _current(settings)))
-    return await store.project_keys(project)
+    return await observations.project_keys(project or (await observations.scope()).key)
 
 
 # --- Lines -------------------------------------------------------------------------------

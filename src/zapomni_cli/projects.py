@@ -1,27 +1,18 @@
-"""`zapomni projects`: which projects agents worked on, and joining two that are one."""
+"""`zapomni projects`: the projects agents worked on; joins two that are one, and trusts folders."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, print_table
-from zapomni_cli.runtime import read_settings
-from zapomni_core.infra.locations import observations_path
-from zapomni_core.infra.projects import project_of
-from zapomni_db.sqlite.connection import connect, prepare_file, translated, write_transaction
-from zapomni_db.sqlite.project_folders import project_for, trust_folder
-from zapomni_db.sqlite.project_names import KnownProject, join_projects, list_projects
+from zapomni_cli.runtime import read_settings, with_observations
+from zapomni_db.observation_models import KnownProject
 
 __all__ = ["projects"]
-
-T = TypeVar("T")
 
 
 @click.command(
@@ -63,12 +54,12 @@ def projects(join: tuple[str, str] | None, trust: str | None, *, yes: bool, as_j
         return
     if join is not None:
         other, main = join
-        moved = _with_database(lambda database: join_projects(database, other, main))
+        moved = with_observations(lambda observations: observations.join_projects(other, main))
         click.echo(f"Joined: {count_of(moved, 'observation')} moved.")
         return
-    found = _with_database(list_projects)
+    found = with_observations(lambda observations: observations.projects())
     if as_json:
-        print_json([project._asdict() for project in found])
+        print_json([project.model_dump(mode="json") for project in found])
     elif found:
         print_table(_row(project) for project in found)
         for project in found:
@@ -84,11 +75,14 @@ def projects(join: tuple[str, str] | None, trust: str | None, *, yes: bool, as_j
 
 def _trust(folder: str, *, yes: bool) -> None:
     settings = read_settings()
-    if not Path(folder).expanduser().is_dir():
+    given = Path(folder).expanduser()
+    if not given.is_dir():
         raise click.UsageError("There is no such folder.")
-    project = project_of(str(Path(folder).expanduser()), str(settings.home / "roots.json"))
-    facts = (project.key, project.root, project.identity)
-    _, trusted = _with_database(lambda database: project_for(database, *facts, project.main))
+    project, _, trusted = with_observations(
+        # The folder itself is asked about, whatever the setting `trust` allows.
+        lambda observations: observations.scope(str(given), trust="ask"),
+        settings,
+    )
     if trusted:
         click.echo(f"{one_line(project.root)} is trusted already.")
         return
@@ -101,7 +95,7 @@ def _trust(folder: str, *, yes: bool) -> None:
         if not is_terminal():
             raise click.UsageError("To trust it without a question, add --yes.")
         click.confirm("Is this folder yours?", abort=True)
-    moved = _with_database(lambda database: trust_folder(database, *facts))
+    moved = with_observations(lambda observations: observations.trust(project), settings)
     click.echo(f"Trusted: {count_of(moved, 'observation')} of this folder moved to the project.")
 
 
@@ -109,15 +103,3 @@ def _row(project: KnownProject) -> tuple[str, ...]:
     last = day(datetime.fromtimestamp(project.last_at, UTC)) if project.last_at else ""
     counts = (count_of(project.observations, "observation"), count_of(project.sessions, "session"))
     return (project.key, project.name, *counts, last, ", ".join(project.aliases))
-
-
-def _with_database(work: Callable[[sqlite3.Connection], T]) -> T:
-    path = observations_path(read_settings())
-    prepare_file(path)
-    with translated("reading projects"):
-        connection = connect(path)
-        try:
-            with write_transaction(connection):
-                return work(connection)
-        finally:
-            connection.close()

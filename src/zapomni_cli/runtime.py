@@ -1,4 +1,4 @@
-"""What the commands share: an open engine, and standard input as text."""
+"""Shared by the commands: an open engine, open observations, and standard input as text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.logging import setup_logging
+from zapomni_core.modules.observations import Observations
 from zapomni_core.settings import Settings, load_settings
 
-__all__ = ["read_settings", "read_stdin", "with_engine"]
+__all__ = ["read_settings", "read_stdin", "with_engine", "with_observations"]
 
 T = TypeVar("T")
 
@@ -39,6 +40,21 @@ def with_engine(
     async def run() -> T:
         async with await create_engine(chosen) as engine:
             return await work(engine)
+
+    return asyncio.run(run())
+
+
+def with_observations(
+    work: Callable[[Observations], Awaitable[T]], settings: Settings | None = None
+) -> T:
+    """Open the observations alone, do the work, close them: no storage of memories is needed."""
+    observations = Observations(settings or read_settings())
+
+    async def run() -> T:
+        try:
+            return await work(observations)
+        finally:
+            await observations.close()
 
     return asyncio.run(run())
 

@@ -15,10 +15,8 @@ from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import day, is_terminal, print_json, print_pairs, print_table, progress_bar
 from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.engine import ZapomniEngine
-from zapomni_core.infra.locations import observations_path
-from zapomni_core.scheduler.task_manager import TaskManager
+from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_db.models import TaskStatus
-from zapomni_db.sqlite.tasks import SqliteTasks
 
 __all__ = ["background_option", "carry_out", "print_queued", "tasks"]
 
@@ -221,7 +219,7 @@ def run(*, as_json: bool) -> None:
 
 def _with_tasks(work: Callable[[TaskManager], Awaitable[T]]) -> T:
     """Open the tasks alone: looking after them needs no engine, and no server behind it."""
-    manager = TaskManager(SqliteTasks(observations_path(read_settings())))
+    manager = open_tasks(read_settings())
 
     async def run() -> T:
         try:

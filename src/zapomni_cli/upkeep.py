@@ -98,13 +98,10 @@ def status(*, as_json: bool) -> None:
 
 def _captured(settings: Settings) -> dict[str, Any]:
     """Read what hooks delivered and when, and what still waits in the spool or was put aside."""
-    from zapomni_cli.purge import opened
-    from zapomni_core.infra.locations import observations_path
+    from zapomni_cli.runtime import with_observations  # not for serve
     from zapomni_core.modules.observations import spool_state
-    from zapomni_db.sqlite.usage import usage
 
-    with opened(observations_path(settings)) as connection:
-        found = usage(connection)
+    found = with_observations(lambda observations: observations.usage(), settings)
     for counters in found["hosts"].values():
         last = counters.pop("last_at")
         moment = None if last is None else datetime.fromtimestamp(last, UTC)

@@ -21,12 +21,11 @@ from zapomni_cli.options import (
 )
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
 from zapomni_cli.reading import print_memory
-from zapomni_cli.runtime import read_settings, read_stdin, with_engine
+from zapomni_cli.runtime import read_stdin, with_engine, with_observations
 from zapomni_core.adapters.documents import read_document
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.exceptions import (
     EmbeddingError,
-    NotFoundError,
     ProcessingError,
     ValidationError,
 )
@@ -237,14 +236,8 @@ def pin(memory_id: str, *, observation: bool, off: bool, as_json: bool) -> None:
 
 
 def _pin_observation(given: str, *, pinned: bool, as_json: bool) -> None:
-    from zapomni_cli.purge import opened
-    from zapomni_core.infra.locations import observations_path
-    from zapomni_db.sqlite.purging import pin_observation
-
-    with opened(observations_path(read_settings())) as connection:
-        number = int(given) if given.isascii() and given.isdigit() else -1
-        if not pin_observation(connection, number, pinned=pinned):
-            raise NotFoundError("No observation has this id.")
+    number = int(given) if given.isascii() and given.isdigit() else -1
+    with_observations(lambda observations: observations.pin(number, pinned=pinned))
     if as_json:
         print_json({"id": number, "pinned": pinned})
     else:

@@ -33,17 +33,15 @@ from zapomni_core.interfaces import (
 )
 from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import EmbeddingChain, Memories, Progress
-from zapomni_core.scheduler.task_manager import TaskManager
+from zapomni_core.modules.observations import Observations
+from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_core.settings import Settings, load_settings
 from zapomni_core.shared.redaction import Redactor
 from zapomni_core.workflows.add_memory import MemoryWriter
 from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord
-from zapomni_db.observation_store import ObservationStore
 from zapomni_db.sqlite.code import SqliteCode
-from zapomni_db.sqlite.observations import SqliteObservations
-from zapomni_db.sqlite.tasks import SqliteTasks
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase import CodeMemory
@@ -72,15 +70,12 @@ async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngi
     embedders, cache = build_embedders(settings), build_cache(settings)
     storage = await open_storage(settings, wait=wait)
     embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
-    local = observations_path(settings)
     return ZapomniEngine(
         storage,
         chunker,
         embeddings,
-        tasks=TaskManager(SqliteTasks(local)),
         settings=settings,
-        code=SqliteCode(local),
-        observations=SqliteObservations(local),
+        observations=Observations(settings),
         reranker=_build_reranker(settings),
     )
 
@@ -125,7 +120,7 @@ class ZapomniEngine:
         settings: Decides how texts are split and read into the graph; None: the user's.
         tasks: Background work.
         code: The store of symbols, references and citations.
-        observations: What agents did, searched together with memories.
+        observations: What agents did; if given, it is searched together with memories.
         reranker: Reads the best hits again.
     """
 
@@ -138,20 +133,19 @@ class ZapomniEngine:
         settings: Settings | None = None,
         tasks: TaskManager | None = None,
         code: SqliteCode | None = None,
-        observations: ObservationStore | None = None,
+        observations: Observations | None = None,
         reranker: Reranker | None = None,
     ) -> None:
         settings = settings or load_settings()
-        local = observations_path(settings)
         if not isinstance(embedder, EmbeddingChain):
             embedders = [] if embedder is None else [adapt_embedder(embedder)]
             embedder = EmbeddingChain(embedders, lambda *asked: storage.get_embeddings(*asked))  # noqa: PLW0108
         self.storage = storage
-        self.tasks = tasks or TaskManager(SqliteTasks(local))
+        self.tasks = tasks or open_tasks(settings)
         self._settings = settings
         self._chunker = chunker
-        self._code = code or SqliteCode(local)
-        self._observations = observations
+        self._code = code or SqliteCode(observations_path(settings))
+        self.observations = observations or Observations(settings)
         self._reranker = reranker
         self._redactor = Redactor(os.environ, _read_key(settings))
         self.memories = Memories(storage, embedder, self._choose_chunker, self._redactor)
@@ -225,8 +219,7 @@ class ZapomniEngine:
         await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()
-        if self._observations is not None:
-            await self._observations.close()
+        await self.observations.close()
         await self.storage.close()
 
     # --- use cases that cross modules -----------------------------------------------------

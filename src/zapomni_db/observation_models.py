@@ -1,4 +1,4 @@
-"""What an agent did, as every layer above the store sees it. Times are seconds since 1970 UTC."""
+"""What agents did, as every layer above the storage sees it. Times are seconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __all__ = [
     "Failure",
+    "KnownProject",
     "Observation",
     "ObservationMatch",
     "ObservationPreview",
@@ -37,7 +38,7 @@ class ObservationPreview(_Frozen):
 
 
 class Observation(_Frozen):
-    """One thing an agent did, whole."""
+    """One recorded action of an agent, whole."""
 
     id: int
     timestamp: int
@@ -55,7 +56,7 @@ class Observation(_Frozen):
 
 
 class ObservationMatch(_Frozen):
-    """An observation that has some of the words asked for, and how well they fit it."""
+    """An observation that has some of the query's words, and how well they fit it."""
 
     id: int
     timestamp: int
@@ -96,7 +97,7 @@ class SessionSummary(_Frozen):
 
 
 class SessionStory(_Frozen):
-    """A session from its first prompt to its last action."""
+    """A session and its observations from the first to the last."""
 
     summary: SessionSummary
     observations: list[Observation]
@@ -119,8 +120,21 @@ class Failure(_Frozen):
     passed: ObservationPreview | None = Field(description="The run that succeeded, if any.")
 
 
+class KnownProject(_Frozen):
+    """A project, its name, its other keys, and how much is stored of it."""
+
+    key: str
+    name: str
+    aliases: list[str]
+    observations: int
+    sessions: int
+    last_at: int | None
+    injection: bool = Field(description="Whether new sessions are given a context.")
+    untrusted_folders: list[str] = Field(description="Folders that claim to be this project.")
+
+
 class ObservationQuery(_Frozen):
-    """What to search for. `projects` None means all of them."""
+    """A search over observations. `projects` None means all of them."""
 
     query: str
     projects: list[str] | None = None

@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from observation_rows import HOME, observe, open_database
+from zapomni_core.modules.observations import Observations
+from zapomni_core.settings import Settings
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite import observation_search
-from zapomni_db.sqlite.observation_words import alternatives
-from zapomni_db.sqlite.observations import SqliteObservations, connect_read_only, set_injection
+from zapomni_db.sqlite.observation_search import alternatives
+from zapomni_db.sqlite.observations import open_for_writing, open_read_only, switch_context
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +38,7 @@ def db(path):
 
 @pytest.fixture
 async def store(path):
-    opened = SqliteObservations(path)
+    opened = Observations(Settings(home=path.parent))
     yield opened
     await opened.close()
 
@@ -225,18 +227,18 @@ async def test_pages_do_not_overlap_and_the_limit_is_capped_at_100(db, store):
 async def test_observations_come_in_the_order_asked_and_missing_ones_are_left_out(db, store):
     first = observe(db, "command", "one", metadata={"exit_code": 101})
     second = observe(db, "command", "two", tool_name="Bash", pinned=1)
-    found = await store.get_observations([second, 999, first])
+    found = await store.get([second, 999, first])
     assert [o.id for o in found] == [second, first]
     assert found[0].pinned is True
     assert found[1].metadata == {"exit_code": 101}
-    assert await store.get_observations([998, 999]) == []
+    assert await store.get([998, 999]) == []
 
 
 async def test_no_ids_and_too_many_ids_are_refused(store):
     with pytest.raises(ValidationError, match="ids array must not be empty"):
-        await store.get_observations([])
+        await store.get([])
     with pytest.raises(ValidationError, match="at most 50"):
-        await store.get_observations(list(range(51)))
+        await store.get(list(range(51)))
 
 
 async def test_a_timeline_stays_in_its_session_and_in_order(db, store):
@@ -350,7 +352,7 @@ async def test_a_failure_after_its_fix_is_open_again_and_keeps_the_old_fix(db, s
 
 async def test_before_anything_is_captured_every_answer_is_empty(store, path):
     assert await ids(store, "anything") == []
-    assert await store.get_observations([1]) == []
+    assert await store.get([1]) == []
     assert await store.recent([HOME]) == []
     assert await store.sessions(None) == []
     assert await store.failures(None) == []
@@ -368,7 +370,7 @@ async def test_the_first_capture_is_seen_without_reopening(store, path):
 
 
 def test_the_connection_cannot_write(db, path):
-    connection = connect_read_only(path)
+    connection = open_read_only(path)
     try:
         for statement in ("DELETE FROM observations", "CREATE TABLE t (x)"):
             with pytest.raises(sqlite3.OperationalError, match="readonly"):
@@ -381,9 +383,9 @@ def test_the_connection_cannot_write(db, path):
 
 
 def test_the_switch_works_before_anything_is_captured(path):
-    set_injection(path, HOME, "shop", on=False)
-    set_injection(path, HOME, "shop", on=True)
-    set_injection(path, HOME, "shop", on=False)
-    connection = connect_read_only(path)
+    for on in (False, True, False):
+        with open_for_writing(path) as connection:
+            switch_context(connection, HOME, "shop", on=on)
+    connection = open_read_only(path)
     assert connection.execute("SELECT key, injection FROM projects").fetchall() == [(HOME, 0)]
     connection.close()

@@ -13,9 +13,9 @@ from zapomni_core.settings import load_settings
 from zapomni_db.sqlite import purging
 from zapomni_db.sqlite.connection import connect, prepare_file
 from zapomni_db.sqlite.migrations import LATEST_VERSION
-from zapomni_db.sqlite.purging import DAY, Selection, find_memories, find_observations, sweep
+from zapomni_db.sqlite.observations import count_usage, pin_observation
+from zapomni_db.sqlite.purging import DAY, PurgeSelection, find_memories, find_observations, sweep
 from zapomni_db.sqlite.storage import SqliteStorage
-from zapomni_db.sqlite.usage import usage
 
 NOW = 1_800_000_000
 SECRET = "zyxwvutsecret"
@@ -82,36 +82,36 @@ def test_every_part_of_a_selection_must_match(db):
     third = observe(db, "ls", session_id="b", project="other", obs_type="search")
 
     for selection, expected in (
-        (Selection(session="a"), [first, second]),
-        (Selection(project="other"), [third]),
-        (Selection(obs_type="command", before=NOW - 30 * DAY), [first]),
-        (Selection(search="PYTEST", session="a", before=NOW), [first]),
-        (Selection(ids=(str(second), str(third)), project="shop"), [second]),
-        (Selection(ids=("no number",)), []),
-        (Selection(search="nowhere"), []),
+        (PurgeSelection(session="a"), [first, second]),
+        (PurgeSelection(project="other"), [third]),
+        (PurgeSelection(obs_type="command", before=NOW - 30 * DAY), [first]),
+        (PurgeSelection(search="PYTEST", session="a", before=NOW), [first]),
+        (PurgeSelection(ids=(str(second), str(third)), project="shop"), [second]),
+        (PurgeSelection(ids=("no number",)), []),
+        (PurgeSelection(search="nowhere"), []),
     ):
         assert list(find_observations(db, selection)) == expected, selection
 
 
 def test_nothing_given_selects_nothing(db):
     observe(db, "anything")
-    assert not Selection()
-    assert find_observations(db, Selection()) == {}
-    assert find_memories(db, Selection()) == {}
+    assert not PurgeSelection()
+    assert find_observations(db, PurgeSelection()) == {}
+    assert find_memories(db, PurgeSelection()) == {}
 
 
 def test_a_project_is_selected_by_its_key_its_name_or_an_alias(db):
     key = observe(db, "ls", project="github.com/ada/app")
     db.execute("INSERT INTO project_aliases VALUES ('/old/app', 'github.com/ada/app')")
     for name in ("github.com/ada/app", "app", "/old/app"):
-        assert list(find_observations(db, Selection(project=name))) == [key]
+        assert list(find_observations(db, PurgeSelection(project=name))) == [key]
 
 
 @pytest.mark.parametrize("field", ["content", "file_path", "metadata", "signature"])
 def test_text_is_searched_wherever_it_can_be(db, field):
     row = {"content": "nothing", field: f'{{"k": "a{SECRET}b"}}'}
     key = observe(db, **row)
-    assert list(find_observations(db, Selection(search=SECRET.upper()))) == [key]
+    assert list(find_observations(db, PurgeSelection(search=SECRET.upper()))) == [key]
 
 
 # --- What is left after deleting ---------------------------------------------------------
@@ -142,7 +142,7 @@ def test_no_byte_and_no_word_of_a_purged_observation_is_left(db, path):
         text = f"{SECRET}{number} " + "filler words " * (number % 200)
         observe(db, text if number % 3 else f"ordinary {number}", file_path=f"/p/{number}.py")
     assert SECRET.encode() in raw_bytes(path)
-    found = list(find_observations(db, Selection(search=SECRET)))
+    found = list(find_observations(db, PurgeSelection(search=SECRET)))
     assert len(found) == 400
 
     purging.delete_observations(db, found)
@@ -168,7 +168,7 @@ async def test_no_byte_and_no_word_of_a_purged_memory_is_left(path):
             await storage.store_memory(memory(f"{SECRET}{number} " + "long " * number * 50))
     db = connect(path)
     try:
-        found = list(find_memories(db, Selection(search=SECRET)))
+        found = list(find_memories(db, PurgeSelection(search=SECRET)))
         assert purging.delete_memories(db, found) == 51
         assert purging.scrub(db) is True
         assert SECRET.encode() not in raw_bytes(path)
@@ -210,11 +210,11 @@ def test_each_type_is_kept_as_long_as_the_table_says(db):
 
 def test_pinned_observations_are_never_swept(db):
     key = observe(db, "remember this", timestamp=0)
-    assert purging.pin_observation(db, key, pinned=True)
+    assert pin_observation(db, key, pinned=True)
     assert sweep(db, NOW, max_bytes=0) == 0
-    assert purging.pin_observation(db, key, pinned=False)
+    assert pin_observation(db, key, pinned=False)
     assert sweep(db, NOW) == 1
-    assert not purging.pin_observation(db, key, pinned=True)
+    assert not pin_observation(db, key, pinned=True)
 
 
 def test_days_of_ones_own_win_and_zero_means_for_ever(db):
@@ -259,7 +259,7 @@ def test_a_sweep_gives_pages_back(db, path):
 
 
 def test_usage_counts_by_type_and_host_and_is_zero_before_anything_happened(db):
-    empty = usage(db)
+    empty = count_usage(db)
     assert (empty["total"], empty["lost"], empty["by_type"], empty["hosts"]) == (0, 0, {}, {})
 
     observe(db, "x" * 100, file_path="/p/a")
@@ -268,7 +268,7 @@ def test_usage_counts_by_type_and_host_and_is_zero_before_anything_happened(db):
         db.execute("INSERT INTO capture_counters VALUES (?, ?, ?, ?)", row)
     sweep(db, NOW)
 
-    counted = usage(db)
+    counted = count_usage(db)
     assert (counted["total"], counted["sessions"], counted["redacted"]) == (2, 1, 3)
     assert counted["by_type"]["command"] == {"count": 1, "bytes": 358}
     assert counted["hosts"] == {

@@ -21,7 +21,7 @@ from zapomni_core.shared.addresses import ServerAddress
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.sqlite.storage import SqliteStorage
 
-__all__ = ["ServerGuard", "open_storage"]
+__all__ = ["ServerGuard", "drop_graph", "open_storage"]
 
 T = TypeVar("T")
 
@@ -80,6 +80,14 @@ def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider
         allow_volatile=allow_volatile,
         guard=ServerGuard(),
     )
+
+
+async def drop_graph(storage: StorageProvider) -> None:
+    """Delete the whole graph of a FalkorDB server, with everything in it."""
+    from zapomni_db.falkordb.client import FalkorDBClient
+
+    assert isinstance(storage, FalkorDBClient)
+    await storage.drop_graph()
 
 
 class ServerGuard:

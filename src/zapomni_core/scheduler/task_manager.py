@@ -11,15 +11,17 @@ from typing import Any
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.retry import RetryPolicy
 from zapomni_core.scheduler.runner import TaskHandler, TaskRunner
+from zapomni_core.settings import Settings
 from zapomni_core.shared.validation import validate_id
 from zapomni_db.models import TaskStatus
 from zapomni_db.sqlite.tasks import SqliteTasks
 from zapomni_db.task_models import Claim
 
-__all__ = ["TaskManager"]
+__all__ = ["TaskManager", "open_tasks"]
 
 log = get_logger(__name__)
 
@@ -28,6 +30,11 @@ FINISHED = ("completed", "failed", "cancelled")
 
 Show = Callable[[TaskStatus], None]
 """Called with a task's status whenever it may have changed."""
+
+
+def open_tasks(settings: Settings) -> TaskManager:
+    """Return the tasks of this machine. They need no engine, and no server behind it."""
+    return TaskManager(SqliteTasks(observations_path(settings)))
 
 
 class TaskManager:

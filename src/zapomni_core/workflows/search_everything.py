@@ -32,12 +32,12 @@ from zapomni_core.modules.memories import (
     score_observed,
     without_code,
 )
+from zapomni_core.modules.observations import Observations
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.shared.validation import validate_page
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemorySummary, Passage, QueryEmbedding
 from zapomni_db.observation_models import ObservationMatch, ObservationQuery
-from zapomni_db.observation_store import ObservationStore
 
 __all__ = ["Searcher"]
 
@@ -59,7 +59,7 @@ class Searcher:
 
     storage: StorageProvider
     embeddings: EmbeddingChain
-    observations: ObservationStore | None = None
+    observations: Observations | None = None
     reranker: Reranker | None = None
     citations: Citations | None = None
     answers: AnswerCache = field(default_factory=AnswerCache)

@@ -1,4 +1,4 @@
-"""SqliteObservations: what agents did, on a connection that cannot write."""
+"""Observations in the local file: the file itself, and functions over a connection to it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
-from zapomni_db.exceptions import NotFoundError, ValidationError
+from zapomni_db.exceptions import ValidationError
 from zapomni_db.observation_models import (
     Failure,
+    KnownProject,
     Observation,
-    ObservationMatch,
-    ObservationPreview,
-    ObservationQuery,
     SessionStory,
     SessionSummary,
     Timeline,
@@ -26,23 +25,41 @@ from zapomni_db.sqlite import observation_reads as reads
 from zapomni_db.sqlite.connection import (
     Connection,
     connect,
+    fetch_value,
     prepare_file,
     read_transaction,
     translated,
     write_transaction,
 )
-from zapomni_db.sqlite.observation_search import MAX_LIMIT, check, match, previews, search
-from zapomni_db.sqlite.project_folders import project_for, untrusted_folders
+from zapomni_db.sqlite.observation_search import dict_rows, previews
+from zapomni_db.sqlite.project_folders import list_untrusted, untrusted_folders
+from zapomni_db.sqlite.purging import OBSERVATION_BYTES
 from zapomni_db.values import from_json, to_json
 
-__all__ = ["SqliteObservations", "connect_read_only", "set_injection"]
+__all__ = [
+    "ObservationFile",
+    "count_usage",
+    "get_observations",
+    "get_session",
+    "get_timeline",
+    "join_projects",
+    "list_failures",
+    "list_projects",
+    "list_recent",
+    "list_sessions",
+    "open_for_writing",
+    "open_read_only",
+    "pin_observation",
+    "project_keys",
+    "switch_context",
+]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = 2
-MAX_IDS = 50
-MAX_NEIGHBOURS = 100
 SCHEMA = 2  # The version that brought observations.
+COUNTERS = ("redacted", "spooled", "drained", "lost")
 
 _PRAGMAS = (
     "PRAGMA query_only = ON",
@@ -53,43 +70,14 @@ _PRAGMAS = (
 )
 
 
-def connect_read_only(path: Path) -> Connection | None:
-    """Open a connection that cannot write; None if nothing was captured yet."""
-    if not path.is_file():
-        return None
-    connection = connect(path, read_only=True, pragmas=_PRAGMAS)
-    try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] >= SCHEMA:
-            return connection
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
-    return None
+# --- The file ---------------------------------------------------------------------------
 
 
-def set_injection(path: Path, key: str, name: str, *, on: bool) -> None:
-    """Switch the context at a session's start on or off for a project."""
-    prepare_file(path)
-    with translated("switching"):
-        connection = connect(path)
-        try:
-            with write_transaction(connection):
-                key = reads.aliases_of(connection, key)[0]
-                connection.execute(
-                    "INSERT INTO projects (key, name, injection, created_at) VALUES (?, ?, ?, ?)"
-                    " ON CONFLICT (key) DO UPDATE SET injection = excluded.injection",
-                    (key, name, int(on), int(time.time())),
-                )
-        finally:
-            connection.close()
+class ObservationFile:
+    """The local file that hooks write to, opened by the first call.
 
-
-class SqliteObservations:
-    """The ObservationStore on the file `zapomni record` writes to.
-
-    Calls run on worker threads with a read-only connection each. Until the file exists every
-    answer is empty, and the next call looks again; a file that was replaced is opened again.
+    Reads run on worker threads with a read-only connection each. Until the file exists every
+    answer is empty, and the next call checks again; a file that was replaced is opened again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -114,28 +102,38 @@ class SqliteObservations:
                 self._watcher.close()
                 self._watcher = None
 
-    async def project_keys(self, name: str) -> list[str]:
-        """Return the keys a project is kept under, given one of them or its name."""
-        name = name.encode("utf-8", "replace").decode()
-        return await self._read("reading", lambda db: _project_keys(db, name), [name])
+    async def read(
+        self,
+        empty: T,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Call a function with a connection that cannot write; `empty` if nothing was captured."""
 
-    async def folder_project(
-        self, key: str, folder: str, identity: str, main: str
-    ) -> tuple[str, bool]:
-        """Return the project whose observations a folder is given, and whether it is trusted."""
-        return await self._read(
-            "reading", lambda db: project_for(db, key, folder, identity, main), (key, True)
-        )
+        def run() -> T:
+            with translated("reading observations", self.path):
+                connection = self._reader()
+                if connection is None:
+                    return empty
+                with read_transaction(connection):
+                    return function(connection, *args, **kwargs)
 
-    async def search(self, query: ObservationQuery) -> list[ObservationPreview]:
-        """Return the observations that match, best first."""
-        # Checked here too: a wrong query is wrong before anything was captured as well.
-        check(query)
-        return await self._read("searching", lambda db: search(db, query), [])
+        return await self._run(run)
 
-    async def match(self, terms: Sequence[str], query: ObservationQuery) -> list[ObservationMatch]:
-        """Return observations that have any of the terms, best first."""
-        return await self._read("searching", lambda db: match(db, terms, query), [])
+    async def write(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Call a function in one transaction that writes; the file is created if there is none."""
+
+        def run() -> T:
+            with open_for_writing(self.path) as connection, write_transaction(connection):
+                return function(connection, *args, **kwargs)
+
+        return await self._run(run)
 
     async def get_version(self) -> int:
         """Return a number that changes with every write by any process."""
@@ -144,151 +142,269 @@ class SqliteObservations:
                 self._watcher.close()
                 self._watcher = None
             if self._watcher is None:
-                self._watcher = connect_read_only(self.path)
+                self._watcher = open_read_only(self.path)
                 self._watched += 1
             if self._watcher is None:
                 return 0
             # Another file begins to count anew.
-            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
-            return self._watched << 40 | version
+            return self._watched << 40 | int(fetch_value(self._watcher, "PRAGMA data_version"))
 
-    async def get_observations(self, ids: Sequence[int]) -> list[Observation]:
-        """Return those of the observations that exist, in the order of `ids`."""
-        if not ids:
-            raise ValidationError("ids array must not be empty", "VAL_001")
-        if len(ids) > MAX_IDS:
-            raise ValidationError(f"at most {MAX_IDS} ids per request", "VAL_003")
-        return await self._read("reading", lambda db: _by_ids(db, ids), [])
-
-    async def timeline(self, anchor: int, before: int = 5, after: int = 5) -> Timeline:
-        """Return an observation with its neighbours in the same session."""
-        found = await self._read("reading", lambda db: _timeline(db, anchor, before, after), None)
-        if found is None:
-            raise NotFoundError("anchor observation not found")
-        return found
-
-    async def recent(self, projects: Sequence[str] | None, limit: int = 30) -> list[Observation]:
-        """Return what was done last, newest first; a project's own before all others'."""
-        capped = _capped(limit)
-        return await self._read(
-            "reading", lambda db: [_observation(r) for r in reads.recent(db, projects, capped)], []
-        )
-
-    async def sessions(
-        self, projects: Sequence[str] | None, limit: int = 20, offset: int = 0
-    ) -> list[SessionSummary]:
-        """Return sessions, the last used first."""
-        capped = _capped(limit)
-        return await self._read("reading", lambda db: _sessions(db, projects, capped, offset), [])
-
-    async def session(self, session_id: str, limit: int = 500) -> SessionStory:
-        """Return all that was done in a session, in order."""
-        session_id = session_id.encode("utf-8", "replace").decode()
-        story = await self._read("reading", lambda db: _story(db, session_id, limit), None)
-        if story is None:
-            raise NotFoundError("session not found")
-        return story
-
-    async def failures(self, projects: Sequence[str] | None, limit: int = 10) -> list[Failure]:
-        """Return errors that came back, with what fixed them."""
-        capped = _capped(limit)
-        return await self._read(
-            "reading",
-            lambda db: [
-                _failure(db, found) for found in reads.recurring_failures(db, projects, capped)
-            ],
-            [],
-        )
-
-    async def _read(self, operation: str, work: Callable[[sqlite3.Connection], T], empty: T) -> T:
-        def run() -> T:
-            with translated(operation, self.path):
-                connection = self._connection()
-                if connection is None:
-                    return empty
-                with read_transaction(connection):
-                    return work(connection)
-
+    async def _run(self, work: Callable[[], T]) -> T:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="zapomni-observations")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    def _connection(self) -> Connection | None:
+    def _reader(self) -> Connection | None:
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is not None and not connection.is_current():
             self._connections.remove(connection)
             connection.close()
             connection = self._local.connection = None
         if connection is None:
-            connection = connect_read_only(self.path)
+            connection = open_read_only(self.path)
             if connection is not None:
                 self._local.connection = connection
                 self._connections.append(connection)
         return connection
 
 
-def _capped(limit: int) -> int:
-    if limit < 1:
-        raise ValidationError("limit must be at least 1", "VAL_003")
-    return min(limit, MAX_LIMIT)
+def open_read_only(path: Path) -> Connection | None:
+    """Open a connection that cannot write; None if nothing was captured yet."""
+    if not path.is_file():
+        return None
+    connection = connect(path, read_only=True, pragmas=_PRAGMAS)
+    try:
+        if fetch_value(connection, "PRAGMA user_version") >= SCHEMA:
+            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return None
 
 
-# --- One observation and its neighbours ---------------------------------------------------
+@contextmanager
+def open_for_writing(path: Path) -> Iterator[Connection]:
+    """Open the file, created and migrated as needed, for one piece of work."""
+    prepare_file(path)
+    with translated("writing observations", path), closing(connect(path)) as connection:
+        yield connection
 
-_SELECT = "SELECT " + reads.COLUMNS + " FROM observations WHERE "
+
+# --- Observations and their neighbors -----------------------------------------------------
+
+# Some observations, whole.
+BY_IDS: LiteralString = (
+    "SELECT " + reads.COLUMNS + " FROM observations WHERE id IN (SELECT value FROM json_each(?))"
+)
+
+# What came before an observation in its session, the nearest first.
+BEFORE: LiteralString = (
+    "SELECT " + reads.COLUMNS + " FROM observations"
+    " WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+)
+
+# What came after an observation in its session.
+AFTER: LiteralString = (
+    "SELECT " + reads.COLUMNS + " FROM observations"
+    " WHERE session_id = ? AND id > ? ORDER BY id LIMIT ?"
+)
+
+# A session's observations from its first one.
+OF_SESSION: LiteralString = (
+    "SELECT " + reads.COLUMNS + " FROM observations WHERE session_id = ? ORDER BY id LIMIT ?"
+)
+
+PIN: LiteralString = "UPDATE observations SET pinned = ? WHERE id = ?"
 
 
-def _observation(values: tuple[Any, ...]) -> Observation:
-    row = reads.ObservationRow._make(values)
+def _observation(row: reads.ObservationRow) -> Observation:
     fields: dict[str, Any] = row._asdict()
     fields["metadata"] = None if row.metadata is None else from_json(row.metadata)
     fields["pinned"] = bool(row.pinned)
     return Observation.model_construct(**fields)
 
 
-def _by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Observation]:
-    rows = connection.execute(
-        _SELECT + "id IN (SELECT value FROM json_each(?))", (to_json(list(ids)),)
-    )
-    found = {row[0]: _observation(row) for row in rows}
+def _select(
+    connection: sqlite3.Connection, statement: LiteralString, *values: object
+) -> list[Observation]:
+    rows = connection.execute(statement, values)
+    return [_observation(reads.ObservationRow._make(row)) for row in rows]
+
+
+def get_observations(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Observation]:
+    """Return those of the observations that exist, in the order of `ids`."""
+    found = {item.id: item for item in _select(connection, BY_IDS, to_json(list(ids)))}
     return [found[rowid] for rowid in ids if rowid in found]
 
 
-def _timeline(
-    connection: sqlite3.Connection, anchor: int, before: int, after: int
+def get_timeline(
+    connection: sqlite3.Connection, anchor_id: int, before: int, after: int
 ) -> Timeline | None:
-    if before < 0 or after < 0:
-        raise ValidationError("before and after must not be negative", "VAL_003")
-    before, after = min(before, MAX_NEIGHBOURS), min(after, MAX_NEIGHBOURS)
-    found = _by_ids(connection, [anchor])
+    """Return an observation with its neighbors in the same session; None if it does not exist."""
+    found = get_observations(connection, [anchor_id])
     if not found:
         return None
-    session = found[0].session_id
-    earlier = connection.execute(
-        _SELECT + "session_id = ? AND id < ? ORDER BY id DESC LIMIT ?", (session, anchor, before)
-    ).fetchall()
-    later = connection.execute(
-        _SELECT + "session_id = ? AND id > ? ORDER BY id LIMIT ?", (session, anchor, after)
-    )
-    return Timeline(
-        anchor=found[0],
-        before=[_observation(row) for row in reversed(earlier)],
-        after=[_observation(row) for row in later],
-    )
+    (anchor,) = found
+    earlier = _select(connection, BEFORE, anchor.session_id, anchor_id, before)
+    later = _select(connection, AFTER, anchor.session_id, anchor_id, after)
+    return Timeline(anchor=anchor, before=earlier[::-1], after=later)
 
 
-# --- Projects, sessions, failures -----------------------------------------------------------
+def list_recent(
+    connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int
+) -> list[Observation]:
+    """Return the newest observations, one per file; a project's own before all others'."""
+    return [_observation(row) for row in reads.recent(connection, projects, limit)]
 
 
-def _project_keys(connection: sqlite3.Connection, name: str) -> list[str]:
+def list_failures(
+    connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int
+) -> list[Failure]:
+    """Return errors that came back, with what fixed them."""
+    failures = []
+    for found in reads.recurring_failures(connection, projects, limit):
+        fix = found.fix
+        (last,) = previews(connection, [found.last_id])
+        failures.append(
+            Failure(
+                project=found.project,
+                signature=found.signature,
+                command=found.command,
+                times=found.times,
+                sessions=found.sessions,
+                last=last,
+                still_open=found.still_open,
+                fixed_by=previews(connection, fix.changes) if fix else [],
+                passed=previews(connection, [fix.run_id])[0] if fix else None,
+            )
+        )
+    return failures
+
+
+def pin_observation(connection: sqlite3.Connection, observation_id: int, *, pinned: bool) -> bool:
+    """Pin or unpin an observation; False if there is none with this id."""
+    return connection.execute(PIN, (int(pinned), observation_id)).rowcount == 1
+
+
+# --- Sessions ---------------------------------------------------------------------------
+
+SESSION: LiteralString = """
+SELECT s.id AS session_id, s.project, coalesce(p.name, s.project) AS project_name, s.host, s.branch,
+    s.started_at, s.last_at, s.ended_at
+FROM sessions s LEFT JOIN projects p ON p.key = s.project"""
+
+# Sessions of all projects in which something was done, the last used first.
+SESSIONS: LiteralString = (
+    SESSION + " WHERE " + reads.ACTIVE_SESSION + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?"
+)
+
+# The same of some projects.
+SESSIONS_OF_PROJECTS: LiteralString = (
+    SESSION
+    + " WHERE s.project IN (SELECT value FROM json_each(?)) AND "
+    + reads.ACTIVE_SESSION
+    + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?"
+)
+
+# Two sessions whose id begins with a text: more are not needed to know that it is ambiguous.
+SESSIONS_BY_PREFIX: LiteralString = SESSION + " WHERE s.id >= ? AND s.id < ? ORDER BY s.id LIMIT 2"
+
+# What was done in a session, in numbers.
+SESSION_COUNTS: LiteralString = """
+SELECT count(*) AS observations,
+    coalesce(sum(obs_type = 'user_prompt'), 0) AS prompts,
+    coalesce(sum(obs_type IN ('file_edit', 'file_write')), 0) AS edits,
+    coalesce(sum(obs_type = 'command_error' OR signature IS NOT NULL), 0) AS errors,
+    coalesce(sum(obs_type = 'git_commit'), 0) AS commits
+FROM (SELECT obs_type, signature FROM observations WHERE session_id = ? LIMIT 5000)"""
+
+FIRST_PROMPT: LiteralString = """
+SELECT substr(content, 1, 120) FROM observations
+WHERE session_id = ? AND obs_type = 'user_prompt' ORDER BY id LIMIT 1"""
+
+
+def list_sessions(
+    connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int, offset: int
+) -> list[SessionSummary]:
+    """Return sessions, the last used first."""
+    if projects is None:
+        rows = dict_rows(connection, SESSIONS, (limit, offset))
+    else:
+        values = (to_json(list(projects)), limit, offset)
+        rows = dict_rows(connection, SESSIONS_OF_PROJECTS, values)
+    return [_summary(connection, row) for row in rows]
+
+
+def _summary(connection: sqlite3.Connection, session: dict[str, Any]) -> SessionSummary:
+    key = (session["session_id"],)
+    (counts,) = dict_rows(connection, SESSION_COUNTS, key)
+    prompt = fetch_value(connection, FIRST_PROMPT, key) or ""
+    return SessionSummary(**session, **counts, first_prompt=prompt)
+
+
+def get_session(connection: sqlite3.Connection, session_id: str, limit: int) -> SessionStory | None:
+    """Return all that was done in a session, in order; None if there is no such session.
+
+    Raises:
+        ValidationError: Several sessions begin with this id.
+    """
+    rows = dict_rows(connection, SESSIONS_BY_PREFIX, (session_id, session_id + "\U0010ffff"))
+    if not rows or not session_id:
+        return None
+    if rows[0]["session_id"] != session_id and len(rows) > 1:
+        raise ValidationError("several sessions begin with this id; give more of it", "VAL_003")
+    summary = _summary(connection, rows[0])
+    observations = _select(connection, OF_SESSION, summary.session_id, limit)
+    omitted = max(summary.observations - len(observations), 0)
+    return SessionStory(summary=summary, observations=observations, omitted=omitted)
+
+
+# --- Projects ---------------------------------------------------------------------------
+
+PROJECTS_BY_NAME: LiteralString = "SELECT key FROM projects WHERE name = ?"
+PROJECT_EXISTS: LiteralString = "SELECT 1 FROM projects WHERE key = ?"
+ALL_ALIASES: LiteralString = "SELECT alias, project_key FROM project_aliases ORDER BY alias"
+
+# All projects with what is known of each, the last used first.
+PROJECTS: LiteralString = (
+    "SELECT p.key, p.name, p.injection,"
+    " (SELECT count(*) FROM observations o WHERE o.project = p.key) AS observations,"
+    " (SELECT count(*) FROM sessions s WHERE s.project = p.key AND "
+    + reads.ACTIVE_SESSION
+    + ") AS sessions,"
+    " (SELECT max(last_at) FROM sessions s WHERE s.project = p.key) AS last_at"
+    " FROM projects p ORDER BY last_at DESC NULLS LAST, p.key"
+)
+
+# The project's setting whether new sessions are given a context.
+SWITCH_CONTEXT: LiteralString = """
+INSERT INTO projects (key, name, injection, created_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET injection = excluded.injection"""
+
+# Joining ?1 into ?2: its keys, its rows, its sessions, its folders, and the project itself.
+JOIN_ALIASES: LiteralString = "UPDATE project_aliases SET project_key = ?2 WHERE project_key = ?1"
+JOIN_KEY: LiteralString = "INSERT OR REPLACE INTO project_aliases VALUES (?1, ?2)"
+JOIN_OBSERVATIONS: LiteralString = "UPDATE observations SET project = ?2 WHERE project = ?1"
+JOIN_SESSIONS: LiteralString = "UPDATE sessions SET project = ?2 WHERE project = ?1"
+JOIN_FOLDERS: LiteralString = (
+    "UPDATE OR REPLACE project_folders SET project = ?2 WHERE project = ?1"
+)
+DELETE_PROJECT: LiteralString = "DELETE FROM projects WHERE key = ?1"
+
+
+def project_keys(connection: sqlite3.Connection, name: str) -> list[str]:
+    """Return the keys a project is stored under, given one of them or its name.
+
+    Raises:
+        ValidationError: Several projects have this name.
+    """
     keys = reads.aliases_of(connection, name)
-    known = connection.execute("SELECT 1 FROM projects WHERE key = ?", (keys[0],)).fetchone()
-    if known or len(keys) > 1:
+    if len(keys) > 1 or connection.execute(PROJECT_EXISTS, keys).fetchone():
         return keys
-    named = connection.execute("SELECT key FROM projects WHERE name = ?", (name,))
     # What a folder that is not trusted calls itself must not hide the project of that name.
     hidden = untrusted_folders(connection)
-    found = [key for (key,) in named if key not in hidden]
+    found = [key for (key,) in connection.execute(PROJECTS_BY_NAME, (name,)) if key not in hidden]
     if len(found) > 1:
         raise ValidationError(
             "several projects have this name; give the project's key, as observations show it",
@@ -297,79 +413,84 @@ def _project_keys(connection: sqlite3.Connection, name: str) -> list[str]:
     return reads.aliases_of(connection, found[0]) if found else keys
 
 
-_SESSION = (
-    "SELECT s.id, s.project, coalesce(p.name, s.project), s.host, s.branch, s.started_at,"
-    " s.last_at, s.ended_at FROM sessions s LEFT JOIN projects p ON p.key = s.project"
-)
-_COUNTS = (
-    "SELECT count(*), coalesce(sum(obs_type = 'user_prompt'), 0),"
-    " coalesce(sum(obs_type IN ('file_edit', 'file_write')), 0),"
-    " coalesce(sum(obs_type = 'command_error' OR signature IS NOT NULL), 0),"
-    " coalesce(sum(obs_type = 'git_commit'), 0)"
-    " FROM (SELECT obs_type, signature FROM observations WHERE session_id = ? LIMIT 5000)"
-)
-_FIRST_PROMPT = (
-    "SELECT substr(content, 1, 120) FROM observations"
-    " WHERE session_id = ? AND obs_type = 'user_prompt' ORDER BY id LIMIT 1"
-)
-
-
-def _sessions(
-    connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int, offset: int
-) -> list[SessionSummary]:
-    if projects is None:
-        rows = connection.execute(
-            _SESSION + " WHERE " + reads.ACTIVE_SESSION + " ORDER BY s.last_at DESC, s.id"
-            " LIMIT ? OFFSET ?",
-            (limit, offset),
+def list_projects(connection: sqlite3.Connection) -> list[KnownProject]:
+    """Return all projects, the last used first."""
+    aliases: dict[str, list[str]] = {}
+    for alias, key in connection.execute(ALL_ALIASES):
+        aliases.setdefault(key, []).append(alias)
+    untrusted = list_untrusted(connection)
+    return [
+        KnownProject(
+            **row,
+            aliases=aliases.get(row["key"], []),
+            untrusted_folders=untrusted.get(row["key"], []),
         )
-    else:
-        rows = connection.execute(
-            _SESSION
-            + " WHERE s.project IN (SELECT value FROM json_each(?)) AND "
-            + reads.ACTIVE_SESSION
-            + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?",
-            (to_json(list(projects)), limit, offset),
-        )
-    return [_summary(connection, row) for row in rows.fetchall()]
+        for row in dict_rows(connection, PROJECTS)
+    ]
 
 
-def _summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> SessionSummary:
-    counts = connection.execute(_COUNTS, (row[0],)).fetchone()
-    prompt = connection.execute(_FIRST_PROMPT, (row[0],)).fetchone()
-    fields = (*row, *counts, prompt[0] if prompt else "")
-    return SessionSummary(**dict(zip(SessionSummary.model_fields, fields, strict=True)))
+def join_projects(connection: sqlite3.Connection, other: str, main: str) -> int:
+    """Make `other` another key of `main`, now and later; return how many observations moved.
+
+    Raises:
+        ValidationError: They are the same, or no project has the key `main`.
+    """
+    if other == main:
+        raise ValidationError("a project cannot be joined with itself", "VAL_004")
+    if connection.execute(PROJECT_EXISTS, (main,)).fetchone() is None:
+        raise ValidationError("no project has this key; see `zapomni projects`", "VAL_004")
+    moved = 0
+    for statement in (JOIN_ALIASES, JOIN_KEY, JOIN_OBSERVATIONS, JOIN_SESSIONS, JOIN_FOLDERS):
+        changed = connection.execute(statement, (other, main)).rowcount
+        moved = changed if statement is JOIN_OBSERVATIONS else moved
+    connection.execute(DELETE_PROJECT, (other,))
+    return moved
 
 
-def _story(connection: sqlite3.Connection, session_id: str, limit: int) -> SessionStory | None:
-    rows = connection.execute(
-        _SESSION + " WHERE s.id >= ? AND s.id < ? ORDER BY s.id LIMIT 2",
-        (session_id, session_id + "\U0010ffff"),
-    ).fetchall()
-    if not rows or not session_id:
-        return None
-    if rows[0][0] != session_id and len(rows) > 1:
-        raise ValidationError("several sessions begin with this id; give more of it", "VAL_003")
-    summary = _summary(connection, rows[0])
-    told = connection.execute(
-        _SELECT + "session_id = ? ORDER BY id LIMIT ?", (summary.session_id, limit)
-    )
-    observations = [_observation(row) for row in told]
-    omitted = max(summary.observations - len(observations), 0)
-    return SessionStory(summary=summary, observations=observations, omitted=omitted)
+def switch_context(connection: sqlite3.Connection, key: str, name: str, *, on: bool) -> None:
+    """Switch the context of a project's new sessions on or off."""
+    main, *_ = reads.aliases_of(connection, key)
+    connection.execute(SWITCH_CONTEXT, (main, name, int(on), int(time.time())))
 
 
-def _failure(connection: sqlite3.Connection, found: reads.RecurringFailure) -> Failure:
-    fix = found.fix
-    (last,) = previews(connection, [found.last_id])
-    return Failure(
-        project=found.project,
-        signature=found.signature,
-        command=found.command,
-        times=found.times,
-        sessions=found.sessions,
-        last=last,
-        still_open=found.still_open,
-        fixed_by=previews(connection, fix.changes) if fix else [],
-        passed=previews(connection, [fix.run_id])[0] if fix else None,
-    )
+# --- Usage ------------------------------------------------------------------------------
+
+USAGE_BY_TYPE: LiteralString = (
+    "SELECT obs_type, count(*), total("
+    + OBSERVATION_BYTES
+    + ") FROM observations GROUP BY obs_type ORDER BY 3 DESC, obs_type"
+)
+USAGE_BY_HOST: LiteralString = """
+SELECT host, count(*), max(timestamp) FROM observations GROUP BY host ORDER BY host"""
+
+# What hooks counted; the empty host is the sweep's.
+COUNTED: LiteralString = """
+SELECT host, name, value, last_at FROM capture_counters WHERE host <> '' ORDER BY host"""
+PINNED: LiteralString = "SELECT count(*) FROM observations WHERE pinned = 1"
+ACTIVE_SESSIONS: LiteralString = "SELECT count(*) FROM sessions s WHERE " + reads.ACTIVE_SESSION
+
+
+def count_usage(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Count observations, their bytes by type, and what each host delivered."""
+    by_type = {
+        obs_type: {"count": count, "bytes": int(size)}
+        for obs_type, count, size in connection.execute(USAGE_BY_TYPE)
+    }
+    hosts: dict[str, dict[str, Any]] = {
+        host: {"observations": count, "last_at": last_at}
+        for host, count, last_at in connection.execute(USAGE_BY_HOST)
+    }
+    for host, name, value, last_at in connection.execute(COUNTED):
+        counters = hosts.setdefault(host, {"observations": 0, "last_at": None})
+        counters[name] = value
+        if name == "captured" and last_at is not None:
+            counters["last_at"] = max(last_at, counters["last_at"] or 0)
+    return {
+        "total": sum(entry["count"] for entry in by_type.values()),
+        "pinned": fetch_value(connection, PINNED),
+        "sessions": fetch_value(connection, ACTIVE_SESSIONS),
+        "bytes": sum(entry["bytes"] for entry in by_type.values()),
+        "by_type": by_type,
+        "hosts": hosts,
+        **{name: sum(found.get(name, 0) for found in hosts.values()) for name in COUNTERS},
+    }

@@ -1,10 +1,10 @@
-"""How observations and memories end: retention, a ceiling, and deletion that leaves no trace.
+"""Deleting observations and memories: by retention, above a ceiling, or without any trace.
 
 Standard library only: hooks import this.
 
-Deleting a row is not enough to be rid of its text. Its words stay in older segments of the word
+Deleting a row does not remove its text from the disk. Its words stay in older segments of the word
 index until those are merged, copies made when pages were split stay in the pages' slack, and
-the log still holds every version. `scrub` removes all three.
+the log still has every version. `scrub` removes all three.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import dataclass, fields
 from typing import Final, LiteralString
 
 from zapomni_db.sqlite.connection import write_transaction
-from zapomni_db.sqlite.usage import OBSERVATION_BYTES
 
 __all__ = [
+    "OBSERVATION_BYTES",
     "RETENTION_DAYS",
-    "Selection",
+    "PurgeSelection",
     "delete_memories",
     "delete_mentions",
     "delete_observations",
@@ -28,13 +28,12 @@ __all__ = [
     "find_memories",
     "find_observations",
     "is_sweep_due",
-    "pin_observation",
     "sample",
     "scrub",
     "sweep",
 ]
 
-# Days an observation is kept, by type. What explains later work is kept longest.
+# Days an observation stays, by type. What explains later work stays longest.
 RETENTION_DAYS: Final[Mapping[str, int]] = {
     "git_commit": 730,
     "git_push": 730,
@@ -68,9 +67,100 @@ SAMPLE_CHARS: Final = 100
 SWEEP_KEY: Final = ("", "swept")
 
 
+# About how much an observation takes; 250 is for a row's numbers, its hash and the indexes.
+OBSERVATION_BYTES: Final[LiteralString] = (
+    "(250 + length(CAST(content AS BLOB)) + coalesce(length(CAST(metadata AS BLOB)), 0)"
+    " + 2 * coalesce(length(CAST(file_path AS BLOB)), 0))"
+)
+
+# The beginnings of some memories.
+SAMPLE_MEMORIES: Final[LiteralString] = """
+SELECT id, kind, substr(preview, 1, ?) FROM memories
+WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"""
+
+# The beginnings of some observations.
+SAMPLE_OBSERVATIONS: Final[LiteralString] = """
+SELECT CAST(id AS TEXT), obs_type, substr(content, 1, ?) FROM observations
+WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+
+# The sessions of some observations, as JSON.
+SESSIONS_OF: Final[LiteralString] = """
+SELECT json_group_array(DISTINCT session_id) FROM observations
+WHERE id IN (SELECT value FROM json_each(?))"""
+
+# Observations that were made for a prompt that is deleted.
+UNLINK_PROMPTS: Final[LiteralString] = """
+UPDATE observations SET prompt_id = NULL WHERE prompt_id IN (SELECT value FROM json_each(?))"""
+
+DELETE_OBSERVATIONS: Final[LiteralString] = """
+DELETE FROM observations WHERE id IN (SELECT value FROM json_each(?))"""
+
+DELETE_EMPTY_SESSIONS: Final[LiteralString] = """
+DELETE FROM sessions WHERE id IN (SELECT value FROM json_each(?))
+    AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.session_id = sessions.id)"""
+
+# Projects of which only a name is left; one with a setting of the user's stays.
+DELETE_EMPTY_PROJECTS: Final[LiteralString] = """
+DELETE FROM projects WHERE injection = 1
+    AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.project = projects.key)
+    AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project = projects.key)
+    AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.project_key = projects.key)"""
+
+DELETE_EMPTY_FOLDERS: Final[LiteralString] = """
+DELETE FROM project_folders WHERE NOT EXISTS
+    (SELECT 1 FROM observations o WHERE o.project = project_folders.project)"""
+
+# A memory's rows, in this order: chunks first, so that triggers delete their words and vectors.
+# The code tables refer to memories by id, not by key.
+DELETE_CHUNKS: Final[LiteralString] = """
+DELETE FROM chunks WHERE memory_key IN (SELECT value FROM json_each(?))"""
+DELETE_CODE_FILES: Final[LiteralString] = """
+DELETE FROM code_files WHERE memory_id IN
+    (SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?)))"""
+DELETE_CITATIONS: Final[LiteralString] = """
+DELETE FROM code_citations WHERE memory_id IN
+    (SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?)))"""
+DELETE_MEMORIES: Final[LiteralString] = """
+DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))"""
+
+# Merging a word index into one segment, which drops deleted words.
+OPTIMIZE_WORDS: Final[tuple[LiteralString, ...]] = (
+    "INSERT INTO observations_fts (observations_fts) VALUES ('optimize')",
+    "INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')",
+)
+
+# A little of the same, after a sweep.
+MERGE_WORDS: Final[LiteralString] = (
+    "INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', 200)"
+)
+
+LAST_SWEEP: Final[LiteralString] = """
+SELECT last_at FROM capture_counters WHERE host = ? AND name = ? AND last_at IS NOT NULL"""
+
+MARK_SWEPT: Final[LiteralString] = """
+INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (host, name)
+    DO UPDATE SET value = value + excluded.value, last_at = excluded.last_at"""
+
+TYPES: Final[LiteralString] = "SELECT DISTINCT obs_type FROM observations"
+
+# Observations of a type that are older than a moment, with their sizes.
+EXPIRED: Final[LiteralString] = (
+    "SELECT id, " + OBSERVATION_BYTES + " FROM observations"
+    " WHERE obs_type = ? AND timestamp < ? AND pinned = 0"
+)
+
+TOTAL_BYTES: Final[LiteralString] = "SELECT total(" + OBSERVATION_BYTES + ") FROM observations"
+
+# Observations that may be deleted, the oldest first, with their sizes.
+OLDEST: Final[LiteralString] = (
+    "SELECT id, " + OBSERVATION_BYTES + " FROM observations WHERE pinned = 0 ORDER BY timestamp, id"
+)
+
+
 @dataclass(frozen=True)
-class Selection:
-    """What to purge; every part given must match. Nothing given selects nothing."""
+class PurgeSelection:
+    """Which rows to purge; every part given must match. Nothing given selects nothing."""
 
     ids: tuple[str, ...] = ()
     session: str | None = None
@@ -85,7 +175,7 @@ class Selection:
         return any(getattr(self, field.name) for field in fields(self))
 
 
-def find_observations(connection: sqlite3.Connection, selection: Selection) -> dict[int, bool]:
+def find_observations(connection: sqlite3.Connection, selection: PurgeSelection) -> dict[int, bool]:
     """Return the ids selected, and of each whether it is pinned."""
     clauses: list[LiteralString] = []
     values: list[object] = []
@@ -125,7 +215,7 @@ def find_observations(connection: sqlite3.Connection, selection: Selection) -> d
     return {key: bool(pinned) for key, pinned in rows}
 
 
-def find_memories(connection: sqlite3.Connection, selection: Selection) -> dict[int, bool]:
+def find_memories(connection: sqlite3.Connection, selection: PurgeSelection) -> dict[int, bool]:
     """Return the keys of the memories selected, and of each whether it is pinned."""
     clauses: list[LiteralString] = []
     values: list[object] = []
@@ -139,7 +229,7 @@ def find_memories(connection: sqlite3.Connection, selection: Selection) -> dict[
         clauses.append("m.created_at < ?")
         values.append(selection.before * 1_000_000)
     if selection.search:
-        # What a memory said before it was changed counts, too.
+        # A memory's earlier texts count, too.
         clauses.append(
             "(instr(lower(t.text || ' ' || m.metadata || ' ' || m.source || ' ' || m.kind"
             " || ' ' || m.parent || ' ' || coalesce(m.idempotency_key, '')), lower(?)) > 0"
@@ -164,58 +254,24 @@ def find_memories(connection: sqlite3.Connection, selection: Selection) -> dict[
 def sample(
     connection: sqlite3.Connection, keys: Sequence[int], *, memories: bool
 ) -> list[tuple[str, str, str]]:
-    """Return the id, the kind and the beginning of what these keys name."""
-    sql = (
-        "SELECT id, kind, substr(preview, 1, ?) FROM memories"
-        " WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"
-        if memories
-        else "SELECT CAST(id AS TEXT), obs_type, substr(content, 1, ?) FROM observations"
-        " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    )
-    return connection.execute(sql, (SAMPLE_CHARS, json.dumps(list(keys)))).fetchall()
+    """Return the id, the kind and the beginning of the memories or observations of these keys."""
+    statement = SAMPLE_MEMORIES if memories else SAMPLE_OBSERVATIONS
+    return connection.execute(statement, (SAMPLE_CHARS, json.dumps(list(keys)))).fetchall()
 
 
 def delete_observations(connection: sqlite3.Connection, ids: Sequence[int]) -> int:
-    """Delete observations in small transactions, and sessions left with none of theirs."""
+    """Delete observations in small transactions, and sessions left without any."""
     connection.execute("PRAGMA secure_delete = ON")
     deleted = 0
     for start in range(0, len(ids), BATCH):
         chosen = json.dumps(list(ids[start : start + BATCH]))
         with write_transaction(connection):
-            deleted += _delete_batch(connection, chosen)
-    return deleted
-
-
-def _delete_batch(connection: sqlite3.Connection, chosen: str) -> int:
-    sessions = connection.execute(
-        "SELECT json_group_array(DISTINCT session_id) FROM observations"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (chosen,),
-    ).fetchone()[0]
-    connection.execute(
-        "UPDATE observations SET prompt_id = NULL"
-        " WHERE prompt_id IN (SELECT value FROM json_each(?))",
-        (chosen,),
-    )
-    deleted = connection.execute(
-        "DELETE FROM observations WHERE id IN (SELECT value FROM json_each(?))", (chosen,)
-    ).rowcount
-    connection.execute(
-        "DELETE FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-        " AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.session_id = sessions.id)",
-        (sessions,),
-    )
-    # A project that only a name is left of; one with a setting of its own stays.
-    connection.execute(
-        "DELETE FROM projects WHERE injection = 1"
-        " AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.project = projects.key)"
-        " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project = projects.key)"
-        " AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.project_key = projects.key)"
-    )
-    connection.execute(
-        "DELETE FROM project_folders WHERE NOT EXISTS"
-        " (SELECT 1 FROM observations o WHERE o.project = project_folders.project)"
-    )
+            sessions = connection.execute(SESSIONS_OF, (chosen,)).fetchone()
+            connection.execute(UNLINK_PROMPTS, (chosen,))
+            deleted += connection.execute(DELETE_OBSERVATIONS, (chosen,)).rowcount
+            connection.execute(DELETE_EMPTY_SESSIONS, sessions)
+            connection.execute(DELETE_EMPTY_PROJECTS)
+            connection.execute(DELETE_EMPTY_FOLDERS)
     return deleted
 
 
@@ -226,30 +282,14 @@ def delete_memories(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
     for start in range(0, len(keys), BATCH):
         chosen = json.dumps(list(keys[start : start + BATCH]))
         with write_transaction(connection):
-            # Chunks go first by name, so that their word index and vectors go by their triggers.
-            connection.execute(
-                "DELETE FROM chunks WHERE memory_key IN (SELECT value FROM json_each(?))",
-                (chosen,),
-            )
-            # By id, for these tables do not refer to memories by key.
-            for statement in (
-                (
-                    "DELETE FROM code_files WHERE memory_id IN (SELECT id FROM memories"
-                    " WHERE key IN (SELECT value FROM json_each(?)))"
-                ),
-                (
-                    "DELETE FROM code_citations WHERE memory_id IN (SELECT id FROM memories"
-                    " WHERE key IN (SELECT value FROM json_each(?)))"
-                ),
-            ):
-                connection.execute(statement, (chosen,))
-            deleted += connection.execute(
-                "DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))", (chosen,)
-            ).rowcount
+            connection.execute(DELETE_CHUNKS, (chosen,))
+            connection.execute(DELETE_CODE_FILES, (chosen,))
+            connection.execute(DELETE_CITATIONS, (chosen,))
+            deleted += connection.execute(DELETE_MEMORIES, (chosen,)).rowcount
     return deleted
 
 
-# What is stored about memories and about agents' work in other tables than their own.
+# Text about memories and about agents' work in other tables than their own.
 _MENTIONS_OF_MEMORIES: Final[Mapping[str, LiteralString]] = {
     "entities": "DELETE FROM graph_entities"
     " WHERE instr(lower(name || ' ' || description || ' ' || source), lower(?)) > 0",
@@ -288,29 +328,24 @@ def delete_mentions(connection: sqlite3.Connection, text: str, *, memories: bool
 def scrub(connection: sqlite3.Connection) -> bool:
     """Remove every trace of deleted text from the file and its log.
 
-    Returns False if a reader kept the log from being emptied: the database itself is clean,
-    the log will be once that reader is done and somebody scrubs again.
+    Returns False if a reader kept the log from being emptied: the database itself is clean, the log
+    will be when that reader has ended and `scrub` is called again.
     """
     connection.execute("PRAGMA secure_delete = ON")
-    for statement in (
-        "INSERT INTO observations_fts (observations_fts) VALUES ('optimize')",
-        "INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')",
-    ):
+    for statement in OPTIMIZE_WORDS:
         with write_transaction(connection):
             connection.execute(statement)
     # Slack inside pages is not reached by secure_delete; only a rewrite of the file is.
     connection.execute("PRAGMA temp_store = FILE")
     connection.execute("VACUUM")
-    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
 
 
 def is_sweep_due(connection: sqlite3.Connection, now: int) -> bool:
-    """Say whether the last complete sweep was a day ago or more."""
-    row = connection.execute(
-        "SELECT last_at FROM capture_counters WHERE host = ? AND name = ?", SWEEP_KEY
-    ).fetchone()
-    return row is None or row[0] is None or now - row[0] >= DAY
+    """Return whether the last complete sweep was a day ago or more."""
+    swept = connection.execute(LAST_SWEEP, SWEEP_KEY).fetchall()
+    return all(now - last_at >= DAY for (last_at,) in swept)
 
 
 def sweep(
@@ -321,7 +356,7 @@ def sweep(
     max_bytes: int = DEFAULT_MAX_BYTES,
     max_rows: int = 5000,
 ) -> int:
-    """Delete what `find_due` finds, at most `max_rows`; if more are left, the next call goes on.
+    """Delete what `find_due` finds, at most `max_rows`; the next call deletes the rest.
 
     Returns:
         How many were deleted.
@@ -329,12 +364,11 @@ def sweep(
     due = find_due(connection, now, retention_days=retention_days, max_bytes=max_bytes)
     deleted = delete_observations(connection, due[:max_rows])
     if len(due) <= max_rows:
-        _mark_swept(connection, now, deleted)
+        with write_transaction(connection):
+            connection.execute(MARK_SWEPT, (*SWEEP_KEY, deleted, now))
     if deleted:
         with write_transaction(connection):
-            connection.execute(
-                "INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', 200)"
-            )
+            connection.execute(MERGE_WORDS)
         # `execute` would stop after the first page: the statement yields rows without columns.
         connection.executescript("PRAGMA incremental_vacuum(2000)")
     return deleted
@@ -347,25 +381,20 @@ def find_due(
     retention_days: Mapping[str, int] | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> list[int]:
-    """Return what has outlived its type's days, then the oldest above the ceiling.
+    """Return observations past the days of their type, then the oldest above the ceiling.
 
-    Pinned ones stay. A type without days of its own is kept as long as `other`; 0 days means
-    for ever.
+    Pinned ones stay. A type without days stays as long as `other`; 0 days means for ever.
     """
     days = {**RETENTION_DAYS, **(retention_days or {})}
-    due = _expired(connection, now, days)
-    total: float = connection.execute(
-        "SELECT total(" + OBSERVATION_BYTES + ") FROM observations"
-    ).fetchone()[0]
+    due: dict[int, int] = {}
+    for (obs_type,) in connection.execute(TYPES).fetchall():
+        if lasts := days.get(obs_type, days["other"]):
+            due.update(connection.execute(EXPIRED, (obs_type, now - lasts * DAY)).fetchall())
+    (total,) = connection.execute(TOTAL_BYTES).fetchone()
     excess = total - sum(due.values()) - max_bytes
     if excess <= 0:
         return list(due)
-    rows = connection.execute(
-        "SELECT id, "
-        + OBSERVATION_BYTES
-        + " FROM observations WHERE pinned = 0 ORDER BY timestamp, id"
-    )
-    for key, size in rows:
+    for key, size in connection.execute(OLDEST):
         if excess <= 0:
             break
         if key not in due:
@@ -374,41 +403,6 @@ def find_due(
     return list(due)
 
 
-def _expired(connection: sqlite3.Connection, now: int, days: Mapping[str, int]) -> dict[int, int]:
-    """Return the ids and sizes of what has outlived its type's days."""
-    types = connection.execute("SELECT DISTINCT obs_type FROM observations").fetchall()
-    found: dict[int, int] = {}
-    for (obs_type,) in types:
-        if kept := days.get(obs_type, days["other"]):
-            rows = connection.execute(
-                "SELECT id, "
-                + OBSERVATION_BYTES
-                + " FROM observations WHERE obs_type = ? AND timestamp < ? AND pinned = 0",
-                (obs_type, now - kept * DAY),
-            )
-            found.update(rows.fetchall())
-    return found
-
-
-def _mark_swept(connection: sqlite3.Connection, now: int, deleted: int) -> None:
-    with write_transaction(connection):
-        connection.execute(
-            "INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (host, name)"
-            " DO UPDATE SET value = value + excluded.value, last_at = excluded.last_at",
-            (*SWEEP_KEY, deleted, now),
-        )
-
-
-def pin_observation(connection: sqlite3.Connection, key: int, *, pinned: bool) -> bool:
-    """Pin or unpin an observation; False if there is none with this id."""
-    with write_transaction(connection):
-        changed = connection.execute(
-            "UPDATE observations SET pinned = ? WHERE id = ?", (int(pinned), key)
-        ).rowcount
-    return changed == 1
-
-
 def _numbers(ids: Sequence[str]) -> str:
-    # What is no number is no observation's id, and matches nothing.
+    # An id that is no number matches nothing.
     return json.dumps([int(one) for one in ids if one.isascii() and one.isdigit()])

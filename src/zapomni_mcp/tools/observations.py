@@ -1,22 +1,20 @@
-"""The tools that find what agents did: search, get_observations, timeline, recent_context.
+"""The tools that find observations: search, get_observations, timeline, recent_context.
 
-They read the local file on a connection that cannot write and never open the memory engine. The
-answers are JSON arrays and objects as specified; in the text block they are fenced as quoted data,
-and every character that could end the quotation or hide in it is written as an escape.
+They read the local file and never open the memory engine, so they work while a storage server is
+down. The answers are JSON arrays and objects as specified; in the text block they are fenced as
+quoted data, and every character that could end the quotation or hide in it is written as an escape.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.settings import Settings
@@ -28,9 +26,11 @@ from zapomni_db.observation_models import (
     Order,
     Timeline,
 )
-from zapomni_db.observation_store import ObservationStore
 from zapomni_mcp.exceptions import ValidationError
 from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone
+
+if TYPE_CHECKING:
+    from zapomni_core.modules.observations import FolderScope, Observations
 
 __all__ = ["ObservationTools"]
 
@@ -60,8 +60,10 @@ class Previews(BaseModel):
     result: list[ObservationPreview]
 
 
-class Observations(BaseModel):
+class WholeObservations(BaseModel):
     """Observations, whole."""
+
+    model_config = ConfigDict(title="Observations")
 
     data_notice: str = DATA_NOTICE
     result: list[Observation]
@@ -77,7 +79,7 @@ class TimelineAnswer(Timeline):
 
 
 class ObservationTools:
-    """The tools and the store they read, opened by the first call.
+    """The tools and the observations they read, opened by the first call.
 
     Args:
         settings: Where the file is; None means they are read by the first call.
@@ -85,7 +87,7 @@ class ObservationTools:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings
-        self._store: ObservationStore | None = None
+        self._observations: Observations | None = None
 
     def build(self) -> list[Tool]:
         """Return the tools of this family."""
@@ -99,10 +101,10 @@ class ObservationTools:
         )
 
     async def close(self) -> None:
-        """Close the store, if it was opened."""
-        store, self._store = self._store, None
-        if store is not None:
-            await store.close()
+        """Close the observations, if they were opened."""
+        observations, self._observations = self._observations, None
+        if observations is not None:
+            await observations.close()
 
     async def search(  # noqa: PLR0913 - every argument is part of the tool's schema
         self,
@@ -147,7 +149,7 @@ class ObservationTools:
         and pushes. Use it to find when something was done, how an error was fixed, what was
         tried. Returns 120-character previews with ids: follow with timeline or get_observations.
         """
-        scope = await self._scope()
+        scope = await self._open().scope()
         found = await self._open().search(
             ObservationQuery(
                 query=query,
@@ -167,15 +169,15 @@ class ObservationTools:
     async def get_observations(
         self,
         ids: Annotated[list[int], Field(description="Observation ids; at most 50.")],
-    ) -> Annotated[CallToolResult, Observations]:
+    ) -> Annotated[CallToolResult, WholeObservations]:
         """Read past actions whole by their ids, from search, timeline or the session context.
 
         Returns full content, file, session, project, host, tool and metadata (exit code, commit,
         output) in the order of ids. Ids that are gone are left out.
         """
-        scope = await self._scope()
-        found = [item for item in await self._open().get_observations(ids) if scope.shows(item)]
-        return _answer(Observations(result=found), found, scope)
+        scope = await self._open().scope()
+        found = [item for item in await self._open().get(ids) if _is_shown(item, scope)]
+        return _answer(WholeObservations(result=found), found, scope)
 
     async def timeline(
         self,
@@ -188,73 +190,51 @@ class ObservationTools:
         Use it to understand the context of a hit: what led to an error, what was done next,
         which edit made a failing command pass.
         """
-        scope = await self._scope()
+        scope = await self._open().scope()
         missing = "anchor observation not found"
         try:
             found = await self._open().timeline(anchor, before, after)
         except NotFoundError as error:
             raise ValidationError(missing, "VAL_003", original_exception=error) from error
-        if not scope.shows(found.anchor):
+        if not _is_shown(found.anchor, scope):
             raise ValidationError(missing, "VAL_003")
         around = {
-            "before": [item for item in found.before if scope.shows(item)],
-            "after": [item for item in found.after if scope.shows(item)],
+            "before": [item for item in found.before if _is_shown(item, scope)],
+            "after": [item for item in found.after if _is_shown(item, scope)],
         }
         found = found.model_copy(update=around)
         return _answer(TimelineAnswer(**dict(found)), [found], scope)
 
     async def recent_context(
         self, project: Project = "", limit: Limit = 30
-    ) -> Annotated[CallToolResult, Observations]:
+    ) -> Annotated[CallToolResult, WholeObservations]:
         """Recall what was done last in this project: the newest actions, one per file.
 
         Catch up at the start of a task or after the context was lost: recent edits, commands,
         errors, prompts and commits, newest first; other projects fill up a short list.
         """
-        scope = await self._scope()
+        scope = await self._open().scope()
         recent = await self._open().recent(await self._projects(project, scope), limit)
-        found = [item for item in recent if scope.shows(item)]
-        return _answer(Observations(result=found), found, scope)
+        found = [item for item in recent if _is_shown(item, scope)]
+        return _answer(WholeObservations(result=found), found, scope)
 
-    def _open(self) -> ObservationStore:
-        if self._store is None:
-            from zapomni_core.infra.locations import observations_path
+    def _open(self) -> Observations:
+        if self._observations is None:
+            from zapomni_core.modules.observations import Observations
             from zapomni_core.settings import load_settings
-            from zapomni_db.sqlite.observations import SqliteObservations
 
-            self._store = SqliteObservations(observations_path(self._settings or load_settings()))
-        return self._store
+            self._observations = Observations(self._settings or load_settings())
+        return self._observations
 
-    async def _scope(self) -> _Scope:
-        """Return what the folder the server runs in may see; asked anew, the user may trust it."""
-        from zapomni_core.infra.projects import project_of
-        from zapomni_core.settings import load_settings
-
-        settings = self._settings or load_settings()
-        cwd = os.getcwd()  # noqa: PTH109 - as hooks call it
-        project = await asyncio.to_thread(project_of, cwd, str(settings.home / "roots.json"))
-        folder = "" if settings.trust == "all" else project.root
-        key, trusted = await self._open().folder_project(
-            project.key, folder, project.identity, project.main
-        )
-        return _Scope(key, trusted)
-
-    async def _projects(self, project: str | None, scope: _Scope) -> list[str] | None:
+    async def _projects(self, project: str | None, scope: FolderScope) -> list[str] | None:
         if not scope.trusted:
-            return [scope.project]
-        return (
-            None if project is None else await self._open().project_keys(project or scope.project)
-        )
+            return [scope.key]
+        return None if project is None else await self._open().project_keys(project or scope.key)
 
 
-class _Scope(NamedTuple):
-    """The project whose observations this folder is given; in one that is not trusted, no other."""
-
-    project: str
-    trusted: bool
-
-    def shows(self, item: Observation) -> bool:
-        return self.trusted or item.project == self.project
+def _is_shown(item: Observation, scope: FolderScope) -> bool:
+    """Return whether a folder may see an observation; one that is not trusted sees its own."""
+    return scope.trusted or item.project == scope.key
 
 
 # --- Formatting -------------------------------------------------------------------------
@@ -265,7 +245,7 @@ def _seconds(moment: datetime | None) -> int | None:
     return None if zoned is None else int(zoned.timestamp())
 
 
-def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: _Scope) -> CallToolResult:
+def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: FolderScope) -> CallToolResult:
     lines = ",\n".join(_quoted_json(item.model_dump(mode="json")) for item in items)
     text = lines if isinstance(answer, Timeline) else f"[\n{lines}\n]" if lines else "[]"
     notice = DATA_NOTICE
@@ -278,7 +258,7 @@ def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: _Scope) -> Cal
 
 
 def _quoted_json(value: Any) -> str:
-    """Write JSON on one line in which only printable text stands as itself, and no tag."""
+    """Write JSON on one line; what is not printable, and what could be a tag, is escaped."""
     return "".join(
         character
         if character.isprintable() and character not in "<>"

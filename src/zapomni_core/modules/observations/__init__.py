@@ -18,24 +18,25 @@ from zapomni_core.modules.observations.text import clean_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from zapomni_core.modules.observations.context import (
-        UNTRUSTED,
-        ContextLine,
-        explain_context,
-        session_context,
-    )
+    from zapomni_core.modules.observations.context import UNTRUSTED, session_context
+    from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
+    from zapomni_core.modules.observations.service import FolderScope, Observations
+    from zapomni_db.sqlite.purging import PurgeSelection
 
 __all__ = [
     "ACTIONS",
     "SPOOL_FOLDER",
     "UNTRUSTED",
-    "ContextLine",
     "Event",
+    "FolderScope",
     "NewObservation",
+    "Observations",
+    "PurgeReport",
+    "PurgeScope",
+    "PurgeSelection",
     "SpoolFullError",
     "clean_row",
     "drain",
-    "explain_context",
     "extract",
     "is_waiting",
     "session_context",
@@ -46,9 +47,12 @@ __all__ = [
 
 _FILES = {
     "UNTRUSTED": "context",
-    "ContextLine": "context",
-    "explain_context": "context",
     "session_context": "context",
+    "PurgeReport": "purge",
+    "PurgeScope": "purge",
+    "PurgeSelection": "purge",
+    "FolderScope": "service",
+    "Observations": "service",
 }
 
 

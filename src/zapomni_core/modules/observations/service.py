@@ -1,0 +1,293 @@
+"""Observations: what agents did, found again, given to new sessions, and deleted in time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from zapomni_core.exceptions import NotFoundError, ValidationError
+from zapomni_core.infra.git import changed_files
+from zapomni_core.infra.locations import observations_path
+from zapomni_core.infra.projects import Project, project_of
+from zapomni_core.modules.observations.context import (
+    ContextLine,
+    explain_context,
+    render_context,
+)
+from zapomni_core.modules.observations.purge import (
+    PurgeReport,
+    PurgeScope,
+    drain_spool,
+    purge,
+    purge_expired,
+)
+from zapomni_core.settings import Settings
+from zapomni_db.observation_models import (
+    Failure,
+    KnownProject,
+    Observation,
+    ObservationMatch,
+    ObservationPreview,
+    ObservationQuery,
+    SessionStory,
+    SessionSummary,
+    Timeline,
+)
+from zapomni_db.sqlite import observation_search
+from zapomni_db.sqlite import observations as rows
+from zapomni_db.sqlite.observations import ObservationFile, open_for_writing
+from zapomni_db.sqlite.project_folders import project_for, trust_folder
+from zapomni_db.sqlite.purging import PurgeSelection
+
+__all__ = ["FolderScope", "Observations", "SessionContext"]
+
+MAX_IDS = 50
+MAX_NEIGHBORS = 100
+
+
+class FolderScope(NamedTuple):
+    """Which observations a folder is given."""
+
+    project: Project
+    """The project that the folder claims to be."""
+    key: str
+    """The project whose observations it is given; its own path if it is not trusted."""
+    trusted: bool
+
+
+class SessionContext(NamedTuple):
+    """What a session that starts now would be given."""
+
+    scope: FolderScope
+    text: str
+    lines: list[ContextLine]
+
+
+class Observations:
+    """The recorded actions of agents.
+
+    They are in a local file, whatever storage the memories are in. The file is opened by the first
+    call; before anything was captured every answer is empty.
+
+    Args:
+        settings: Where the file is, which folders are trusted, and how long observations stay.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._file = ObservationFile(observations_path(settings))
+
+    async def close(self) -> None:
+        """Release files and threads. Safe to call again."""
+        await self._file.close()
+
+    # --- Finding ------------------------------------------------------------------------
+
+    async def search(self, query: ObservationQuery) -> list[ObservationPreview]:
+        """Return the observations that match, best first.
+
+        Raises:
+            ValidationError: The query's syntax is wrong, or a limit is broken.
+        """
+        # Here too: a wrong query is wrong before anything was captured as well.
+        observation_search.check(query)
+        return await self._file.read([], observation_search.search, query)
+
+    async def match(self, terms: Sequence[str], query: ObservationQuery) -> list[ObservationMatch]:
+        """Return observations that have any of the terms, best first: BM25, as for memories.
+
+        `query` has the filters and the limit; its own words are not read. Terms that occur nearly
+        everywhere find nothing by themselves.
+        """
+        return await self._file.read([], observation_search.match, terms, query)
+
+    async def get_version(self) -> int:
+        """Return a number that changes with every write by any process."""
+        return await self._file.get_version()
+
+    async def get(self, ids: Sequence[int]) -> list[Observation]:
+        """Return those of the observations that exist, in the order of `ids`.
+
+        Raises:
+            ValidationError: There are no ids, or more than 50.
+        """
+        if not ids:
+            raise ValidationError("ids array must not be empty", "VAL_001")
+        if len(ids) > MAX_IDS:
+            raise ValidationError(f"at most {MAX_IDS} ids per request", "VAL_003")
+        return await self._file.read([], rows.get_observations, ids)
+
+    async def timeline(self, anchor: int, before: int = 5, after: int = 5) -> Timeline:
+        """Return an observation with its neighbors in the same session.
+
+        Raises:
+            NotFoundError: There is no such observation.
+            ValidationError: A number is negative.
+        """
+        if before < 0 or after < 0:
+            raise ValidationError("before and after must not be negative", "VAL_003")
+        neighbors = min(before, MAX_NEIGHBORS), min(after, MAX_NEIGHBORS)
+        found = await self._file.read(None, rows.get_timeline, anchor, *neighbors)
+        if found is None:
+            raise NotFoundError("anchor observation not found")
+        return found
+
+    async def recent(self, projects: Sequence[str] | None, limit: int = 30) -> list[Observation]:
+        """Return the newest observations, one per file; a project's own before all others'."""
+        return await self._file.read([], rows.list_recent, projects, _capped(limit))
+
+    async def failures(self, projects: Sequence[str] | None, limit: int = 10) -> list[Failure]:
+        """Return errors that came back, with what fixed them."""
+        return await self._file.read([], rows.list_failures, projects, _capped(limit))
+
+    async def sessions(
+        self, projects: Sequence[str] | None, limit: int = 20, offset: int = 0
+    ) -> list[SessionSummary]:
+        """Return sessions, the last used first."""
+        return await self._file.read([], rows.list_sessions, projects, _capped(limit), offset)
+
+    async def session(self, session_id: str, limit: int = 500) -> SessionStory:
+        """Return all that was done in a session, in order; the beginning of its id is enough.
+
+        Raises:
+            NotFoundError: There is no such session.
+            ValidationError: Several sessions begin with this id.
+        """
+        story = await self._file.read(None, rows.get_session, _encodable(session_id), limit)
+        if story is None:
+            raise NotFoundError("session not found")
+        return story
+
+    # --- Projects and folders -----------------------------------------------------------
+
+    async def project_keys(self, name: str) -> list[str]:
+        """Return the keys a project is stored under, given one of them or its name.
+
+        A name that no project has is its own key.
+
+        Raises:
+            ValidationError: Several projects have this name.
+        """
+        name = _encodable(name)
+        return await self._file.read([name], rows.project_keys, name)
+
+    async def scope(self, folder: str = "", *, trust: str | None = None) -> FolderScope:
+        """Return which observations a folder is given.
+
+        A folder that claims a project known from another folder is given what was done in itself.
+
+        Args:
+            folder: The current one if empty.
+            trust: Used instead of the setting `trust`.
+        """
+        roots = str(self._settings.home / "roots.json")
+        here = folder or os.getcwd()  # noqa: PTH109 - as hooks call it
+        project = await asyncio.to_thread(project_of, here, roots)
+        root = "" if (trust or self._settings.trust) == "all" else project.root
+        key, trusted = await self._file.read(
+            (project.key, True), project_for, project.key, root, project.identity, project.main
+        )
+        return FolderScope(project, key, trusted)
+
+    async def projects(self) -> list[KnownProject]:
+        """Return all projects, the last used first."""
+        return await self._file.read([], rows.list_projects)
+
+    async def join_projects(self, other: str, main: str) -> int:
+        """Make `other` another key of `main`, now and later; return how many observations moved.
+
+        Raises:
+            ValidationError: They are the same, or no project has the key `main`.
+        """
+        return await self._file.write(rows.join_projects, other, main)
+
+    async def trust(self, project: Project) -> int:
+        """Trust a folder with the project it claims; return how many observations join that."""
+        return await self._file.write(trust_folder, project.key, project.root, project.identity)
+
+    # --- The context of a session -------------------------------------------------------
+
+    async def context(self, source: str = "startup") -> SessionContext:
+        """Return what a session that starts in the current folder would be given, and why.
+
+        Args:
+            source: How it starts; after "clear" and "compact" it is given more.
+        """
+        scope = await self.scope()
+        changed = await asyncio.to_thread(changed_files, scope.project.root)
+        lines = await self._file.read(
+            [],
+            explain_context,
+            scope.key,
+            scope.project.branch,
+            changed,
+            source,
+            is_trusted=scope.trusted,
+        )
+        return SessionContext(scope, render_context(lines, is_trusted=scope.trusted), lines)
+
+    async def switch_context(self, project: Project, *, on: bool) -> None:
+        """Switch the context of a project's new sessions on or off."""
+        await self._file.write(rows.switch_context, project.key, project.name, on=on)
+
+    # --- Retention ----------------------------------------------------------------------
+
+    async def pin(self, observation_id: int, *, pinned: bool = True) -> None:
+        """Pin an observation, so that it stays for ever, or unpin it.
+
+        Raises:
+            NotFoundError: There is no such observation.
+        """
+        if not await self._file.write(rows.pin_observation, observation_id, pinned=pinned):
+            raise NotFoundError("No observation has this id.")
+
+    async def usage(self) -> dict[str, Any]:
+        """Count observations, their bytes by type, and what each host delivered."""
+        found = await self._file.read(None, rows.count_usage)
+        return await self._file.write(rows.count_usage) if found is None else found
+
+    async def purge(
+        self,
+        selection: PurgeSelection,
+        scope: PurgeScope = "observations",
+        *,
+        pinned: bool = False,
+        dry_run: bool = True,
+    ) -> PurgeReport:
+        """Delete what is selected so that nothing is left, in the file and in every copy.
+
+        An empty selection deletes the traces of what was deleted before. Memories are those of the
+        local file.
+
+        Raises:
+            NotFoundError: Ids are given, and none of them exists.
+        """
+        return await asyncio.to_thread(
+            purge, self._settings, selection, scope, pinned=pinned, dry_run=dry_run
+        )
+
+    async def sweep(self, *, dry_run: bool = True) -> PurgeReport:
+        """Delete observations that are past their retention or above the ceiling."""
+        return await asyncio.to_thread(purge_expired, self._settings, dry_run=dry_run)
+
+    async def drain_spool(self) -> int:
+        """Store all events that wait in the spool; return how many."""
+
+        def work() -> int:
+            with open_for_writing(observations_path(self._settings)) as connection:
+                return drain_spool(connection, self._settings)
+
+        return await asyncio.to_thread(work)
+
+
+def _capped(limit: int) -> int:
+    if limit < 1:
+        raise ValidationError("limit must be at least 1", "VAL_003")
+    return min(limit, observation_search.MAX_LIMIT)
+
+
+def _encodable(text: str) -> str:
+    # Half a character pair, from a command line of raw bytes, is found nowhere.
+    return text.encode("utf-8", "replace").decode()
