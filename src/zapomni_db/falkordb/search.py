@@ -248,21 +248,22 @@ async def _read_nearest(
     }
     returned = f" RETURN dimension, chunks, nearest{', ' if columns else ''}{columns}"
     many = (session.known.chunks or 0) > INDEX_FROM and request.filters == MemoryFilter()
+    answer: list[Any] = []
     for source in (_INDEXED_VECTORS, _EVERY_VECTOR) if many else (_EVERY_VECTOR,):
         nearest = f"CALL {{ WITH vectors, q {source} AND {condition} {_NEAREST} }}"
         try:
-            rows = await session.read(f"{_SPACE}{nearest}{also}{returned}", **asked)
+            rows = await session.read_store(f"{_SPACE}{nearest}{also}{returned}", **asked)
         except ResponseError:
             if source is _EVERY_VECTOR:
                 raise
             # The index is still being built, or there is none.
             continue
-        for dimension, chunks, *answer in rows:
-            _check_dimension(request.query_embedding, dimension)
-            session.known.chunks = chunks
-            if source is _EVERY_VECTOR or len(answer[0]) >= request.limit:
-                return answer
-    return [[], *([None] * columns.count(",")), *([None] if columns else [])]
+        ((dimension, chunks, *answer),) = rows
+        _check_dimension(request.query_embedding, dimension)
+        session.known.chunks = chunks
+        if len(answer[0]) >= request.limit:
+            break
+    return answer
 
 
 async def get_similarities(
@@ -270,16 +271,14 @@ async def get_similarities(
 ) -> dict[str, float]:
     if not chunk_ids or not await _is_comparable(session, query_embedding):
         return {}
-    similarities: dict[str, float] = {}
-    for dimension, found in await session.read(
+    ((dimension, similarities),) = await session.read_store(
         _SIMILARITIES,
         query=Vector(query_embedding),
         dimension=len(query_embedding),
         ids=list(chunk_ids),
-    ):
-        _check_dimension(query_embedding, dimension)
-        similarities |= dict(found)
-    return similarities
+    )
+    _check_dimension(query_embedding, dimension)
+    return dict(similarities)
 
 
 # --- Passages: texts, groups, neighbors -------------------------------------------------
