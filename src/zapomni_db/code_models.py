@@ -1,4 +1,4 @@
-"""What the store of code takes and answers: repositories, files, symbols, references, citations.
+"""Indexed code as the store takes and returns it: repositories, files, symbols, citations.
 
 Lines count from 1 and include the last one; bytes are offsets into a file's UTF-8 text.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from zapomni_db.models import FrozenModel
 
 __all__ = [
     "CODE_KIND",
@@ -32,15 +34,15 @@ CODE_KIND = "code"
 """The kind of memories that are files of an indexed repository."""
 
 
-class _Frozen(BaseModel):
-    # hide_input: a validation message must not quote a path.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
+class _CodeModel(FrozenModel):
+    # A validation message must not quote a path.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
 
 # --- What is indexed --------------------------------------------------------------------
 
 
-class CodeRepository(_Frozen):
+class CodeRepository(_CodeModel):
     """A folder that was indexed. Its root, with every link resolved, is its identity."""
 
     key: int = Field(exclude=True)
@@ -51,30 +53,30 @@ class CodeRepository(_Frozen):
     tag: str
     """What its files are tagged with."""
     commit: str = ""
-    """What was checked out when it was indexed, if git says."""
+    """The commit that was checked out when it was indexed, if git knows it."""
     reader: str = Field(default="", exclude=True)
     """Which version of the parsers read it; another one reads it again."""
     is_resolved: bool = Field(default=False, exclude=True)
     """Whether references were resolved since files last changed."""
     indexed_at: datetime | None = None
-    """When it was last read to its end."""
+    """When it was last indexed completely."""
     files: int = 0
     lines: int = 0
     symbols: int = 0
 
 
 class CodeFile(NamedTuple):
-    """What is known of a file. Not a pydantic model: a run looks at all of them."""
+    """What is stored about a file. Not a pydantic model: a run reads all of them."""
 
     key: int
     path: str
     memory_id: str
     stamp: str
-    """The same as on disk means the same contents; "" means look again."""
+    """The same as on disk means the same contents; "" means that it must be read again."""
     content_hash: str
-    """"" while what is stored for it is not whole."""
+    """"" while what is stored for it is incomplete."""
     is_empty: bool
-    """Nothing stands in it, so that no memory is kept for it."""
+    """Whether it contains nothing, so that no memory is stored for it."""
 
 
 class SymbolRow(NamedTuple):
@@ -96,12 +98,12 @@ class SymbolRow(NamedTuple):
 
 
 class PassagePlace(NamedTuple):
-    """Where a passage of a file stands."""
+    """Where a passage of a file is."""
 
     digest: str
     """Of its text."""
     symbol: int
-    """Which of the file's symbols it tells of."""
+    """Which of the file's symbols it belongs to."""
     start_line: int
     end_line: int
 
@@ -139,7 +141,7 @@ class EdgeRow(NamedTuple):
 # --- What is asked for ------------------------------------------------------------------
 
 
-class SymbolQuery(_Frozen):
+class SymbolQuery(_CodeModel):
     """Which symbols; every condition given must hold."""
 
     repositories: list[int] | None = None
@@ -152,7 +154,7 @@ class SymbolQuery(_Frozen):
     limit: int = 20
 
 
-class CodeSymbol(_Frozen):
+class CodeSymbol(_CodeModel):
     """Something with a name in a file; the file itself is a symbol of kind `module`."""
 
     id: int
@@ -172,10 +174,10 @@ class CodeSymbol(_Frozen):
     content_hash: str = Field(exclude=True)
     body_hash: str = Field(exclude=True)
     depth: int = 0
-    """How many symbols it stands in."""
+    """How many symbols contain it."""
 
 
-class CodeEdge(_Frozen):
+class CodeEdge(_CodeModel):
     """One symbol calls, inherits from or is decorated by another."""
 
     kind: str
@@ -201,8 +203,8 @@ class IndexedFile(NamedTuple):
 # --- Citations --------------------------------------------------------------------------
 
 
-class Citation(_Frozen):
-    """Code that a memory speaks of, as it was when the memory was kept."""
+class Citation(_CodeModel):
+    """Code that a memory refers to, as it was when the memory was stored."""
 
     root: str
     """The folder `path` starts from: the repository's root."""
@@ -213,7 +215,7 @@ class Citation(_Frozen):
     end_line: int = 0
     """0: the whole file."""
     given: bool = True
-    """Whether somebody said so; else it was found in the memory's text."""
+    """Whether the caller gave it; otherwise it was found in the memory's text."""
     file_hash: str
     content_hash: str
     """Of what is cited: the file, the lines or the symbol."""
@@ -224,8 +226,8 @@ class Citation(_Frozen):
     commit: str = ""
 
 
-class CheckedCitation(_Frozen):
-    """Code that a memory speaks of, and what became of it."""
+class CheckedCitation(_CodeModel):
+    """Code that a memory refers to, and whether it has changed."""
 
     repository: str
     path: str
@@ -234,9 +236,9 @@ class CheckedCitation(_Frozen):
     end_line: int = 0
     status: Literal["fresh", "changed", "moved", "gone"]
     now: str = ""
-    """Where it stands now, as `path:symbol` or `path:L10-L20`, if that is elsewhere."""
+    """Where it is now, as `path:symbol` or `path:L10-L20`, if that is elsewhere."""
     commit: str = ""
-    """What was checked out when the memory was kept."""
+    """The commit that was checked out when the memory was stored."""
 
     @property
     def place(self) -> str:
@@ -250,7 +252,7 @@ class CheckedCitation(_Frozen):
 # --- What agents did to it --------------------------------------------------------------
 
 
-class FailureAfter(_Frozen):
+class FailureAfter(_CodeModel):
     """Something that failed after an edit."""
 
     observation_id: int
@@ -258,7 +260,7 @@ class FailureAfter(_Frozen):
     content: str
 
 
-class FileEdit(_Frozen):
+class FileEdit(_CodeModel):
     """An edit of a file by an agent: when, in which session, what for, and what failed after."""
 
     observation_id: int
@@ -271,6 +273,3 @@ class FileEdit(_Frozen):
     """What the user had asked for; empty if that is not known."""
     failures: list[FailureAfter]
     """Until the file was edited again, in the same session."""
-
-
-Freshness = Literal["fresh", "changed", "moved", "gone"]

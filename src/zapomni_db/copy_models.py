@@ -1,14 +1,12 @@
-"""What a store gives away and takes in, whole, on its way to another store."""
+"""What one store exports and another one imports."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from zapomni_db.graph_models import Merge
-from zapomni_db.models import EntityData, MemoryData, RelationshipData
+from zapomni_db.models import EntityData, FrozenModel, MemoryData, RelationshipData
 
 __all__ = [
     "MemoryCopy",
@@ -22,12 +20,8 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-
-class VersionCopy(_Frozen):
-    """What a change took away: the changed fields as they were, and the text if it changed."""
+class VersionCopy(FrozenModel):
+    """What a change replaced: the old values of changed fields, and the old text if it changed."""
 
     replaced_at: datetime
     fields: dict[str, Any]
@@ -35,7 +29,7 @@ class VersionCopy(_Frozen):
 
 
 class MemoryCopy(MemoryData):
-    """A stored memory with all that is kept of it.
+    """A memory with everything that is stored about it.
 
     `timestamp` is when it was stored, `supersedes` the memory it replaced if that is still so.
     Embeddings and token vectors are those of the active space.
@@ -46,7 +40,7 @@ class MemoryCopy(MemoryData):
     """Oldest first."""
 
 
-class MemoryExport(_Frozen):
+class MemoryExport(FrozenModel):
     """Some memories, and where the next ones begin."""
 
     items: list[MemoryCopy]
@@ -54,8 +48,8 @@ class MemoryExport(_Frozen):
     """Ask for what comes after this; None when these were the last."""
 
 
-class PassageCopy(_Frozen):
-    """What was read in a passage, and by what."""
+class PassageCopy(FrozenModel):
+    """What was extracted from a passage, and by which extractor."""
 
     index: int
     """Which passage of its memory."""
@@ -65,7 +59,7 @@ class PassageCopy(_Frozen):
     relationships: list[RelationshipData]
 
 
-class PastSentence(_Frozen):
+class PastSentence(FrozenModel):
     """What an earlier text of a memory stated."""
 
     stated: RelationshipData
@@ -74,18 +68,18 @@ class PastSentence(_Frozen):
     withdrawn_at: datetime
 
 
-class ReadingCopy(_Frozen):
-    """All that the graph has from one memory."""
+class ReadingCopy(FrozenModel):
+    """Everything the graph has from one memory."""
 
     memory_id: str
     entities: list[EntityData]
-    """Those it speaks of, by id, as they are kept; without places."""
+    """The entities it mentions, by id, as they are stored; without places."""
     passages: list[PassageCopy]
     past: list[PastSentence]
 
 
-class ReadingExport(_Frozen):
-    """What was read in some memories, and where the next ones begin."""
+class ReadingExport(FrozenModel):
+    """What was extracted from some memories, and where the next ones begin."""
 
     items: list[ReadingCopy]
     after: str | None

@@ -1,4 +1,4 @@
-"""What the knowledge graph's store takes and answers.
+"""The knowledge graph as the store takes and returns it.
 
 `EntityData` and `RelationshipData`, which extractors make, are in `zapomni_db.models`.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
-from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.models import EntityData, FrozenModel, RelationshipData
 
 __all__ = [
     "Edge",
@@ -31,33 +29,29 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-
 # --- Building ---------------------------------------------------------------------------
 
 
-class GraphScope(_Frozen):
+class GraphScope(FrozenModel):
     """Which memories to read; every condition given must hold."""
 
     project: str | None = None
     memory_ids: list[str] | None = None
 
 
-class UnreadChunk(_Frozen):
+class UnreadChunk(FrozenModel):
     """A passage no extraction of this kind is stored for."""
 
     chunk_id: str
     memory_id: str
     text: str
     said_at: datetime
-    """When its memory was said: when it happened, or when its text was last changed."""
+    """When its memory was stated: when it happened, or when its text was last changed."""
     repeated: int = 0
     """How many of its first characters the passage before it ends with."""
 
 
-class ExtractedChunk(_Frozen):
+class ExtractedChunk(FrozenModel):
     """All that was found in one passage; places are offsets in the passage's text."""
 
     chunk_id: str
@@ -78,7 +72,7 @@ class GraphGrowth(NamedTuple):
 # --- Reading ----------------------------------------------------------------------------
 
 
-class EntityQuery(_Frozen):
+class EntityQuery(FrozenModel):
     """Which entities to find."""
 
     text: str = ""
@@ -92,7 +86,7 @@ class EntityQuery(_Frozen):
     offset: int = 0
 
 
-class Entity(_Frozen):
+class Entity(FrozenModel):
     """An entity, with what was merged into it."""
 
     entity_id: str
@@ -127,7 +121,7 @@ class EdgeKey(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A relationship with all that supports it. Not a pydantic model: a walk looks at thousands."""
+    """A relationship and its support. Not a pydantic model: a walk reads thousands."""
 
     key: EdgeKey
     strength: float
@@ -138,7 +132,7 @@ class Edge(NamedTuple):
     """Both as one number between 0 and 1."""
 
 
-class EdgeQuery(_Frozen):
+class EdgeQuery(FrozenModel):
     """Which relationships of an entity count."""
 
     types: list[str] = []
@@ -148,7 +142,7 @@ class EdgeQuery(_Frozen):
     """At most so many of each entity in each direction, the weightiest first."""
 
 
-class Evidence(_Frozen):
+class Evidence(FrozenModel):
     """A sentence that states a relationship, and while when it holds."""
 
     text: str
@@ -173,7 +167,7 @@ class Mention(NamedTuple):
     """Where it is named first."""
 
 
-class GraphStats(_Frozen):
+class GraphStats(FrozenModel):
     """What the graph holds now."""
 
     entities: int
@@ -188,7 +182,7 @@ class GraphStats(_Frozen):
     relationship_types: dict[str, int]
 
 
-class Merge(_Frozen):
+class Merge(FrozenModel):
     """Two entities that count as one."""
 
     source_id: str
@@ -200,7 +194,7 @@ class Merge(_Frozen):
 # --- History ----------------------------------------------------------------------------
 
 
-class MemoryVersion(_Frozen):
+class MemoryVersion(FrozenModel):
     """A memory as it was for a while."""
 
     memory_id: str

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from zapomni_db.models import (
         BM25SearchResult,
+        ChunkVector,
         Embedding,
         EmbeddingSpace,
         EntityData,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         MemoryRecord,
         MemorySummary,
         Passage,
+        PendingChunk,
         Place,
         RelationshipData,
         StoredMemory,
@@ -57,7 +59,6 @@ if TYPE_CHECKING:
         VectorSearchRequest,
         VectorSearchResult,
     )
-    from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
     "CopyStore",

@@ -1,6 +1,6 @@
 """The frozen models every layer shares.
 
-They live in the leaf package so that no layer has to import a higher one to speak of them.
+They live in the leaf package so that no layer has to import a higher one to use them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ __all__ = [
     "BM25SearchResult",
     "Chunk",
     "ChunkData",
+    "ChunkVector",
     "Embedding",
     "EmbeddingSpace",
     "EntityData",
+    "FrozenModel",
     "HybridSearchResult",
     "Memory",
     "MemoryData",
@@ -27,6 +29,7 @@ __all__ = [
     "MemoryStats",
     "MemorySummary",
     "Passage",
+    "PendingChunk",
     "Place",
     "QueryEmbedding",
     "RelationshipData",
@@ -39,14 +42,16 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
+class FrozenModel(BaseModel):
+    """The base of the models that layers exchange."""
+
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 # --- Memories ---------------------------------------------------------------------------
 
 
-class Chunk(_Frozen):
+class Chunk(FrozenModel):
     """A passage of a text: `text == source[start_char:end_char]`."""
 
     text: str
@@ -66,7 +71,7 @@ class ChunkData(Chunk):
     """More words to find it by: its date, parts of its identifiers."""
 
 
-class Memory(_Frozen):
+class Memory(FrozenModel):
     """A text, its chunks and their vectors side by side: what `FalkorDBClient.add_memory` takes."""
 
     text: str
@@ -75,14 +80,14 @@ class Memory(_Frozen):
     metadata: dict[str, Any] = {}
 
 
-class Embedding(_Frozen):
+class Embedding(FrozenModel):
     """What a model makes of a text: one vector, and perhaps one for each token."""
 
     vector: list[float]
     tokens: bytes | None = None
 
 
-class QueryEmbedding(_Frozen):
+class QueryEmbedding(FrozenModel):
     """What a model makes of a question."""
 
     vector: list[float]
@@ -92,7 +97,7 @@ class QueryEmbedding(_Frozen):
     """The text of each token."""
 
 
-class EmbeddingSpace(_Frozen):
+class EmbeddingSpace(FrozenModel):
     """Which vectors may be compared with each other: those of one model, one dimension."""
 
     model: str
@@ -100,7 +105,7 @@ class EmbeddingSpace(_Frozen):
     sha256: str = ""
 
 
-class MemoryData(_Frozen):
+class MemoryData(FrozenModel):
     """A memory to be stored, all of it or nothing."""
 
     memory_id: str
@@ -125,7 +130,7 @@ class MemoryData(_Frozen):
     """The space the chunks' embeddings belong to; None when every vector is pending."""
 
 
-class StoredMemory(_Frozen):
+class StoredMemory(FrozenModel):
     """What became of a memory given to the store."""
 
     memory_id: str
@@ -133,7 +138,7 @@ class StoredMemory(_Frozen):
     """`duplicate`: the same text was already there. `replayed`: the same idempotency key was."""
 
 
-class MemoryPatch(_Frozen):
+class MemoryPatch(FrozenModel):
     """Changes to a stored memory; None leaves a field as it is.
 
     A new text comes with its chunks and the space their embeddings belong to.
@@ -150,7 +155,7 @@ class MemoryPatch(_Frozen):
     pinned: bool | None = None
 
 
-class MemorySummary(_Frozen):
+class MemorySummary(FrozenModel):
     """A stored memory without its text."""
 
     memory_id: str
@@ -177,14 +182,14 @@ class MemoryRecord(MemorySummary):
     text: str
 
 
-class MemoryPage(_Frozen):
+class MemoryPage(FrozenModel):
     """One page of a listing and how many memories match in all."""
 
     items: list[MemorySummary]
     total: int
 
 
-class MemoryFilter(_Frozen):
+class MemoryFilter(FrozenModel):
     """Which memories count. Every condition given must hold."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -210,7 +215,7 @@ class MemoryFilter(_Frozen):
 # --- Search -----------------------------------------------------------------------------
 
 
-class VectorSearchRequest(_Frozen):
+class VectorSearchRequest(FrozenModel):
     """Find the chunks nearest to a vector."""
 
     query_embedding: list[float]
@@ -219,7 +224,7 @@ class VectorSearchRequest(_Frozen):
     filters: MemoryFilter = Field(default_factory=MemoryFilter)
 
 
-class TextSearchRequest(_Frozen):
+class TextSearchRequest(FrozenModel):
     """Find the chunks that contain any of these words, best match first."""
 
     terms: list[str]
@@ -227,7 +232,7 @@ class TextSearchRequest(_Frozen):
     filters: MemoryFilter = Field(default_factory=MemoryFilter)
 
 
-class VectorRanking(_Frozen):
+class VectorRanking(FrozenModel):
     """The nearest chunks, and how near chunks are to this question on the whole."""
 
     scores: dict[str, float]
@@ -263,7 +268,7 @@ class Place(NamedTuple):
         return tuple(chunk_id for chunk_id in (self.before, self.after) if chunk_id is not None)
 
 
-class Passage(_Frozen):
+class Passage(FrozenModel):
     """A passage with its text."""
 
     chunk_id: str
@@ -273,7 +278,7 @@ class Passage(_Frozen):
     """The memory's."""
 
 
-class _Hit(_Frozen):
+class _Hit(FrozenModel):
     chunk_id: str
     memory_id: str
     text: str
@@ -303,8 +308,8 @@ class HybridSearchResult(_Hit):
 # --- Knowledge graph --------------------------------------------------------------------
 
 
-class EntityData(_Frozen):
-    """Something a text speaks of: a person, a technology, a file.
+class EntityData(FrozenModel):
+    """Something a text mentions: a person, a technology, a file.
 
     An extractor returns one per mention. Mentions of the same thing share `entity_id`, `name` and
     `type`; each has its own place: `text[start_char:end_char] == surface`.
@@ -319,14 +324,14 @@ class EntityData(_Frozen):
     source: str = "unknown"
     """Who found it: `rules`, `gazetteer`, `spacy`, a language model's provider, `manual`."""
     surface: str = ""
-    """The words as they stand in the text."""
+    """The words as they appear in the text."""
     start_char: int = 0
     end_char: int = 0
     aliases: list[str] = []
     """Other names of the same thing, as far as they are known; never the canonical one."""
 
 
-class RelationshipData(_Frozen):
+class RelationshipData(FrozenModel):
     """A relationship of one entity to another, and the words that state it."""
 
     source_entity_id: str
@@ -349,7 +354,7 @@ class RelationshipData(_Frozen):
 # --- Status -----------------------------------------------------------------------------
 
 
-class MemoryStats(_Frozen):
+class MemoryStats(FrozenModel):
     """What is stored, and how well the caches work."""
 
     total_memories: int
@@ -373,7 +378,7 @@ class MemoryStats(_Frozen):
     """What should be mended, and by which command."""
 
 
-class TaskStatus(_Frozen):
+class TaskStatus(FrozenModel):
     """How far a background task is."""
 
     task_id: str
@@ -398,3 +403,21 @@ class TaskStatus(_Frozen):
     started_at: datetime | None = None
     updated_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+# --- Pending vectors --------------------------------------------------------------------
+
+
+class PendingChunk(FrozenModel):
+    """A chunk that has no vector in some space yet."""
+
+    chunk_id: str
+    text: str
+
+
+class ChunkVector(FrozenModel):
+    """A vector for a chunk that was pending."""
+
+    chunk_id: str
+    embedding: list[float]
+    tokens: bytes | None = None

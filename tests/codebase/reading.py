@@ -10,11 +10,11 @@ from functools import cache
 
 from zapomni_core.modules.codebase import (
     CodeParser,
-    Edge,
     ParsedFile,
     Resolver,
     Snapshot,
     SourceFile,
+    SymbolEdge,
 )
 from zapomni_db.models import Chunk
 
@@ -61,7 +61,7 @@ def calls(file: ParsedFile) -> list[str]:
     ]
 
 
-def edges(files: dict[str, str], kind: str = "call") -> list[Edge]:
+def edges(files: dict[str, str], kind: str = "call") -> list[SymbolEdge]:
     snapshot = Snapshot({path: read(path, text).facts for path, text in files.items()})
     resolver = Resolver(snapshot)
     return [edge for path in files for edge in resolver.resolve(path) if edge.kind == kind]

@@ -11,12 +11,12 @@ from builders import SPACE, memory, vector
 from zapomni_db.copy_models import MemoryCopy
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.models import (
+    ChunkVector,
     EntityData,
     MemoryFilter,
     MemoryPatch,
     RelationshipData,
 )
-from zapomni_db.vector_models import ChunkVector
 
 pytestmark = pytest.mark.anyio
 

@@ -8,6 +8,7 @@ import pytest
 from builders import SPACE, memory, vector
 from zapomni_core.exceptions import ValidationError
 from zapomni_db.models import (
+    ChunkVector,
     EmbeddingSpace,
     EntityData,
     MemoryFilter,
@@ -15,7 +16,6 @@ from zapomni_db.models import (
     TextSearchRequest,
     VectorSearchRequest,
 )
-from zapomni_db.vector_models import ChunkVector
 
 pytestmark = pytest.mark.anyio
 

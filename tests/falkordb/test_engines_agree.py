@@ -22,6 +22,7 @@ from zapomni_db.exceptions import ZapomniError
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.models import (
     ChunkData,
+    ChunkVector,
     EmbeddingSpace,
     EntityData,
     MemoryData,
@@ -32,7 +33,6 @@ from zapomni_db.models import (
     VectorSearchRequest,
 )
 from zapomni_db.sqlite.storage import SqliteStorage
-from zapomni_db.vector_models import ChunkVector
 
 # `make soak` asks for more.
 EXAMPLES = int(os.environ.get("STATE_EXAMPLES", "12"))

@@ -29,11 +29,11 @@ from zapomni_db.exceptions import (
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.falkordb.server import start_server, stop_server
 from zapomni_db.models import (
+    ChunkVector,
     MemoryFilter,
     TextSearchRequest,
     VectorSearchRequest,
 )
-from zapomni_db.vector_models import ChunkVector
 
 pytestmark = pytest.mark.anyio
 

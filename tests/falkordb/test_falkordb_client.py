@@ -16,6 +16,7 @@ from zapomni_db.falkordb import FalkorDBClient, search, values
 from zapomni_db.falkordb.schema import CURRENT_VERSION, HnswOptions
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
+    ChunkVector,
     EmbeddingSpace,
     EntityData,
     MemoryFilter,
@@ -23,7 +24,6 @@ from zapomni_db.models import (
     RelationshipData,
     VectorSearchRequest,
 )
-from zapomni_db.vector_models import ChunkVector
 
 pytestmark = pytest.mark.anyio
 

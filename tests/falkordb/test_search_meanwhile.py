@@ -64,7 +64,7 @@ async def test_a_search_bears_that_the_model_changes_between_its_reads(disturbed
     smaller = EmbeddingSpace(model="another-model", dimension=2, sha256="11")
 
     async def switch():
-        from zapomni_db.vector_models import ChunkVector
+        from zapomni_db.models import ChunkVector
 
         pending = await client.get_pending(smaller, 10)
         made = [ChunkVector(chunk_id=chunk.chunk_id, embedding=[1.0, 0.0]) for chunk in pending]

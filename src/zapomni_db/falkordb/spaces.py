@@ -19,9 +19,8 @@ from zapomni_db.falkordb.schema import (
     ensure_vector_index,
 )
 from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
-from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace
+from zapomni_db.models import ChunkData, ChunkVector, Embedding, EmbeddingSpace, PendingChunk
 from zapomni_db.values import check_vector
-from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 __all__ = [
     "CLAIM",

@@ -77,7 +77,7 @@ def copy_database(source: Path, target: Path, *, compact: bool = False) -> dict[
 
     Args:
         source: The database.
-        target: Where the copy goes, in a folder that the caller has for itself (see
+        target: The copy, in a folder that the caller has for itself (see
             `exclusive_folder`): what a killed process left half made there is removed.
         compact: Leave out free space. Needs room for two copies meanwhile.
 

@@ -145,7 +145,10 @@ WHERE id = :id"""
 
 
 class SqliteTasks:
-    """The SqliteTasks on the local file, on one thread with a connection of its own.
+    """Background tasks in the local file, where every process sees them and no restart loses them.
+
+    Every change is one transaction: two processes never hold the same claim. Calls run on one
+    thread with its own connection.
 
     Args:
         path: The file; created and migrated by the first call.

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
-from zapomni_db.models import Embedding, EmbeddingSpace
+from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_blob, text_hash, to_blob, to_json
-from zapomni_db.vector_models import ChunkVector, PendingChunk
 
 if TYPE_CHECKING:
     import numpy as np

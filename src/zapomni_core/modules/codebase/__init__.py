@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         Binding,
         BindingKind,
         Definition,
-        Edge,
         Facts,
         FileEntry,
         Import,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         SourceChunk,
         SourceFile,
         Symbol,
+        SymbolEdge,
         SymbolId,
         SymbolKind,
         mentioned_names,
@@ -60,7 +60,6 @@ __all__ = [
     "CodeSearchRequest",
     "CodeSearchResponse",
     "Definition",
-    "Edge",
     "Facts",
     "FileEntry",
     "Import",
@@ -80,6 +79,7 @@ __all__ = [
     "SourceTree",
     "StaleMemory",
     "Symbol",
+    "SymbolEdge",
     "SymbolId",
     "SymbolKind",
     "SymbolRequest",
@@ -96,7 +96,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "models": "Binding BindingKind Definition Edge Facts FileEntry Import ParsedFile "
+        "models": "Binding BindingKind Definition SymbolEdge Facts FileEntry Import ParsedFile "
         "Reference ReferenceKind Repository Skipped Snapshot SourceChunk SourceFile "
         "Symbol SymbolId SymbolKind mentioned_names pack_facts unpack_facts",
         "parser": "ASTChunker CodeParser first_characters",

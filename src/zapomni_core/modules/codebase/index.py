@@ -26,11 +26,11 @@ from zapomni_core.infra.projects import head_commit, project_of
 from zapomni_core.infra.threads import run_to_end
 from zapomni_core.interfaces import TextChunker
 from zapomni_core.modules.codebase.models import (
-    Edge,
     Facts,
     FileEntry,
     ParsedFile,
     SourceFile,
+    SymbolEdge,
     SymbolId,
     unpack_facts,
 )
@@ -603,7 +603,7 @@ def _resolve_some(resolver: Resolver, waiting: list[str]) -> dict[str, list[Edge
     return found
 
 
-def _row(edge: Edge) -> EdgeRow:
+def _row(edge: SymbolEdge) -> EdgeRow:
     kind, caller, callee, name, strength, line = edge
     return EdgeRow(caller.qualified_name, kind, callee, name, strength, line)
 

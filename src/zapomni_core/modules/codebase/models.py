@@ -17,7 +17,6 @@ __all__ = [
     "Binding",
     "BindingKind",
     "Definition",
-    "Edge",
     "FactSource",
     "Facts",
     "FileEntry",
@@ -31,6 +30,7 @@ __all__ = [
     "SourceChunk",
     "SourceFile",
     "Symbol",
+    "SymbolEdge",
     "SymbolId",
     "SymbolKind",
     "mentioned_names",
@@ -254,7 +254,7 @@ class SymbolId(NamedTuple):
     qualified_name: str
 
 
-class Edge(NamedTuple):
+class SymbolEdge(NamedTuple):
     """One symbol calls, inherits from or is decorated by another."""
 
     kind: ReferenceKind

@@ -12,12 +12,12 @@ from zapomni_core.modules.codebase.languages import CLASS_LIKE, LEAVES
 from zapomni_core.modules.codebase.models import (
     Binding,
     Definition,
-    Edge,
     Facts,
     FactSource,
     Reference,
     Repository,
     Snapshot,
+    SymbolEdge,
     SymbolId,
 )
 
@@ -50,17 +50,17 @@ class Resolver:
         self._evaluator = Evaluator(repository)
         self._guessed: dict[tuple[str, str, bool], list[SymbolId]] = {}
 
-    def resolve(self, path: str) -> list[Edge]:
+    def resolve(self, path: str) -> list[SymbolEdge]:
         """Return at least one edge for every reference of a file, resolved or not."""
         view = self._evaluator.view(path)
         if view is None:
             return []
-        edges: list[Edge] = []
+        edges: list[SymbolEdge] = []
         for reference in view.facts.references:
             edges.extend(self._edges(view, reference))
         return edges
 
-    def _edges(self, view: View, reference: Reference) -> list[Edge]:
+    def _edges(self, view: View, reference: Reference) -> list[SymbolEdge]:
         scope, kind, target, line = reference
         caller = SymbolId(view.path, view.definitions[scope].qualified_name)
         name = steps_of(target)[-1]
@@ -74,10 +74,10 @@ class Resolver:
             callees = [] if values else self._guess(view, target, name)
             strength = BY_NAME
         if not callees:
-            return [Edge(kind, caller, None, name, NAME_ONLY, line)]
+            return [SymbolEdge(kind, caller, None, name, NAME_ONLY, line)]
         if len(callees) > 1:
             strength *= ONE_OF_SEVERAL
-        return [Edge(kind, caller, callee, name, strength, line) for callee in callees]
+        return [SymbolEdge(kind, caller, callee, name, strength, line) for callee in callees]
 
     def _callees(self, values: Values, kind: str) -> list[SymbolId]:
         found: list[SymbolId] = []

@@ -21,8 +21,7 @@ from zapomni_core.exceptions import (
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import ModelEmbedder, TokenEmbedder
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
-from zapomni_db.vector_models import ChunkVector, PendingChunk
+from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk, QueryEmbedding
 
 if TYPE_CHECKING:
     from zapomni_db.cache.redis_cache import RedisCache
