@@ -243,14 +243,14 @@ async def test_a_task_that_may_have_killed_its_process_comes_last(store, clock):
 
 
 async def test_what_is_left_can_be_seen_without_a_claim(store, clock):
-    assert await store.look(TYPES) == (0, 0, None)
+    assert await store.read_queue(TYPES) == (0, 0, None)
     claim = await claimed(store)
-    assert await store.look(TYPES) == (0, 1, LEASE)
+    assert await store.read_queue(TYPES) == (0, 1, LEASE)
     await store.give_back(claim, None, 7.0)
-    assert await store.look(TYPES) == (1, 0, 7.0)
+    assert await store.read_queue(TYPES) == (1, 0, 7.0)
     clock.now += 8
-    assert await store.look(TYPES) == (1, 0, 0.0)
-    assert await store.look(["strange"]) == (0, 0, None)
+    assert await store.read_queue(TYPES) == (1, 0, 0.0)
+    assert await store.read_queue(["strange"]) == (0, 0, None)
 
 
 # --- Ends ---------------------------------------------------------------------------------

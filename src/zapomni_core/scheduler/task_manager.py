@@ -183,7 +183,7 @@ class TaskManager:
                 await self._run_shown(claim, show)
                 patience = time.monotonic() + self._runner.lease_seconds
                 continue
-            queue = await self._store.look(list(self._handlers))
+            queue = await self._store.read_queue(list(self._handlers))
             if queue.due_in is None or (not queue.pending and time.monotonic() > patience):
                 return
             await asyncio.sleep(min(queue.due_in, WATCH_SECONDS))
@@ -197,7 +197,7 @@ class TaskManager:
                 if claim is not None:
                     await self._run(claim)
                     continue
-                due_in = (await self._store.look(list(self._handlers))).due_in
+                due_in = (await self._store.read_queue(list(self._handlers))).due_in
                 pause = pause if due_in is None else min(due_in, pause)
             except Exception:
                 # Whatever it was, the next task may fare better.

@@ -80,7 +80,7 @@ DELETE FROM tasks WHERE finished_at < :oldest OR finished_at <= (
     ORDER BY finished_at DESC LIMIT 1 OFFSET :most)"""
 
 # How many tasks are pending and running, and when the next one is due.
-_LOOK: LiteralString = f"""
+_QUEUE: LiteralString = f"""
 SELECT total(status = 'pending'), total(status = 'running'),
     min(CASE WHEN {_DUE} THEN 0 ELSE due_at - :now END)
 FROM tasks WHERE finished_at IS NULL AND type IN (SELECT value FROM json_each(:types))"""
@@ -192,9 +192,9 @@ class SqliteTasks:
             "listing tasks", lambda db: [self._status(row) for row in db.execute(_LIST, given)]
         )
 
-    async def look(self, task_types: Sequence[str]) -> Queue:
+    async def read_queue(self, task_types: Sequence[str]) -> Queue:
         """Return what is left to do of these types. A cheap read."""
-        return await self._read("reading the queue", lambda db: self._look(db, task_types))
+        return await self._read("reading the queue", lambda db: self._read_queue(db, task_types))
 
     async def claim(
         self, task_types: Sequence[str], lease_seconds: float, task_id: str | None = None
@@ -285,9 +285,9 @@ class SqliteTasks:
         db.execute(_INSERT, {**given, "same_work": same_work, **now})
         return given["id"]
 
-    def _look(self, db: sqlite3.Connection, task_types: Sequence[str]) -> Queue:
+    def _read_queue(self, db: sqlite3.Connection, task_types: Sequence[str]) -> Queue:
         given = {"types": json.dumps(list(task_types)), **self._now()}
-        pending, running, due = db.execute(_LOOK, given).fetchone()
+        pending, running, due = db.execute(_QUEUE, given).fetchone()
         return Queue(int(pending), int(running), None if due is None else due / SECOND)
 
     def _take(self, db: sqlite3.Connection, given: Mapping[str, Any]) -> Claim | None:
