@@ -156,12 +156,15 @@ def find_imports(levels: dict[str, int]) -> set[Arrow]:
     return found
 
 
-def imported_modules(path: Path) -> Iterator[str]:
+@cache
+def imported_modules(path: Path) -> list[str]:
+    found = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+            found.append(node.module or "")
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
+    return found
 
 
 def box_of(module: tuple[str, ...]) -> str | None:

@@ -413,3 +413,12 @@ def test_a_commit_reaches_the_disk_and_not_only_the_drives_memory(path):
     pragmas = ("synchronous", "fullfsync", "checkpoint_fullfsync")
     assert [opened.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas] == [2, 1, 1]
     opened.close()
+
+
+def test_two_first_starts_may_create_the_folder_at_the_same_moment(tmp_path, monkeypatch):
+    # The other start creates it right after this one has seen that there is none.
+    monkeypatch.setattr(Path, "exists", lambda _self: False)
+
+    connection.prepare_file(tmp_path / "zapomni.db")
+
+    assert connection.file_identity(tmp_path / "zapomni.db") is not None
