@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         SyncEngine,
         SyncGraph,
         SyncMemories,
+        SyncObservations,
         SyncTasks,
         open_sync,
     )
@@ -72,6 +73,12 @@ if TYPE_CHECKING:
         RelatedResponse,
     )
     from zapomni_core.modules.memories import Memories
+    from zapomni_core.modules.observations import (
+        FolderScope,
+        Observations,
+        PurgeReport,
+        PurgeSelection,
+    )
     from zapomni_core.scheduler.task_manager import TaskManager
     from zapomni_core.settings import Settings
     from zapomni_db.code_models import (
@@ -83,6 +90,16 @@ if TYPE_CHECKING:
     )
     from zapomni_db.graph_models import Entity, EntityQuery, Evidence, GraphStats, MemoryVersion
     from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
+    from zapomni_db.observation_models import (
+        Failure,
+        KnownProject,
+        Observation,
+        ObservationPreview,
+        ObservationQuery,
+        SessionStory,
+        SessionSummary,
+        Timeline,
+    )
 
     __version__: str
 
@@ -115,10 +132,13 @@ __all__ = [
     "EntityQuery",
     "Evidence",
     "ExtractionError",
+    "Failure",
     "FileEdit",
+    "FolderScope",
     "GraphStats",
     "IndexRequest",
     "KnowledgeGraph",
+    "KnownProject",
     "ListRequest",
     "Memories",
     "MemoryPage",
@@ -127,10 +147,16 @@ __all__ = [
     "MemoryVersion",
     "MergeResponse",
     "NotFoundError",
+    "Observation",
+    "ObservationPreview",
+    "ObservationQuery",
+    "Observations",
     "OutlineRequest",
     "OutlineResponse",
     "PathStep",
     "ProcessingError",
+    "PurgeReport",
+    "PurgeSelection",
     "QueryError",
     "RelatedEntity",
     "RelatedRequest",
@@ -140,6 +166,8 @@ __all__ = [
     "SearchRequest",
     "SearchResponse",
     "SearchResult",
+    "SessionStory",
+    "SessionSummary",
     "Settings",
     "StaleMemory",
     "SymbolRequest",
@@ -149,9 +177,11 @@ __all__ = [
     "SyncEngine",
     "SyncGraph",
     "SyncMemories",
+    "SyncObservations",
     "SyncTasks",
     "TaskManager",
     "TaskStatus",
+    "Timeline",
     "TransactionError",
     "UpdateMemoryRequest",
     "UpdatedMemory",
@@ -171,9 +201,11 @@ _PLACES = (
     "zapomni_core.modules.codebase",
     "zapomni_core.modules.graph",
     "zapomni_core.modules.memories",
+    "zapomni_core.modules.observations",
     "zapomni_db.code_models",
     "zapomni_db.graph_models",
     "zapomni_db.models",
+    "zapomni_db.observation_models",
     "zapomni_core.scheduler.task_manager",
     "zapomni_core.engine",
     "zapomni._open",

@@ -14,6 +14,7 @@ from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.modules.codebase import Citations, CodeMemory
 from zapomni_core.modules.graph import KnowledgeGraph
 from zapomni_core.modules.memories import Memories
+from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
 
@@ -23,6 +24,7 @@ __all__ = [
     "SyncEngine",
     "SyncGraph",
     "SyncMemories",
+    "SyncObservations",
     "SyncTasks",
     "open_sync",
 ]
@@ -224,6 +226,30 @@ class SyncCitations(_Blocking[Citations]):
     list_stale = _blocking(Citations.list_stale)
 
 
+class SyncObservations(_Blocking[Observations]):
+    """What agents did, as `memory.observations`."""
+
+    context = _blocking(Observations.context)
+    drain_spool = _blocking(Observations.drain_spool)
+    failures = _blocking(Observations.failures)
+    get = _blocking(Observations.get)
+    join_projects = _blocking(Observations.join_projects)
+    pin = _blocking(Observations.pin)
+    project_keys = _blocking(Observations.project_keys)
+    projects = _blocking(Observations.projects)
+    purge = _blocking(Observations.purge)
+    recent = _blocking(Observations.recent)
+    scope = _blocking(Observations.scope)
+    search = _blocking(Observations.search)
+    session = _blocking(Observations.session)
+    sessions = _blocking(Observations.sessions)
+    sweep = _blocking(Observations.sweep)
+    switch_context = _blocking(Observations.switch_context)
+    timeline = _blocking(Observations.timeline)
+    trust = _blocking(Observations.trust)
+    usage = _blocking(Observations.usage)
+
+
 class SyncTasks(_Blocking[TaskManager]):
     """Background tasks, as `memory.tasks`."""
 
@@ -273,6 +299,11 @@ class SyncEngine(_Blocking[ZapomniEngine]):
     def citations(self) -> SyncCitations:
         """The code that memories cite, and whether it has changed."""
         return SyncCitations(self._part.citations, self._loop)
+
+    @cached_property
+    def observations(self) -> SyncObservations:
+        """What agents did, captured by their hooks."""
+        return SyncObservations(self._part.observations, self._loop)
 
     @cached_property
     def tasks(self) -> SyncTasks:

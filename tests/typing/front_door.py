@@ -32,6 +32,7 @@ def use_the_blocking_engine(settings: zapomni.Settings) -> None:
         )
         assert_type(memory.code.list_repositories(), list[zapomni.CodeRepository])
         assert_type(memory.tasks.list_tasks("failed"), list[zapomni.TaskStatus])
+        assert_type(memory.observations.sessions(None, limit=5), list[zapomni.SessionSummary])
         assert_type(memory.citations.list_stale(), list[zapomni.StaleMemory])
         assert_type(memory.memories.get_stats(), zapomni.MemoryStats)
         memory.tasks.start()

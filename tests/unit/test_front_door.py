@@ -129,6 +129,9 @@ def test_methods_of_the_blocking_engine_and_its_rooms_return_results(memory):
     assert [entity.name for entity in related.related] == ["Yale"]
     assert "Grace Hopper" in "".join(memory.graph.export("graphml"))
     assert memory.code.list_repositories() == []
+    assert memory.observations.search(zapomni.ObservationQuery(query="Yale")) == []
+    assert memory.citations.list_stale() == []
+    assert memory.memories.get_stats().total_memories == 1
     assert [status.task_id for status in memory.tasks.list_tasks()] == [task_id]
     assert [status.status for status in memory.tasks.watch(task_id)] == ["completed"]
 
@@ -251,6 +254,7 @@ print(memory.add_memory(zapomni.AddMemoryRequest(text="left open")).memory_id)
 NOT_FOR_CALLERS = {
     zapomni.KnowledgeGraph: {"close", "run_build"},
     zapomni.CodeMemory: {"run_index"},
+    zapomni.Observations: {"close", "get_version", "match"},
     zapomni.TaskManager: {"close", "register"},
     # The engine's own methods do more: citations, backups, background work.
     zapomni.Memories: set(
@@ -267,6 +271,7 @@ NOT_FOR_CALLERS = {
         (zapomni.SyncMemories, zapomni.Memories),
         (zapomni.SyncGraph, zapomni.KnowledgeGraph),
         (zapomni.SyncCode, zapomni.CodeMemory),
+        (zapomni.SyncObservations, zapomni.Observations),
         (zapomni.SyncTasks, zapomni.TaskManager),
     ],
 )
