@@ -406,11 +406,11 @@ async def test_polling_takes_no_lock_and_reads_only_what_is_open(store, path, ot
         writer.execute("BEGIN IMMEDIATE")
         # Would wait for the writer, and fail, if it wanted to write.
         assert await other.claim(TYPES, LEASE) is None
-        assert await other.look(TYPES) == (0, 0, None)
+        assert await other.read_queue(TYPES) == (0, 0, None)
         plan = " ".join(
             row[3]
             for row in writer.execute(
-                "EXPLAIN QUERY PLAN " + tasks_module._LOOK, {"now": 1, "types": "[]"}
+                "EXPLAIN QUERY PLAN " + tasks_module._QUEUE, {"now": 1, "types": "[]"}
             )
         )
     assert "tasks_open" in plan
