@@ -125,15 +125,17 @@ class SearchRequest(_Frozen):
     filters: dict[str, Any] | None = None
     """The fields of `MemoryFilter`; `session` means `parent`."""
     within: Literal["everything", "memories", "observations"] = "everything"
-    """What is searched: what was kept, what agents did, or both and code ranked together."""
+    """What is searched: memories, observations, or both and code ranked together."""
+    observed_in: list[str] | None = None
+    """Only observations of these projects; None: of all."""
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
     every_passage: bool = False
     """Whether a memory may appear with several passages instead of its best one."""
     graph: bool = True
-    """Whether the knowledge graph has a say, as far as it was built."""
+    """Whether the knowledge graph influences the ranking, as far as it was built."""
     explain: bool = False
-    """Whether each result says what spoke for it."""
+    """Whether each result says why it ranked."""
     beside: bool = False
     """Whether each result comes with the passages before and after it."""
 

@@ -18,8 +18,10 @@ from command import zapomni as run
 from observation_rows import observe
 from project_shapes import git, repository
 from zapomni_cli.record import hook_command
+from zapomni_core.engine import create_engine
 from zapomni_core.infra.projects import project_of
 from zapomni_core.modules.observations.context import UNTRUSTED
+from zapomni_core.settings import load_settings
 from zapomni_db.sqlite import connection, migrations
 from zapomni_mcp.server import build_server
 
@@ -315,6 +317,32 @@ def test_the_command_line_follows_the_same_rule(private, tmp_path):
 
 async def no_engine():
     raise AssertionError("these tools do without")
+
+
+@pytest.mark.anyio
+async def test_a_search_of_memories_in_such_a_folder_finds_its_own_observations_alone(
+    private, tmp_path, monkeypatch
+):
+    clone = second_clone(private, tmp_path)
+    ask_for(clone, "launch something in the clone")
+    questions = [
+        {"query": "launch"},
+        {"query": "launch", "within": "observations"},
+        {"query": "launch", "project": "private"},
+    ]
+
+    async def open_engine():
+        return await create_engine(load_settings(embedder="none"))
+
+    for folder, sees in ((clone, False), (private, True)):
+        monkeypatch.chdir(folder)
+        async with Client(build_server(open_engine), mode="legacy") as client:
+            for question in questions:
+                done = await client.call_tool("search_memory", question)
+                text = json.dumps(done.structured_content)
+                assert (SECRET in text) == sees, question
+                if not sees and "project" not in question:
+                    assert "launch something in the clone" in text
 
 
 @pytest.mark.anyio

@@ -211,9 +211,10 @@ class Searcher:
             return None
         if filters.tags or filters.source is not None:
             return None
-        projects = None
+        projects = request.observed_in
         if filters.project is not None:
-            projects = await self.observations.project_keys(filters.project)
+            named = await self.observations.project_keys(filters.project)
+            projects = named if projects is None else [key for key in named if key in projects]
         return ObservationQuery(
             query=request.query,
             projects=projects,

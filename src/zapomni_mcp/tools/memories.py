@@ -187,12 +187,15 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "until": with_zone(until),
         "as_of": with_zone(as_of),
     }
+    # A folder that claims to be another's project sees no observations but its own.
+    scope = None if within == "memories" else await engine.observations.scope()
     request = SearchRequest(
         query=query,
         limit=limit,
         offset=offset,
         filters={name: value for name, value in wanted.items() if value} or None,
         within=within,
+        observed_in=None if scope is None or scope.trusted else [scope.key],
         explain=explain,
         beside=True,
     )
