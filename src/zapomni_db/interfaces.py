@@ -54,6 +54,8 @@ if TYPE_CHECKING:
         Place,
         RelationshipData,
         StoredMemory,
+        StoreState,
+        Surroundings,
         TextSearchRequest,
         VectorRanking,
         VectorSearchRequest,
@@ -163,6 +165,51 @@ class SearchStore(Protocol):
 
     async def count_chunks(self) -> int:
         """Return about how many chunks there are, without delay."""
+        ...
+
+    async def get_state(self) -> StoreState:
+        """Return version, space and size at once."""
+        ...
+
+    async def get_surroundings(
+        self,
+        chunk_ids: Sequence[str],
+        filters: MemoryFilter,
+        query_embedding: Sequence[float] | None,
+        *,
+        around: Sequence[str] = (),
+        members: bool = False,
+        tokens: bool = False,
+    ) -> Surroundings:
+        """Return the places of chunks and all else that scores them, at once.
+
+        Args:
+            chunk_ids: The chunks.
+            filters: Decides which chunks are selected; only those are scored.
+            query_embedding: The question's vector; None: without similarities.
+            around: Those of the chunks whose neighbors are included.
+            members: Whether to return all chunks of their groups.
+            tokens: Whether to return token vectors.
+
+        Raises:
+            ValidationError: The question's vector has another dimension than the stored ones.
+        """
+        ...
+
+    async def get_pool(
+        self,
+        token_ids: Sequence[str],
+        chunk_ids: Sequence[str],
+        names: Sequence[str],
+        as_of: datetime | None,
+    ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
+        """Return `get_tokens`, `get_named` and `find_named`, at once."""
+        ...
+
+    async def get_hits(
+        self, memory_ids: Sequence[str], chunk_ids: Sequence[str]
+    ) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
+        """Return `get_summaries` and `get_passages`, at once."""
         ...
 
     async def get_members(self, chunk_ids: Sequence[str]) -> dict[str, list[str]]:

@@ -242,6 +242,17 @@ class VectorRanking(FrozenModel):
     count: int = 0
 
 
+class StoreState(NamedTuple):
+    """What a search has to know of a store before it asks for anything."""
+
+    version: int
+    """A number that changes with every write by any process; 0 in a snapshot."""
+    space: EmbeddingSpace | None
+    """The space that searches use, or None before the first vector."""
+    chunks: int
+    """About how many chunks there are."""
+
+
 class Place(NamedTuple):
     """Where a passage is: its group and its neighbors.
 
@@ -349,6 +360,18 @@ class RelationshipData(FrozenModel):
     """Since when and until when it holds, if the sentence itself says so."""
     exclusive: bool = False
     """Whether the source has one relationship of this type at a time, so that a newer ends it."""
+
+
+class Surroundings(NamedTuple):
+    """Chunks that may answer a question, and what is around them."""
+
+    places: dict[str, Place]
+    members: dict[str, list[str]]
+    """All chunks of their groups, by the group's name, if asked for."""
+    similarities: dict[str, float]
+    """How near the chunks that the filter selects and their neighbors are to the question."""
+    tokens: dict[str, bytes]
+    """Their token vectors, if asked for."""
 
 
 # --- Status -----------------------------------------------------------------------------

@@ -19,16 +19,16 @@ class DisturbedClient(FalkorDBClient):
 
     after_count = before_texts = None
 
-    async def count_chunks(self) -> int:
-        counted = await super().count_chunks()
-        if self.after_count is not None:
-            await self.after_count()
-        return counted
+    async def find_matches(self, phrases, limit):
+        after_count, self.after_count = self.after_count, None
+        if after_count is not None:
+            await after_count()
+        return await super().find_matches(phrases, limit)
 
-    async def get_summaries(self, memory_ids):
+    async def get_hits(self, memory_ids, chunk_ids):
         if self.before_texts is not None:
             await self.before_texts()
-        return await super().get_summaries(memory_ids)
+        return await super().get_hits(memory_ids, chunk_ids)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_a_search_bears_that_the_model_changes_between_its_reads(disturbed
 
     disturbed.after_count = switch
     asked = QueryEmbedding(vector=vector(1.0))
-    question = Question("zebra", ["zebra"], MemoryFilter(), 5, embedding=asked)
+    question = Question("zebra", ["zebra"], MemoryFilter(), 5, embedding=asked, total=1)
     ranked = await MemoryRanker(disturbed).rank(question)
 
     assert len(ranked) == 1

@@ -31,16 +31,16 @@ class DisturbedStorage(SqliteStorage):
         self.other = other
         self.after_count = self.after_ranking = None
 
-    async def count_chunks(self) -> int:
-        counted = await super().count_chunks()
-        if self.after_count is not None:
-            await self.after_count(self.other)
-        return counted
+    async def find_matches(self, phrases, limit):
+        after_count, self.after_count = self.after_count, None
+        if after_count is not None:
+            await after_count(self.other)
+        return await super().find_matches(phrases, limit)
 
-    async def get_summaries(self, memory_ids):
+    async def get_hits(self, memory_ids, chunk_ids):
         if self.after_ranking is not None:
             await self.after_ranking(self.other)
-        return await super().get_summaries(memory_ids)
+        return await super().get_hits(memory_ids, chunk_ids)
 
 
 @pytest.fixture

@@ -36,7 +36,14 @@ from zapomni_core.modules.observations import Observations
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.shared.validation import validate_page
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemorySummary, Passage, QueryEmbedding
+from zapomni_db.models import (
+    EmbeddingSpace,
+    MemoryFilter,
+    MemorySummary,
+    Passage,
+    QueryEmbedding,
+    StoreState,
+)
 from zapomni_db.observation_models import ObservationMatch, ObservationQuery
 
 __all__ = ["Searcher"]
@@ -69,10 +76,11 @@ class Searcher:
         started = time.perf_counter()
         # Read before the search: a write that comes between makes the answer old, not new.
         observed = 0 if self.observations is None else await self.observations.get_version()
-        version = (await self.storage.get_version(), observed)
+        state = await self.storage.get_state()
+        version = (state.version, observed)
         question = repr(request)  # JSON could not carry half of a surrogate pair
         cached = self.answers.get(question, version)
-        response = await self.search(request) if cached is None else cached
+        response = await self.search(request, state) if cached is None else cached
         if cached is None:
             self.answers.put(question, version, response)
         took = (time.perf_counter() - started) * 1000
@@ -98,7 +106,9 @@ class Searcher:
             response = response.model_copy(update={"notice": notice})
         return await self.citations.annotate(response) if self.citations else response
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
+    async def search(
+        self, request: SearchRequest, state: StoreState | None = None
+    ) -> SearchResponse:
         """Return one page of memories, each by its best passage, and of observations."""
         check_query(request.query)
         validate_page(request.limit, request.offset)
@@ -116,7 +126,7 @@ class Searcher:
         )
         notices: list[str] = []
         async with AsyncExitStack() as snapshot:
-            storage = await self._begin(snapshot, request, question, notices)
+            storage = await self._begin(snapshot, request, question, state, notices)
             try:
                 ranked = await self._search_memories(storage, request, question)
                 observed, more = await self._done(request, question)
@@ -143,20 +153,24 @@ class Searcher:
         snapshot: AsyncExitStack,
         request: SearchRequest,
         question: Question,
+        state: StoreState | None,
         notices: list[str],
     ) -> StorageProvider:
         """Embed the question, then enter the snapshot: an embedder may take seconds.
 
         If the store changed to another model between the two, the question is embedded again.
         """
+        known = state or await self.storage.get_state()
         for _ in range(EMBED_AGAIN):
             if request.within != "observations" and self.embeddings.embedders:
-                space = await self.storage.get_space()
-                question.embedding = await self._embed_query(request.query, space, notices)
+                question.embedding = await self._embed_query(request.query, known.space, notices)
             storage = await snapshot.enter_async_context(self.storage.snapshot())
-            if question.embedding is None or await storage.get_space() == space:
+            now = await storage.get_state()
+            question.total = now.chunks
+            if question.embedding is None or now.space == known.space:
                 return storage
             await snapshot.aclose()
+            known = now
         question.embedding = None
         return await snapshot.enter_async_context(self.storage.snapshot())
 
@@ -265,8 +279,9 @@ class Searcher:
     ) -> list[SearchResult]:
         kept = [hit for hit in page if hit.observation is None]
         beside = [i for hit in kept for i in hit.neighbours] if request.beside else []
-        summaries = await storage.get_summaries([hit.memory_id for hit in kept])
-        passages = await storage.get_passages([*(hit.chunk_id for hit in kept), *beside])
+        summaries, passages = await storage.get_hits(
+            [hit.memory_id for hit in kept], [*(hit.chunk_id for hit in kept), *beside]
+        )
         results = []
         for hit in page:
             why = explain(hit, found) if request.explain else None

@@ -259,6 +259,10 @@ class FalkorDBClient:
     get_members = operation(search.get_members)
     get_places = operation(search.get_places)
     get_passages = operation(search.get_passages)
+    get_surroundings = operation(search.get_surroundings)
+    get_pool = operation(search.get_pool)
+    get_hits = operation(search.get_hits)
+    get_state = operation(spaces.get_state)
 
     # --- Vectors ------------------------------------------------------------------------
 

@@ -7,8 +7,10 @@ Any number of them may run at once.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, LiteralString
 
@@ -16,13 +18,18 @@ from redis.exceptions import ResponseError
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
+from zapomni_db.falkordb.graph_reads import find_named, get_named
+from zapomni_db.falkordb.memories import get_summaries
 from zapomni_db.falkordb.schema import require_word_index
-from zapomni_db.falkordb.spaces import active_slot
+from zapomni_db.falkordb.spaces import active_slot, get_tokens
 from zapomni_db.falkordb.values import Vector, as_document, as_query, stems_of, where
+from zapomni_db.graph_models import Mention
 from zapomni_db.models import (
     MemoryFilter,
+    MemorySummary,
     Passage,
     Place,
+    Surroundings,
     TextSearchRequest,
     VectorRanking,
     VectorSearchRequest,
@@ -31,10 +38,13 @@ from zapomni_db.values import from_json, from_time
 
 __all__ = [
     "find_matches",
+    "get_hits",
     "get_members",
     "get_passages",
     "get_places",
+    "get_pool",
     "get_similarities",
+    "get_surroundings",
     "rank_by_vector",
     "rank_by_words",
     "search_vectors",
@@ -354,6 +364,54 @@ async def get_places(
                 selected,
             )
     return places
+
+
+async def get_surroundings(
+    session: Session,
+    chunk_ids: Sequence[str],
+    filters: MemoryFilter,
+    query_embedding: Sequence[float] | None,
+    *,
+    around: Sequence[str] = (),
+    members: bool = False,
+    tokens: bool = False,
+) -> Surroundings:
+    """Asks for places, then for the neighbors' places, then for the rest at once."""
+    places = await get_places(session, chunk_ids, filters)
+    wanted = (places[i] for i in around if i in places)
+    near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
+    places |= await get_places(session, sorted(near), filters)
+    selected = [place for place in places.values() if place.selected]
+    ids = [place.chunk_id for place in selected]
+    scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
+    groups, similarities, vectors = await asyncio.gather(
+        get_members(session, ids if members else []),
+        get_similarities(session, query_embedding or [], sorted(scored) if query_embedding else []),
+        get_tokens(session, ids if tokens else []),
+    )
+    return Surroundings(places, groups, similarities, vectors)
+
+
+async def get_pool(
+    session: Session,
+    token_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    names: Sequence[str],
+    as_of: datetime | None,
+) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
+    return await asyncio.gather(
+        get_tokens(session, token_ids),
+        get_named(session, chunk_ids, as_of),
+        find_named(session, names, as_of),
+    )
+
+
+async def get_hits(
+    session: Session, memory_ids: Sequence[str], chunk_ids: Sequence[str]
+) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
+    return await asyncio.gather(
+        get_summaries(session, memory_ids), get_passages(session, chunk_ids)
+    )
 
 
 def _neighbors(members: str) -> dict[str, tuple[str | None, str | None]]:

@@ -19,7 +19,14 @@ from zapomni_db.falkordb.schema import (
     ensure_vector_index,
 )
 from zapomni_db.falkordb.values import Vector, from_tokens, text_hash, to_tokens
-from zapomni_db.models import ChunkData, ChunkVector, Embedding, EmbeddingSpace, PendingChunk
+from zapomni_db.models import (
+    ChunkData,
+    ChunkVector,
+    Embedding,
+    EmbeddingSpace,
+    PendingChunk,
+    StoreState,
+)
 from zapomni_db.values import check_vector
 
 __all__ = [
@@ -157,6 +164,12 @@ async def active_slot(session: Session) -> tuple[Slot, int]:
     ((slot, chunks),) = await session.read_store(_ACTIVE)
     session.known.chunks = chunks
     return slot_of(slot), chunks
+
+
+async def get_state(session: Session) -> StoreState:
+    ((slot, chunks, version),) = await session.read_store(f"{_ACTIVE}, s.version")
+    session.known.chunks = chunks
+    return StoreState(int(version), slot_of(slot).space, chunks)
 
 
 async def get_space(session: Session) -> EmbeddingSpace | None:

@@ -12,6 +12,7 @@ from zapomni_db.models import (
     MemoryFilter,
     Passage,
     Place,
+    Surroundings,
     TextSearchRequest,
     VectorRanking,
     VectorSearchRequest,
@@ -19,7 +20,7 @@ from zapomni_db.models import (
 )
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_json, from_time, to_json, where
-from zapomni_db.sqlite.vectors import VectorCache, read_active_space
+from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
 
 __all__ = [
     "bm25_search",
@@ -29,6 +30,7 @@ __all__ = [
     "get_passages",
     "get_places",
     "get_similarities",
+    "get_surroundings",
     "rank_by_vector",
     "rank_by_words",
     "vector_search",
@@ -113,6 +115,33 @@ def get_similarities(
     only = {int(chunk_id) for chunk_id in chunk_ids}
     found = cache.search(connection, space_key, query_embedding, len(only), only=only)
     return {str(chunk_id): score for chunk_id, score in found.best}
+
+
+def get_surroundings(
+    connection: sqlite3.Connection,
+    cache: VectorCache,
+    chunk_ids: Sequence[str],
+    filters: MemoryFilter,
+    query: Sequence[float] | None,
+    *,
+    around: Sequence[str],
+    members: bool,
+    tokens: bool,
+) -> Surroundings:
+    places = get_places(connection, chunk_ids, filters)
+    wanted = (places[i] for i in around if i in places)
+    near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
+    if near:
+        places |= get_places(connection, sorted(near), filters)
+    selected = [place for place in places.values() if place.selected]
+    ids = [place.chunk_id for place in selected]
+    scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
+    return Surroundings(
+        places,
+        get_members(connection, ids) if members and ids else {},
+        get_similarities(connection, cache, query, sorted(scored)) if query and ids else {},
+        get_tokens(connection, ids) if tokens and ids else {},
+    )
 
 
 def find_matches(

@@ -6,17 +6,25 @@ it is defined, what it promises on `zapomni_db.interfaces.StorageProvider`.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from zapomni_db.exceptions import DatabaseError
+from zapomni_db.graph_models import Mention
 from zapomni_db.logs import get_logger
 from zapomni_db.models import (
     EmbeddingSpace,
     MemoryData,
+    MemoryFilter,
+    MemorySummary,
+    Passage,
     StoredMemory,
+    StoreState,
+    Surroundings,
     VectorRanking,
     VectorSearchRequest,
     VectorSearchResult,
@@ -30,6 +38,31 @@ __all__ = ["SqliteStorage"]
 DROP_BATCH = 2000
 
 logger = get_logger(__name__)
+
+
+def _read_state(connection: sqlite3.Connection, version: int) -> StoreState:
+    return StoreState(version, vectors.get_space(connection), search.count_chunks(connection))
+
+
+def _read_pool(
+    connection: sqlite3.Connection,
+    token_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    names: Sequence[str],
+    as_of: datetime | None,
+) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
+    return (
+        vectors.get_tokens(connection, token_ids) if token_ids else {},
+        graph_reads.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
+        graph_reads.find_named(connection, names, as_of) if names else [],
+    )
+
+
+def _read_hits(
+    connection: sqlite3.Connection, memory_ids: Sequence[str], chunk_ids: Sequence[str]
+) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
+    summaries = memories.get_summaries(connection, memory_ids)
+    return summaries, search.get_passages(connection, chunk_ids)
 
 
 class SqliteStorage(SqliteFile):
@@ -92,6 +125,37 @@ class SqliteStorage(SqliteFile):
         return self.read_here(
             "searching", search.get_similarities, self._cache, query_embedding, chunk_ids
         )
+
+    async def get_state(self) -> StoreState:
+        """Return version, space and size at once."""
+        version = self.read_version() if self._snapshot is None else 0
+        return self.read_here("searching", _read_state, version)
+
+    async def get_surroundings(
+        self,
+        chunk_ids: Sequence[str],
+        filters: MemoryFilter,
+        query_embedding: Sequence[float] | None,
+        *,
+        around: Sequence[str] = (),
+        members: bool = False,
+        tokens: bool = False,
+    ) -> Surroundings:
+        """Return the places of chunks and all else that scores them."""
+        return self.read_here(
+            "searching",
+            search.get_surroundings,
+            self._cache,
+            chunk_ids,
+            filters,
+            query_embedding,
+            around=around,
+            members=members,
+            tokens=tokens,
+        )
+
+    get_pool = reading_here("searching", _read_pool)
+    get_hits = reading_here("searching", _read_hits)
 
     async def get_version(self) -> int:
         """Return a number that changes with every write by any process."""

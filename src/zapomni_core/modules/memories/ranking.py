@@ -6,13 +6,17 @@ Whatever is missing (the model, token vectors, parents) is left out, and the res
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
-from zapomni_core.modules.memories.graph_arm import Links, follow_graph
+from zapomni_core.modules.memories import graph_arm
+from zapomni_core.modules.memories.graph_arm import follow_graph, names_in
 from zapomni_core.modules.memories.scoring import (
     HOP,
     SEED_HOP,
@@ -30,11 +34,13 @@ from zapomni_core.modules.memories.scoring import (
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.late_interaction import max_similarities, score_tokens
 from zapomni_core.shared.text import encodable, is_stop_token, query_phrases, rare_words
+from zapomni_db.graph_models import Mention
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
     Place,
     QueryEmbedding,
+    Surroundings,
     TextSearchRequest,
     VectorRanking,
     VectorSearchRequest,
@@ -46,14 +52,14 @@ __all__ = ["MemoryRanker", "Question", "score_dates"]
 MIN_SIMILARITY = 0.15
 WORD_HITS = 100
 VECTOR_HITS = 60
-# Passages whose neighbours are looked at too: an answer often stands beside the question's words.
-LOOK_BESIDE = 40
+# Passages whose neighbors are candidates too: an answer is often next to the question's words.
+WITH_NEIGHBORS = 40
 POOL = 100
-# A word that stands in more passages than this says too little to be worth their reading: a
-# twentieth of all, within bounds.
+# A word that more passages contain than this is too common to be worth reading them: a twentieth
+# of all, within bounds.
 COMMON_AT_LEAST, COMMON_AT_MOST, COMMON_SHARE = 1000, 3000, 20
 HOP_SEEDS, HOP_WORDS, HOP_RARE, HOP_NEW = 3, 8, (2, 40), 10
-# Share of late interaction that also looks at the neighbours' tokens.
+# Share of late interaction that includes the neighbors' tokens.
 WINDOW_TOKENS = 0.2
 STOP_TOKEN_WEIGHT = 0.5
 RECENCY, RECENCY_HALF_LIFE_DAYS = 0.02, 90.0
@@ -77,14 +83,16 @@ class Question:
     every_passage: bool = False
     """Whether a memory may appear with several passages."""
     ranking: VectorRanking = NO_RANKING
-    phrases: dict[str, frozenset[str] | None] | None = None
     total: int = 0
+    """How many passages there are."""
+    matches: dict[str, frozenset[str]] | None = None
+    """The passages that contain each term and phrase; common ones are left out."""
     depth: int = 1
     exhausted: bool = False
 
     @property
     def common(self) -> int:
-        """Return in how many passages a word may stand and still tell something."""
+        """Return how many passages may contain a word that is still informative."""
         return min(max(self.total // COMMON_SHARE, COMMON_AT_LEAST), COMMON_AT_MOST)
 
 
@@ -102,7 +110,6 @@ class MemoryRanker:
         Looks deeper until there are enough. What was listed before keeps its place, so that
         pages join however far one reads.
         """
-        question.total = await self.storage.count_chunks()
         listed: dict[str, Candidate] = {}
         while True:
             for candidate in await self._rank(question):
@@ -115,47 +122,63 @@ class MemoryRanker:
             question.depth *= 4
 
     async def _rank(self, question: Question) -> list[Candidate]:
-        matches = await self._matches(question)
+        if question.matches is None:
+            phrases = [] if question.by_rank else encodable(query_phrases(question.query))
+            asked = list(dict.fromkeys([*question.terms, *phrases]))
+            found = await self.storage.find_matches(asked, question.common)
+            question.matches = {text: ids for text, ids in found.items() if ids}
+        matches = {t: question.matches[t] for t in question.terms if t in question.matches}
         word_hits, vector_hits = question.depth * WORD_HITS, question.depth * VECTOR_HITS
-        units = await self._by_words(question, matches, word_hits)
-        question.ranking = await self._by_vector(question, vector_hits)
-        question.exhausted = len(units) < word_hits and len(question.ranking.scores) < vector_hits
-        candidates = await self._candidates(question, units)
+        bm25, question.ranking = await asyncio.gather(
+            self._rank_by_words(question, list(matches), word_hits),
+            self._rank_by_vector(question, vector_hits),
+        )
+        question.exhausted = len(bm25) < word_hits and len(question.ranking.scores) < vector_hits
+        found_ids = list(dict.fromkeys([*bm25, *question.ranking.scores]))
+        if not found_ids:
+            return []
+        around = await self._read_surroundings(
+            question, found_ids, around=list(bm25)[:WITH_NEIGHBORS], members=True
+        )
+        candidates = [
+            _candidate(place, bm25.get(chunk_id, 0.0))
+            for chunk_id, place in around.places.items()
+            if place.selected
+        ]
         if not candidates:
             return []
-        score_words(
-            candidates,
-            {term: found for term, found in matches.items() if found},
-            await self.storage.get_members([c.chunk_id for c in candidates]),
-            question.total,
-        )
-        await self._score_vectors(question, candidates)
+        score_words(candidates, matches, around.members, question.total)
+        if question.embedding is not None:
+            score_context(candidates, around.similarities)
         pool, rest = pick_pool(candidates, question.depth * POOL)
-        await self._score_rest(question, pool)
+        started = time.perf_counter()
+        is_linked = question.graph and not question.by_rank
+        tokens, mentions, asked_entities = await self.storage.get_pool(
+            [c.chunk_id for c in pool] if question.embedding and question.embedding.tokens else [],
+            sorted(c.chunk_id for c in pool) if is_linked else [],
+            names_in(question.query) if is_linked else [],
+            question.filters.as_of,
+        )
+        is_slow = time.perf_counter() - started > graph_arm.SECONDS
+        self._score_pool(question, pool, tokens)
         if not question.by_rank:
-            pool = await self._hop(question, pool)
+            pool = await self._hop(
+                question, pool, mentions, frozenset(asked_entities), is_slow=is_slow
+            )
         pool = diversify(sorted(pool, key=lambda c: (-c.score, c.chunk_id)))
         # The last page has everything that was found at all.
         return [*pool, *rest] if question.exhausted else pool
 
-    async def _matches(self, question: Question) -> dict[str, frozenset[str]]:
-        """Return where each telling word stands; words that stand everywhere are left out."""
-        found = await self.storage.find_matches(question.terms, question.common)
-        return {term: ids for term, ids in found.items() if ids is not None}
-
-    async def _by_words(
-        self, question: Question, matches: dict[str, frozenset[str]], limit: int
+    async def _rank_by_words(
+        self, question: Question, informative: list[str], limit: int
     ) -> dict[str, float]:
-        telling = [term for term, found in matches.items() if found]
         return await self.storage.rank_by_words(
             TextSearchRequest(
-                terms=telling or question.terms,
-                limit=limit,
-                filters=question.filters,
+                terms=informative or question.terms, limit=limit, filters=question.filters
             )
         )
 
-    async def _by_vector(self, question: Question, limit: int) -> VectorRanking:
+    async def _rank_by_vector(self, question: Question, limit: int) -> VectorRanking:
         if question.embedding is None:
             return NO_RANKING
         request = VectorSearchRequest.model_construct(
@@ -175,107 +198,79 @@ class MemoryRanker:
                 "The store could not compare vectors.", "SEARCH_001", original_exception=error
             ) from error
 
-    async def _candidates(self, question: Question, units: dict[str, float]) -> list[Candidate]:
-        """Gather what words and vectors found, and what stands beside the best of it."""
-        found = list(dict.fromkeys([*units, *question.ranking.scores]))
-        places = await self.storage.get_places(found, question.filters)
-        beside = {
-            neighbour
-            for chunk_id in list(units)[:LOOK_BESIDE]
-            if chunk_id in places
-            for neighbour in places[chunk_id].neighbours
-        } - places.keys()
-        places |= await self.storage.get_places(sorted(beside), question.filters)
-        return [
-            _candidate(place, units.get(chunk_id, 0.0))
-            for chunk_id, place in places.items()
-            if place.selected
-        ]
-
-    async def _score_vectors(self, question: Question, candidates: list[Candidate]) -> None:
-        if question.embedding is None:
-            return
-        ids = {c.chunk_id for c in candidates} | {i for c in candidates for i in c.neighbours}
+    async def _read_surroundings(
+        self, question: Question, chunk_ids: list[str], **wanted: Any
+    ) -> Surroundings:
+        vector = question.embedding.vector if question.embedding else None
         try:
-            cosines = await self.storage.get_similarities(question.embedding.vector, sorted(ids))
+            return await self.storage.get_surroundings(
+                chunk_ids, question.filters, vector, **wanted
+            )
         except ValidationError:
+            # Without snapshots, the store may have changed to another model by now.
             question.embedding = None
-            return
-        score_context(candidates, cosines)
+            return await self.storage.get_surroundings(chunk_ids, question.filters, None, **wanted)
 
-    async def _score_rest(self, question: Question, pool: list[Candidate]) -> None:
+    def _score_pool(
+        self, question: Question, pool: list[Candidate], tokens: Mapping[str, bytes]
+    ) -> None:
         """Add what is worth its cost for the pool only, then fuse."""
-        has_tokens = await self._score_tokens(question, pool)
+        has_tokens = _score_tokens(question, pool, tokens)
         if question.by_rank:
             fuse_by_rank(pool)
             return
-        await self._score_phrases(question, pool)
+        terms, matches = set(question.terms), question.matches or {}
+        phrases = [found for text, found in matches.items() if text not in terms]
+        for candidate in pool:
+            candidate.phrase = sum(
+                inverse_frequency(question.total, len(found))
+                for found in phrases
+                if candidate.chunk_id in found
+            )
         ranking = question.ranking
         best = max(ranking.scores.values(), default=0.0)
         trusted = trust(best, ranking.mean, ranking.deviation, ranking.count)
         fuse(pool, trusted, tokens=has_tokens, vectors=bool(ranking.scores))
         score_dates(question.query, pool)
 
-    async def _score_phrases(self, question: Question, pool: list[Candidate]) -> None:
-        if question.phrases is None:
-            phrases = encodable(query_phrases(question.query))
-            question.phrases = await self.storage.find_matches(phrases, question.common)
-        for candidate in pool:
-            candidate.phrase = sum(
-                inverse_frequency(question.total, len(found))
-                for found in question.phrases.values()
-                if found and candidate.chunk_id in found
-            )
-
-    async def _score_tokens(self, question: Question, pool: list[Candidate]) -> bool:
-        """Compare the question's tokens with each passage's; what is known stays known."""
-        if question.embedding is None or not question.embedding.tokens:
-            return False
-        fresh = [candidate for candidate in pool if candidate.similarities is None]
-        stored = await self.storage.get_tokens([c.chunk_id for c in fresh])
-        fresh = [candidate for candidate in fresh if stored.get(candidate.chunk_id)]
-        if fresh:
-            rows = max_similarities(question.embedding.tokens, [stored[c.chunk_id] for c in fresh])
-            for candidate, row in zip(fresh, rows, strict=True):
-                candidate.similarities = row
-        kept = {c.chunk_id: c for c in pool if c.similarities is not None}
-        if not kept:
-            return False
-        weights = [
-            STOP_TOKEN_WEIGHT if is_stop_token(word) else 1.0 for word in question.embedding.words
-        ]
-        windows = [
-            [c.similarities, *(kept[n].similarities for n in c.neighbours if n in kept)]
-            for c in kept.values()
-        ]
-        own = score_tokens([window[:1] for window in windows], weights)
-        wide = score_tokens(windows, weights)
-        for candidate, one, several in zip(kept.values(), own, wide, strict=True):
-            candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
-        return True
-
-    async def _hop(self, question: Question, pool: list[Candidate]) -> list[Candidate]:
-        """Ask again with rare words of the first hits: they lead to what belongs to them."""
+    async def _hop(
+        self,
+        question: Question,
+        pool: list[Candidate],
+        mentions: Mapping[str, Sequence[Mention]],
+        asked: frozenset[str],
+        *,
+        is_slow: bool,
+    ) -> list[Candidate]:
+        """Search again with rare words and entities of the first hits."""
         pool.sort(key=lambda c: (-c.score, c.chunk_id))
         seeds = pool[:HOP_SEEDS]
         if not seeds or seeds[0].score <= 0:
             return pool
-        found = await self._hop_scores(question, seeds)
+        best = {seed.chunk_id: seed.score / seeds[0].score for seed in seeds}
+        found, links = await asyncio.gather(
+            self._hop_scores(question, seeds),
+            follow_graph(
+                self.storage,
+                asked,
+                mentions,
+                best,
+                question.total,
+                question.filters.as_of,
+                is_slow=is_slow,
+            ),
+        )
         known = {candidate.chunk_id for candidate in pool}
-        links = Links()
-        if question.graph:
-            best = {seed.chunk_id: seed.score / seeds[0].score for seed in seeds}
-            links = await follow_graph(
-                self.storage, question.query, best, known, question.total, question.filters.as_of
-            )
         new = [i for i in sorted(found, key=lambda i: (-found[i], i)) if i not in known][:HOP_NEW]
         new += links.new({*known, *new})
-        places = await self.storage.get_places(new, question.filters)
-        added = [_candidate(place, 0.0) for place in places.values() if place.selected]
-        if added:
-            await self._score_vectors(question, added)
-            pool = [*pool, *added]
-            await self._score_rest(question, pool)
+        if new:
+            around = await self._read_surroundings(question, new, tokens=True)
+            added = [_candidate(place, 0.0) for place in around.places.values() if place.selected]
+            if question.embedding is not None:
+                score_context(added, around.similarities)
+            if added:
+                pool = [*pool, *added]
+                self._score_pool(question, pool, around.tokens)
         first = {seed.chunk_id for seed in seeds}
         others = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
         highest = max(others, default=0.0)
@@ -289,21 +284,52 @@ class MemoryRanker:
 
     async def _hop_scores(self, question: Question, seeds: list[Candidate]) -> dict[str, float]:
         passages = await self.storage.get_passages([seed.chunk_id for seed in seeds])
+        words = {
+            seed.chunk_id: rare_words(passages[seed.chunk_id].text, question.terms)
+            for seed in seeds
+            if seed.chunk_id in passages
+        }
+        every = list(dict.fromkeys(word for own in words.values() for word in own))
+        found = await self.storage.find_matches(every, HOP_RARE[1]) if every else {}
         scores: dict[str, float] = {}
         weights: dict[str, float] = {}
         for seed in seeds:
-            passage = passages.get(seed.chunk_id)
-            words = rare_words(passage.text, question.terms) if passage else []
-            found = await self.storage.find_matches(words, HOP_RARE[1])
-            rare = [w for w in words if found[w] is not None and len(found[w] or ()) >= HOP_RARE[0]]
+            rare = [w for w in words.get(seed.chunk_id, ()) if len(found[w] or ()) >= HOP_RARE[0]]
             for word in sorted(rare, key=lambda w: len(found[w] or ()))[:HOP_WORDS]:
                 share = seed.score / seeds[0].score
                 gain = max(share - weights.get(word, 0.0), 0.0)
                 weights[word] = max(share, weights.get(word, 0.0))
-                telling = inverse_frequency(question.total, len(found[word] or ()))
+                rarity = inverse_frequency(question.total, len(found[word] or ()))
                 for chunk_id in found[word] or ():
-                    scores[chunk_id] = scores.get(chunk_id, 0.0) + gain * telling
+                    scores[chunk_id] = scores.get(chunk_id, 0.0) + gain * rarity
         return scores
+
+
+def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str, bytes]) -> bool:
+    """Compare the question's tokens with those of each passage that has no score yet."""
+    if question.embedding is None or not question.embedding.tokens:
+        return False
+    fresh = [candidate for candidate in pool if candidate.similarities is None]
+    fresh = [candidate for candidate in fresh if stored.get(candidate.chunk_id)]
+    if fresh:
+        rows = max_similarities(question.embedding.tokens, [stored[c.chunk_id] for c in fresh])
+        for candidate, row in zip(fresh, rows, strict=True):
+            candidate.similarities = row
+    kept = {c.chunk_id: c for c in pool if c.similarities is not None}
+    if not kept:
+        return False
+    weights = [
+        STOP_TOKEN_WEIGHT if is_stop_token(word) else 1.0 for word in question.embedding.words
+    ]
+    windows = [
+        [c.similarities, *(kept[n].similarities for n in c.neighbours if n in kept)]
+        for c in kept.values()
+    ]
+    own = score_tokens([window[:1] for window in windows], weights)
+    wide = score_tokens(windows, weights)
+    for candidate, one, several in zip(kept.values(), own, wide, strict=True):
+        candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
+    return True
 
 
 def _candidate(place: Place, unit: float) -> Candidate:
