@@ -232,7 +232,7 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
     type=click.Choice(["startup", "resume", "clear", "compact"]),
     default="startup",
     show_default=True,
-    help="How the session starts; after clear and compact it is told more.",
+    help="How the session starts; after clear and compact it is given more.",
 )
 @click.option("--why", is_flag=True, help="Say of each line why it was chosen.")
 @click.option("--off", "switch", flag_value="off", help="Tell new sessions here nothing.")

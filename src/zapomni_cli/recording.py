@@ -23,7 +23,7 @@ __all__ = ["record"]
 def record(host: str | None) -> None:
     """Store an agent's hook event.
 
-    It is one JSON object on standard input. Agents run this; `zapomni init` tells them to. Without
+    It is one JSON object on standard input. Agents run this; `zapomni init` sets that up. Without
     --host the event's own fields tell who sent it. Prints nothing but, when a session starts, what
     earlier ones did. docs/capture.md describes what is kept and a plain form any program can send.
 

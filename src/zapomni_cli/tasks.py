@@ -43,7 +43,7 @@ def carry_out(
 
     Args:
         submit: Queues the task and returns its id.
-        label: What is being done, said beside the bar until the task says it better.
+        label: What is being done, shown next to the bar until the task says it better.
         background: Return at once; a process of its own works on the task.
 
     Returns:
@@ -138,7 +138,7 @@ def show(task_id: str, *, as_json: bool) -> None:
 @task_argument
 @json_option
 def watch(task_id: str, *, as_json: bool) -> None:
-    """Follow a task until it has ended, whoever works on it.
+    """Follow a task until it has ended, whichever process works on it.
 
     Ctrl-C stops watching; the task goes on. Exits with 1 if the task failed or was cancelled.
     """
@@ -159,7 +159,7 @@ def watch(task_id: str, *, as_json: bool) -> None:
 def cancel(task_id: str, *, as_json: bool) -> None:
     """Stop a task. What it has stored so far stays.
 
-    A task somebody works on stops at its next step, within seconds.
+    A running task stops at its next step, within seconds.
     """
     status = _with_tasks(lambda manager: manager.cancel_task(task_id))
     if as_json:

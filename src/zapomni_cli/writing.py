@@ -57,7 +57,7 @@ __all__ = ["add", "forget", "pin", "update"]
 @click.option("--key", "idempotency_key", help="The same key again keeps nothing twice.")
 @click.option("--supersedes", metavar="ID", help="The memory this one replaces.")
 @click.option("--parent", help="The conversation or document it is a part of.")
-@click.option("--position", type=int, help="Where in its parent it stands.")
+@click.option("--position", type=int, help="Its place in its parent.")
 @redact_option
 @cites_option
 @when_option
@@ -106,7 +106,7 @@ def _print_added(response: AddMemoryResponse, name: str = "") -> None:
 async def _fill(engine: ZapomniEngine) -> None:
     """Make missing vectors while the user watches; the text is kept whatever happens."""
     try:
-        # Whoever reads our output may go on with the id.
+        # A program that reads our output may use the id.
         sys.stdout.flush()
         with progress_bar("Making vectors") as report:
             await engine.memories.fill_pending(report)
@@ -254,7 +254,9 @@ def forget(memory_ids: tuple[str, ...], *, yes: bool) -> None:
     Asks first. In a script say --yes. If one id is unknown, nothing is deleted.
     """
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("Nobody can answer here; say --yes to delete without asking.")
+        raise click.UsageError(
+            "There is no terminal to ask on; give --yes to delete without asking."
+        )
 
     async def work(engine: ZapomniEngine) -> int:
         records = [await engine.memories.get(memory_id) for memory_id in dict.fromkeys(memory_ids)]

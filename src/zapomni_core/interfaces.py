@@ -59,9 +59,9 @@ class AddMemoryRequest(_Frozen):
     parent: str = ""
     """The conversation, session, document or file this is a part of."""
     position: int = 0
-    """Where in its parent it stands: the number of a turn, a page, a line."""
+    """Its place in its parent: the number of a turn, a page, a line."""
     occurred_at: datetime | None = None
-    """When what it tells happened; None: when it is stored."""
+    """When what it describes happened; None: when it is stored."""
     cites: list[str] = []
     """Code it speaks of: `path`, `path:symbol` or `path:L10-L20`."""
     folder: str = ""
@@ -166,7 +166,7 @@ class SearchResult(_Frozen):
     created_at: datetime
     before: str = ""
     after: str = ""
-    """What stands beside the passage, if asked for."""
+    """The passages next to it, if asked for."""
     explanation: dict[str, Any] | None = None
     """Score and rank by arm, weights and boosts, if asked for."""
     citations: list[CheckedCitation] = []

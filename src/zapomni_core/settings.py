@@ -1,7 +1,7 @@
 """The only reader of the environment and of the configuration file.
 
 Precedence: environment variable `ZAPOMNI_<NAME>`, then `config.toml` in the home folder, then
-the default below. A name nobody knows is an error that suggests the nearest one: a typing
+the default below. An unknown name is an error that suggests the nearest one: a typing
 mistake in a setting must not silently mean "default".
 """
 
@@ -75,7 +75,8 @@ class Settings(BaseModel):
         "best hits again; default: none.",
     )
     extractor: Literal["rules", "spacy", "ollama", "openai"] = Field(
-        default="rules", description="What finds entities and relationships, beside the rules."
+        default="rules",
+        description="What finds entities and relationships in addition to the rules.",
     )
     extraction_model: str = Field(
         default="", description="Model name for the extractor; empty means the extractor's default."
@@ -148,7 +149,7 @@ class Settings(BaseModel):
     @field_validator("observation_retention_days", mode="before")
     @classmethod
     def _days_by_known_type(cls, value: Any) -> Any:
-        from zapomni_db.sqlite.purging import RETENTION_DAYS  # only when somebody sets it
+        from zapomni_db.sqlite.purging import RETENTION_DAYS  # only when it is set
 
         # The environment has it as JSON, config.toml as a table.
         days = json.loads(value) if isinstance(value, str) else value

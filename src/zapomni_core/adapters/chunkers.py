@@ -99,7 +99,7 @@ def _spans(start: int, end: int, cuts: Iterable[int]) -> Iterator[tuple[int, int
 
 @dataclass(slots=True)
 class _Section:
-    """What stands under one heading, and the headings above it."""
+    """The text under one heading, and the headings above it."""
 
     start: int = 0
     headings: tuple[str, ...] = ()
@@ -319,7 +319,7 @@ class SemanticChunker:
     """Passages of at most `chunk_size` tokens; each repeats up to `overlap` tokens of the last.
 
     Implements `TextChunker`. A passage ends where a section, block, sentence or line does, as
-    long as one of them fits. Its metadata carries `headings`, the Markdown headings it stands
+    long as one of them fits. Its metadata carries `headings`, the Markdown headings it is
     under. Only sentences and lines of the same section are repeated, and only whole ones.
     """
 

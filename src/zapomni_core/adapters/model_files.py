@@ -125,7 +125,7 @@ def file_status(path: Path, file: ModelFile) -> Literal["ok", "missing", "damage
 
 
 def _seal(path: Path) -> str:
-    """Return what changes with a file's contents; nobody sets the time of the last change back."""
+    """Return what changes with the contents of a file: no program sets ctime back."""
     known = path.stat()
     return f"{known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}"
 

@@ -1,4 +1,4 @@
-"""Places that may have the local model's files. Nobody trusts them: `model_files` checks.
+"""Places that may have the local model's files. They are not trusted: `model_files` checks.
 
 A mirror puts the files it has into a folder, or says with MirrorError why it cannot.
 """

@@ -48,7 +48,7 @@ def pull_model(
     mirrors: Sequence[Mirror] | None = None,
     files: Sequence[ModelFile] = FILES,
 ) -> PulledModel:
-    """Bring the model's files onto this machine; blocks until they are here or nobody has them.
+    """Bring the model's files onto this machine; blocks until they are here or no mirror has them.
 
     Raises:
         EmbeddingError: EMB_004, no mirror had the genuine files, or they could not be saved.
@@ -89,7 +89,7 @@ def _pull_from(
     mirror: Mirror, wanted: Sequence[ModelFile], folder: Path, progress: Progress
 ) -> str | None:
     """Install what the mirror serves; return what is wrong, or None if all is here now."""
-    # Beside the target, so that the rename cannot cross file systems.
+    # In the target's folder, so that the rename cannot cross file systems.
     with TemporaryDirectory(prefix=".pull-", dir=folder, ignore_cleanup_errors=True) as name:
         temporary = Path(name)
         try:

@@ -1,4 +1,4 @@
-"""Work that is done whole or not begun, though whoever waits for it may be cancelled."""
+"""Work that is done whole or not begun, though its caller may be cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user is told when something fails: what happened, what to do, code and correlation id.
+"""Messages for users when something fails: what happened, what to do, code and correlation id.
 
 Only ValidationError and ConfigurationError speak in their own words, for those are written for
 users and name nothing but fields and limits. Everything else gets the words below: a message
@@ -31,7 +31,7 @@ from zapomni_core.exceptions import (
 
 __all__ = ["sanitize_error_for_user"]
 
-# What happened, what to do. {message} stands for the error's own words.
+# What happened, what to do. {message} is replaced by the error's own message.
 _UNKNOWN = (
     "Something unexpected went wrong.",
     "Try again. If it happens again, run `zapomni doctor` and report the correlation id.",

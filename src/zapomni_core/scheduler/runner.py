@@ -23,14 +23,14 @@ log = get_logger(__name__)
 
 # Progress is stored at most this often: a handler may report as often as it likes.
 REPORT_SECONDS = 0.5
-# How long a handler that is told to stop may take before its task is given to others.
+# How long a handler that was cancelled may take before its task is given to others.
 STOP_SECONDS = 5.0
 
 
 class TaskContext:
     """What a handler reports to.
 
-    When somebody cancels the task, or another process has taken it over, the handler is cancelled
+    When a user cancels the task, or another process has taken it over, the handler is cancelled
     as asyncio cancels: `report` raises `asyncio.CancelledError`, and so does any other wait within
     a third of the lease. Let it pass; what was stored so far is kept.
     """
@@ -90,7 +90,7 @@ class TaskContext:
         try:
             self.hold = await self._store.renew(self.claim, self._lease, self.progress)
         except DatabaseError as error:
-            # Busy, or the disk is full. Until somebody takes over, the claim is still ours.
+            # Busy, or the disk is full. Until another process takes over, the claim is still ours.
             log.warning("task_progress_not_stored", error_code=error.error_code)
             return
         if self.hold != "held" and self._work is not None:
@@ -157,9 +157,9 @@ class TaskRunner:
     async def _fail(self, context: TaskContext, error: BaseException) -> None:
         claim = context.claim
         log.error("task_attempt_failed", exc_info=error, **_about(claim))
-        told = sanitize_error_for_user(error, current_correlation_id() or "")
-        words = f"{told['error']} {told['suggested_action']}"
-        reason = (told["error_code"], f"{words} (correlation id {told['correlation_id']})")
+        shown = sanitize_error_for_user(error, current_correlation_id() or "")
+        words = f"{shown['error']} {shown['suggested_action']}"
+        reason = (shown["error_code"], f"{words} (correlation id {shown['correlation_id']})")
         failures = claim.failures + 1
         if self.policy.allows(error) and failures < self.policy.max_attempts:
             pause = self.policy.delay(failures)

@@ -38,7 +38,7 @@ def open_tasks(settings: Settings) -> TaskManager:
 
 
 class TaskManager:
-    """Queues tasks, tells how far they are, and works on them while somebody asks it to.
+    """Queues tasks, reports their progress, and works on them when asked to.
 
     Tasks are kept in the store: they survive restarts, every process sees them, and when the
     process that works on one dies, the next worker goes on with it. A task ends once: only the
@@ -102,7 +102,7 @@ class TaskManager:
 
     @operation()
     async def cancel_task(self, task_id: str) -> TaskStatus:
-        """Stop a task: at once if nobody works on it, else when its worker reports next.
+        """Stop a task: at once if no worker has claimed it, else when its worker reports next.
 
         What it stored so far stays. A task that has ended stays as it is.
 
@@ -153,7 +153,7 @@ class TaskManager:
     async def run_task(self, task_id: str, show: Show) -> TaskStatus:
         """Work on one task here, or watch who does, until it has ended.
 
-        Whoever cancels this while the task is worked on here cancels the task.
+        Cancelling this while the task is worked on here cancels the task.
         """
         while True:
             status = await self.get_task_status(task_id)

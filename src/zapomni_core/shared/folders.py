@@ -20,5 +20,5 @@ def lies_in(path: str, root: str) -> bool:
 
 
 def is_home(path: str) -> bool:
-    """Say whether a path is the home folder or holds it: hardly ever what somebody means."""
+    """Return whether a path is the home folder or contains it: hardly ever what is meant."""
     return lies_in(real_path("~"), real_path(path))

@@ -88,7 +88,7 @@ def score_tokens(
 
 
 def _table() -> NDArray[np.float32]:
-    """Return the four numbers every byte stands for."""
+    """Return the four numbers that every byte encodes."""
     import numpy as np
 
     codes = (np.arange(256)[:, np.newaxis] >> np.array([0, 2, 4, 6])) & 3

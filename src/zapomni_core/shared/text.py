@@ -25,7 +25,7 @@ __all__ = [
 MAX_TERMS = 64
 # A text of nothing but identifiers must not double its index.
 MAX_CONTEXT_WORDS = 200
-# Nobody asks a longer question; a pasted file is not read to its end.
+# No question is longer; a pasted file is not read to its end.
 MAX_QUERY_CHARS = 10_000
 LONGEST_IDENTIFIER = 100
 MAX_RARE_WORDS = 10
@@ -33,7 +33,7 @@ MAX_RARE_WORDS = 10
 # FTS5's tokenizer ends a word at an underscore, so we do too.
 _WORD = re.compile(r"[^\W_]+")
 # Words of small letters, of a capital and small letters, or of digits have no parts. The pattern
-# itself passes over them: of what stands in code a twentieth is left to be looked at.
+# itself passes over them: a twentieth of the words in code is left to check.
 _IDENTIFIER = re.compile(
     r"[^A-Za-z0-9]*+(?:(?:[a-z]++|[A-Z][a-z]*+|[0-9]++)(?:[^A-Za-z0-9]++|\Z))*+([A-Za-z0-9]++)?"
 )
@@ -52,7 +52,7 @@ _STOP_WORDS = frozenset(
         "would you your"
     ).split()
 )
-# What stands before a colon without being somebody's name.
+# Words before a colon that are no names.
 _LABELS = frozenset(
     (
         "a answer args bug cause caution context date decision description error example fact "

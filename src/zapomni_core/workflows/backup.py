@@ -160,8 +160,8 @@ async def back_up(
             server_path: Path | None = None
             server_tables: dict[str, int] = {}
             if on_server is not None:
-                beside = _memories_of(named)
-                server_path, server_tables = _place(on_server, beside, compact, passphrase)
+                companion = _memories_of(named)
+                server_path, server_tables = _place(on_server, companion, compact, passphrase)
             path, tables = _place(database, named, compact, passphrase)
             removed = _prune(folder, reason, keep)
             size = sum(one.stat().st_size for one in (path, server_path) if one is not None)
@@ -364,8 +364,8 @@ async def restore(settings: Settings, file: Path, passphrase: str | None = None)
         raise ValidationError(
             "This is the half of a backup with a server's memories: name the file without .memories"
         )
-    beside = _memories_of(file)
-    if beside.exists() and settings.server is None:
+    companion = _memories_of(file)
+    if companion.exists() and settings.server is None:
         raise ValidationError(
             "This backup holds the memories of a FalkorDB server: set ZAPOMNI_STORAGE to one first."
         )
@@ -373,9 +373,9 @@ async def restore(settings: Settings, file: Path, passphrase: str | None = None)
         staged, tables = await asyncio.to_thread(_stage, file, folder / "local", passphrase)
         server_tables = None
         on_server = None
-        if beside.exists():
+        if companion.exists():
             on_server, server_tables = await asyncio.to_thread(
-                _stage, beside, folder / "memories", passphrase
+                _stage, companion, folder / "memories", passphrase
             )
         before = await keep_current(settings, "before-restore")
         if on_server is None:

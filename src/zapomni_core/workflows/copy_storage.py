@@ -224,8 +224,8 @@ async def _reading_pages(storage: StorageProvider) -> AsyncIterator[list[Reading
 def _fingerprint(memory: MemoryCopy) -> bytes:
     """Hash everything about a memory; vectors as the 32-bit numbers every engine keeps."""
     digest = hashlib.sha256()
-    told = memory.model_dump(mode="json", exclude={"chunks"})
-    _add(digest, told | {"tags": sorted(memory.tags)})
+    fields = memory.model_dump(mode="json", exclude={"chunks"})
+    _add(digest, fields | {"tags": sorted(memory.tags)})
     for chunk in memory.chunks:
         for part in _parts(chunk):
             digest.update(len(part).to_bytes(8, "big") + part)

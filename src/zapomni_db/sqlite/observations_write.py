@@ -283,7 +283,7 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     connection.execute(KEEP_SESSION, (session, project, host, row["branch"], when, ended))
     event_hash = bytes.fromhex(row["event_hash"])
     if _repeats(connection, row):
-        # Told apart from a second delivery of the same event, which says nothing new.
+        # Distinguished from a second delivery of the same event, which says nothing new.
         known = connection.execute(
             "SELECT 1 FROM observations WHERE event_hash = ?", (event_hash,)
         ).fetchone()
@@ -294,8 +294,8 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     if row["obs_type"] != "user_prompt":
         found = connection.execute(LATEST_PROMPT, (session,)).fetchone()
         prompt = found[0] if found else None
-    told = ("obs_type", "source_event", "tool_name", "file_path", "content", "metadata")
-    values = (session, project, host, prompt, when, *(row[name] for name in told))
+    fields = ("obs_type", "source_event", "tool_name", "file_path", "content", "metadata")
+    values = (session, project, host, prompt, when, *(row[name] for name in fields))
     inserted = connection.execute(INSERT_OBSERVATION, (*values, row["signature"], event_hash))
     if not inserted.rowcount:
         return

@@ -94,7 +94,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def ends(text: str) -> str:
-    """Leave out the middle of a long output: an error is told at its start or at its end."""
+    """Leave out the middle of a long output: an error is at its start or at its end."""
     # Without its first line the rest of a private key would look like nothing.
     if len(text) <= WINDOW or "PRIVATE KEY" in text:
         return text
