@@ -1,4 +1,4 @@
-"""Commands that show what agents did: recent, timeline, sessions, session, context."""
+"""Commands that show observations: recent, timeline, sessions, session, context."""
 
 from __future__ import annotations
 
@@ -234,9 +234,9 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
     show_default=True,
     help="How the session starts; after clear and compact it is given more.",
 )
-@click.option("--why", is_flag=True, help="Say of each line why it was chosen.")
-@click.option("--off", "switch", flag_value="off", help="Tell new sessions here nothing.")
-@click.option("--on", "switch", flag_value="on", help="Tell them again.")
+@click.option("--why", is_flag=True, help="Show why each line was chosen.")
+@click.option("--off", "switch", flag_value="off", help="Give new sessions here no context.")
+@click.option("--on", "switch", flag_value="on", help="Give them a context again.")
 @json_option
 def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> None:
     """Show the context a new session is given, and why.

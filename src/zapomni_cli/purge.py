@@ -34,8 +34,8 @@ SHOWN = 10
 @click.option("--type", "obs_type", help="Only this type, such as file_read.")
 @click.option("--older-than", help="Only older than: 30d, 12w, 2026-01-31.")
 @click.option("--search", metavar="TEXT", help="Only where this text occurs, also inside words.")
-@click.option("--expired", is_flag=True, help="What has outlived its retention, no more.")
-@click.option("--traces", is_flag=True, help="Nothing stored: traces of what was deleted before.")
+@click.option("--expired", is_flag=True, help="Only what is past its retention.")
+@click.option("--traces", is_flag=True, help="Only traces of what was deleted before.")
 @click.option("--pinned", is_flag=True, help="Pinned ones too.")
 @click.option(
     "--in",
@@ -45,7 +45,7 @@ SHOWN = 10
     show_default=True,
     help="What to delete.",
 )
-@click.option("--yes", is_flag=True, help="Do it. Without, it only shows what would go.")
+@click.option("--yes", is_flag=True, help="Delete. Without it, only show what would be deleted.")
 @json_option
 def purge(
     *,
@@ -59,8 +59,8 @@ def purge(
 ) -> None:
     """Delete so that nothing is left.
 
-    Shows what would go, and deletes it with --yes: rows, word index, vectors, log, free space
-    in the file, the spool, and every copy Zapomni made in its home folder. All options given
+    Shows what would be deleted, and deletes it with --yes: rows, word index, vectors, log, free
+    space in the file, the spool, and every copy Zapomni made in its home folder. All options given
     must match. Pinned ones stay unless named with --id or --pinned is given. What a purge cannot
     reach it names: encrypted backups, files you exported, the log of a FalkorDB server. With
     --search every byte under the home folder is read afterwards, and files that still have the
@@ -72,7 +72,7 @@ def purge(
     selection = _selection(where, parts)
     if bool(selection) + expired + traces != 1:
         raise click.UsageError(
-            "Say what to purge: options that select, or --expired, or --traces alone."
+            "Choose what to purge: options that select, or --expired, or --traces alone."
         )
     settings = read_settings()
     if where != "observations" and settings.server is not None:
@@ -101,7 +101,7 @@ def _selection(where: PurgeScope, parts: Mapping[str, Any]) -> PurgeSelection:
     if where != "observations" and (parts["session"] or parts["obs_type"]):
         raise click.UsageError("Memories have no session and no type.")
     if where == "all" and parts["ids"]:
-        raise click.UsageError("An id is one of a memory or of an observation: say --in which.")
+        raise click.UsageError("With --id give --in memories or --in observations.")
     before = None
     if parts["older_than"] is not None:
         before = int(_moment(parts["older_than"]).timestamp())
@@ -136,7 +136,7 @@ def _print(answer: Mapping[str, Any]) -> None:
             click.echo(f"and {answer['found'] - SHOWN} more", err=True)
         click.echo(f"{count_of(answer['found'], *noun)} would be deleted.", err=True)
         if answer["found"]:
-            click.echo("Say --yes to delete for good.", err=True)
+            click.echo("Add --yes to delete for good.", err=True)
     else:
         click.echo(f"Purged {count_of(answer['deleted'], *noun)}.")
     for name, deleted in answer.get("backups", {}).items():
@@ -147,7 +147,7 @@ def _print(answer: Mapping[str, Any]) -> None:
         click.echo(f"Not reached: {left['path']}: {left['why']}", err=True)
     if answer.get("pinned_kept"):
         kept = count_of(answer["pinned_kept"], "pinned one")
-        click.echo(f"{kept} stay; --pinned takes them too.", err=True)
+        click.echo(f"{kept} stay; --pinned deletes them too.", err=True)
     if answer.get("log_emptied") is False:
         click.echo(
             "Another process was reading, so the log still has traces. "

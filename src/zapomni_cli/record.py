@@ -68,7 +68,7 @@ STORED, REFUSED, DAMAGED = 0, 1, 2
 # The settings of config.toml that a hook reads.
 HOOK_SETTINGS = (b"private_paths", b"storage", b"trust")
 
-# Hosts that take the context as JSON; the others take plain text.
+# Hosts that take the context of a session as JSON; the others take plain text.
 _JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini"])
 # Starts after which a session no longer has what it was given, and hosts that drop it on resuming.
 _LOSSES = frozenset(["clear", "compact"])

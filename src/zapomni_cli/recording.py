@@ -1,4 +1,4 @@
-"""How `zapomni record` looks from the command line; `record` itself knows nothing of click."""
+"""`zapomni record` as a command; `zapomni_cli.record` does the work without click."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["record"]
 def record(host: str | None) -> None:
     """Store an agent's hook event.
 
-    It is one JSON object on standard input. Agents run this; `zapomni init` sets that up. Without
-    --host the event's own fields tell who sent it. Prints nothing but, when a session starts, what
-    earlier ones did. docs/capture.md describes what is kept and a plain form any program can send.
+    It is one JSON object on standard input. Agents run this after `zapomni init`. Without --host
+    the agent is recognized by the event's fields. Prints nothing but the context of a new session.
+    docs/capture.md describes what is stored and a plain form any program can send.
 
     Exits with 0 when stored, waiting or ignored, 1 when the event is not complete or can be stored
     nowhere, 2 when the database is damaged and no host called: for hosts 2 means to stop the agent.

@@ -1,4 +1,4 @@
-"""The settings of retention as a hook reads them: without pydantic. Standard library only."""
+"""The settings of retention, read without pydantic. Standard library only: hooks import this."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-__all__ = ["Limits", "read_limits"]
+__all__ = ["RetentionLimits", "read_limits"]
 
 
-class Limits(TypedDict):
-    """What `zapomni_db.sqlite.purging.sweep` takes."""
+class RetentionLimits(TypedDict):
+    """The arguments of `zapomni_db.sqlite.purging.sweep`."""
 
     retention_days: dict[str, int]
     max_bytes: int
 
 
-def read_limits(home: str, environ: Mapping[str, str]) -> Limits:
+def read_limits(home: str, environ: Mapping[str, str]) -> RetentionLimits:
     """Read what `Settings` calls observation_retention_days and observations_max_mb.
 
     Raises:

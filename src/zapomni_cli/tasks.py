@@ -25,7 +25,7 @@ T = TypeVar("T")
 STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
 
 background_option = click.option(
-    "--background", is_flag=True, help="Do not wait: a process of its own does the work."
+    "--background", is_flag=True, help="Do not wait: a separate process does the work."
 )
 task_argument = click.argument("task_id", metavar="ID")
 
@@ -43,8 +43,8 @@ def carry_out(
 
     Args:
         submit: Queues the task and returns its id.
-        label: What is being done, shown next to the bar until the task says it better.
-        background: Return at once; a process of its own works on the task.
+        label: What is being done, shown next to the bar until the task reports its own message.
+        background: Return at once; a separate process works on the task.
 
     Returns:
         The task: completed, or where it was when it was left to the other process.
@@ -138,9 +138,9 @@ def show(task_id: str, *, as_json: bool) -> None:
 @task_argument
 @json_option
 def watch(task_id: str, *, as_json: bool) -> None:
-    """Follow a task until it has ended, whichever process works on it.
+    """Follow a task until it has ended, in whichever process it runs.
 
-    Ctrl-C stops watching; the task goes on. Exits with 1 if the task failed or was cancelled.
+    Ctrl-C stops watching; the task continues. Exits with 1 if the task failed or was cancelled.
     """
 
     async def work(manager: TaskManager) -> TaskStatus:
@@ -165,7 +165,7 @@ def cancel(task_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json(status.model_dump(mode="json"))
     else:
-        click.echo(_told(status) if is_terminal() else f"{task_id}\t{_state(status)}")
+        click.echo(_cancel_message(status) if is_terminal() else f"{task_id}\t{_state(status)}")
 
 
 @tasks.command(epilog=examples("zapomni tasks retry ID", "zapomni tasks retry ID --background"))
@@ -259,7 +259,7 @@ def _share(task: TaskStatus) -> str:
     return f"{task.done}/{task.total}" if task.total is not None else ""
 
 
-def _told(task: TaskStatus) -> str:
+def _cancel_message(task: TaskStatus) -> str:
     if task.status == "running":
         return f"Task {task.task_id} stops at its next step."
     return f"Task {task.task_id} is {task.status}."

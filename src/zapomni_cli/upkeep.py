@@ -34,7 +34,7 @@ def serve(tools: str) -> None:
     """Serve an agent over MCP.
 
     Speaks the Model Context Protocol on standard input and output until the agent closes
-    them. Your agent starts this command itself; you only tell it once how.
+    them. Your agent starts this command itself; `zapomni init` connects it.
     """
     # By name: the doors do not import each other, and this one only starts the other.
     import_module("zapomni_mcp.server").serve(load_settings(), every_tool=tools == "all")

@@ -225,7 +225,7 @@ def _print_changed(record: MemoryRecord, verb: str, *, as_json: bool) -> None:
 def pin(memory_id: str, *, observation: bool, off: bool, as_json: bool) -> None:
     """Pin a memory, or unpin it with --off.
 
-    Pinned memories come first in `zapomni list`. Pinned observations are kept for ever.
+    Pinned memories come first in `zapomni list`. Pinned observations stay for ever.
     """
     if observation:
         _pin_observation(memory_id, pinned=not off, as_json=as_json)
@@ -251,7 +251,7 @@ def _pin_observation(given: str, *, pinned: bool, as_json: bool) -> None:
 def forget(memory_ids: tuple[str, ...], *, yes: bool) -> None:
     """Delete memories for good.
 
-    Asks first. In a script say --yes. If one id is unknown, nothing is deleted.
+    Asks first. In a script give --yes. If one id is unknown, nothing is deleted.
     """
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(

@@ -1,6 +1,6 @@
 """Every place where stored text can be: one table, walked by `zapomni purge`.
 
-A new file under the home folder belongs into this table; a test looks for files that are not in it.
+A new file under the home folder belongs in this table; a test finds files that are not in it.
 """
 
 from __future__ import annotations

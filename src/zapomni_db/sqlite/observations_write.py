@@ -1,7 +1,7 @@
-"""Storing what hooks captured. Standard library only, and little of it: a hook pays for imports.
+"""Storing events of hooks. Standard library only, and little of it: a hook pays for imports.
 
-The rules of `connection` hold here too; only its waiting time is another one: a hook that cannot
-write soon leaves its event in the spool instead of keeping an agent waiting.
+The rules of `connection` hold here too; only the busy timeout is shorter: a hook that cannot write
+soon leaves its event in the spool instead of keeping an agent waiting.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REPEAT_SECONDS = 300
 OBSERVATIONS_VERSION = 2
 FOLDERS_VERSION = 9
 
-# What a single row can be guilty of; any other error is the database's.
+# Errors that a single row can cause; any other one is the database's.
 ROW_ERRORS = (
     KeyError,
     OverflowError,
@@ -51,17 +51,19 @@ ROW_ERRORS = (
     sqlite3.ProgrammingError,
 )
 
+# A new observation, unless its event is stored already.
 INSERT_OBSERVATION: LiteralString = """
 INSERT OR IGNORE INTO observations
     (session_id, project, host, prompt_id, timestamp, obs_type, source_event, tool_name,
      file_path, content, metadata, signature, event_hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
-KEEP_PROJECT: LiteralString = """
+# A project seen for the first time.
+INSERT_PROJECT: LiteralString = """
 INSERT OR IGNORE INTO projects (key, name, created_at) VALUES (?, ?, ?)"""
 
-# A session that goes on has not ended; one that another event ended stays where it started.
-KEEP_SESSION: LiteralString = """
+# A session that continues has not ended; one that another event ended stays where it started.
+UPSERT_SESSION: LiteralString = """
 INSERT INTO sessions (id, project, host, branch, started_at, last_at, ended_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)
 ON CONFLICT (id) DO UPDATE SET
@@ -73,17 +75,19 @@ ON CONFLICT (id) DO UPDATE SET
         WHEN ended_at <= excluded.last_at THEN NULL
         ELSE ended_at END"""
 
-# Types that mark a session's course; a session of nothing else is none.
+# Types that mark the course of a session; one with no other observation is empty.
 COURSE: LiteralString = (
     "('session_start', 'session_end', 'session_resume', 'session_clear', 'session_compact')"
 )
 
+# Whether anything was done in a session.
 HAS_WORK: LiteralString = (
     "SELECT 1 FROM observations WHERE session_id = ? AND (pinned OR +obs_type NOT IN "
     + COURSE
     + ") LIMIT 1"
 )
 
+# Whether a session was given its context.
 CONTEXT_GIVEN: LiteralString = (
     "SELECT 1 FROM observations WHERE session_id = ? AND +obs_type IN "
     + COURSE
@@ -91,19 +95,33 @@ CONTEXT_GIVEN: LiteralString = (
 )
 
 # One statement, so that of two hooks for one event only one succeeds.
-GIVE_CONTEXT: LiteralString = """
+MARK_CONTEXT: LiteralString = """
 UPDATE observations SET metadata = json_set(coalesce(metadata, '{}'), '$.context', json('true'))
 WHERE event_hash = ? AND json_extract(metadata, '$.context') IS NULL"""
 
+# The prompt that a session works on.
 LATEST_PROMPT: LiteralString = """
 SELECT id FROM observations WHERE session_id = ? AND +obs_type = 'user_prompt'
 ORDER BY id DESC LIMIT 1"""
 
+# Adds to a counter of a host.
 COUNT: LiteralString = """
 INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (host, name) DO UPDATE SET
     value = value + excluded.value, last_at = max(last_at, excluded.last_at)"""
 
+# Whether the event of an observation is stored already.
+IS_STORED: LiteralString = "SELECT 1 FROM observations WHERE event_hash = ?"
+
+# Whether a session was given its context with an event.
+CONTEXT_OF_EVENT: LiteralString = """
+SELECT json_extract(metadata, '$.context') FROM observations WHERE event_hash = ?"""
+
+# A session in which nothing was done.
+DELETE_OBSERVATIONS_OF_SESSION: LiteralString = "DELETE FROM observations WHERE session_id = ?"
+DELETE_SESSION: LiteralString = "DELETE FROM sessions WHERE id = ?"
+
+# Whether a session has an observation like this one in a span of time, by path or by type.
 # The plus signs keep the planner on the index that is narrow for any size of the table.
 SEEN_PATH: LiteralString = """
 SELECT 1 FROM observations WHERE file_path = ?1 AND timestamp BETWEEN ?2 AND ?3
@@ -198,11 +216,12 @@ def _quoted(path: str) -> str:
 
 def _ready(connection: sqlite3.Connection) -> bool:
     _set_durability(connection)
-    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    ours = application == APPLICATION_ID
     if ours and version > LATEST_VERSION:
         raise NewerSchemaError
-    ready = ours and version >= OBSERVATIONS_VERSION
+    ready: bool = ours and version >= OBSERVATIONS_VERSION
     if ready and version < FOLDERS_VERSION:
         connection.execute(FOLDERS_TABLE)
     return ready
@@ -231,7 +250,7 @@ def store_captured(
 
     Args:
         connection: From `connect_for_capture`.
-        rows: As `zapomni record` makes them and the spool keeps them.
+        rows: As `zapomni record` makes them and the spool stores them.
         from_spool: Whether they waited in the spool.
         seconds: No further row is begun after so long.
 
@@ -262,7 +281,7 @@ def store_captured(
             connection.execute("ROLLBACK")
         raise
     if isinstance(connection, CaptureConnection) and not connection.is_current():
-        # It went into a file that was removed or replaced: the caller's spool keeps the rows.
+        # It was stored in a file that was removed or replaced: the caller spools the rows.
         raise sqlite3.OperationalError("the database was replaced")
     return processed, refused
 
@@ -275,27 +294,23 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     ended = when if row["obs_type"] == "session_end" else None
     if ended and connection.execute(HAS_WORK, (session,)).fetchone() is None:
         # Hosts report ends of sessions in which nothing was done; `claude mcp list` is one.
-        connection.execute("DELETE FROM observations WHERE session_id = ?", (session,))
-        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+        connection.execute(DELETE_OBSERVATIONS_OF_SESSION, (session,))
+        connection.execute(DELETE_SESSION, (session,))
         return
     if project in (row["project"], folder):
-        connection.execute(KEEP_PROJECT, (project, row["project_name"], when))
-    connection.execute(KEEP_SESSION, (session, project, host, row["branch"], when, ended))
+        connection.execute(INSERT_PROJECT, (project, row["project_name"], when))
+    connection.execute(UPSERT_SESSION, (session, project, host, row["branch"], when, ended))
     event_hash = bytes.fromhex(row["event_hash"])
     if _repeats(connection, row):
-        # Distinguished from a second delivery of the same event, which says nothing new.
-        known = connection.execute(
-            "SELECT 1 FROM observations WHERE event_hash = ?", (event_hash,)
-        ).fetchone()
-        if not known:
+        # A second delivery of the same event is no repetition.
+        if connection.execute(IS_STORED, (event_hash,)).fetchone() is None:
             connection.execute(COUNT, (host, "repeated", 1, when))
         return
     prompt = None
     if row["obs_type"] != "user_prompt":
-        found = connection.execute(LATEST_PROMPT, (session,)).fetchone()
-        prompt = found[0] if found else None
-    fields = ("obs_type", "source_event", "tool_name", "file_path", "content", "metadata")
-    values = (session, project, host, prompt, when, *(row[name] for name in fields))
+        (prompt,) = connection.execute(LATEST_PROMPT, (session,)).fetchone() or (None,)
+    texts = ("obs_type", "source_event", "tool_name", "file_path", "content", "metadata")
+    values = (session, project, host, prompt, when, *(row[name] for name in texts))
     inserted = connection.execute(INSERT_OBSERVATION, (*values, row["signature"], event_hash))
     if not inserted.rowcount:
         return
@@ -308,28 +323,25 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
 
 
 def claim_context(connection: sqlite3.Connection, row: Mapping[str, Any], *, lost: bool) -> bool:
-    """Return whether the session of this start may be given its context now, and note that it is.
+    """Return whether the session of this start may be given its context now, and mark it.
 
     Args:
         connection: From `connect_for_capture`.
         row: The session's start, stored or waiting in the spool.
-        lost: Whether what the session was given before is out of its sight.
+        lost: Whether the session no longer has the context it was given before.
     """
     if not lost and connection.execute(CONTEXT_GIVEN, (row["session_id"],)).fetchone():
         return False
     event_hash = bytes.fromhex(row["event_hash"])
     try:
-        if connection.execute(GIVE_CONTEXT, (event_hash,)).rowcount:
+        if connection.execute(MARK_CONTEXT, (event_hash,)).rowcount:
             return True
     except sqlite3.OperationalError as error:
         if not is_busy(error):
             raise
-    # A row that has the note is a second delivery; one that is not there waits in the spool.
-    given = connection.execute(
-        "SELECT json_extract(metadata, '$.context') FROM observations WHERE event_hash = ?",
-        (event_hash,),
-    ).fetchone()
-    return given is None or not given[0]
+    # A row that is marked is a second delivery; one that is missing waits in the spool.
+    (given,) = connection.execute(CONTEXT_OF_EVENT, (event_hash,)).fetchone() or (None,)
+    return not given
 
 
 def _repeats(connection: sqlite3.Connection, row: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What an edit changed, in a line: names of what was touched and the first changed lines."""
+"""What an edit changed: the names of changed definitions and the first changed lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.{1,1000})$")
 
 
 class Change:
-    """Lines taken out and put in; `around` are unchanged ones that name the place.
+    """Lines removed and added; `around` are unchanged ones that name the place.
 
     The lines are those that were read; of a long text that is only its beginning. `total` says
     how many were really added and removed.
@@ -61,13 +61,13 @@ class Change:
             self.around.append(line[1:])
 
     def statement(self) -> str:
-        """Say what changed."""
+        """Return a summary of the change."""
         parts = [f"+{self.total[0]} -{self.total[1]}"]
         names = _names([*self.added, *self.removed]) or _names(self.around)[-1:]
         if names:
             parts.append(", ".join(names[:MAX_NAMES]))
-        shown = [f"- {line}" for line in _telling(self.removed)]
-        shown += [f"+ {line}" for line in _telling(self.added)]
+        shown = [f"- {line}" for line in _first_lines(self.removed)]
+        shown += [f"+ {line}" for line in _first_lines(self.added)]
         return "\n".join([" ".join(parts), *shown])
 
 
@@ -76,7 +76,7 @@ def _names(lines: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name[1] for name in found if name))
 
 
-def _telling(lines: list[str]) -> list[str]:
+def _first_lines(lines: list[str]) -> list[str]:
     meant = [line.strip()[:SHOWN_LENGTH] for line in lines if any(c.isalnum() for c in line)]
     return meant[:SHOWN_LINES]
 
@@ -130,10 +130,10 @@ def from_edits(edits: Any) -> Change:
     for pair in edits if isinstance(edits, list) else []:
         old, new = pair if isinstance(pair, tuple) and len(pair) == 2 else ("", "")
         before, after = old.splitlines()[:MAX_LINES], new.splitlines()[:MAX_LINES]
-        kept = set(before) & set(after)
-        change.removed += [line for line in before if line not in kept]
-        change.added += [line for line in after if line not in kept]
-        change.around += [line for line in before if line in kept]
+        both = set(before) & set(after)
+        change.removed += [line for line in before if line not in both]
+        change.added += [line for line in after if line not in both]
+        change.around += [line for line in before if line in both]
     return change
 
 

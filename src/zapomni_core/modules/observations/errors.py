@@ -1,4 +1,4 @@
-"""Which line of an output is the error, and when two errors are the same."""
+"""Finding the line of an output that is the error, and whether two errors are the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["error_line", "exit_code_of", "signature_of"]
 
-# Looked for in the first lines and in the last ones: what lies between is seldom the point.
+# An error is searched for in the first lines and in the last ones.
 EDGE_LINES = 200
 LINE_LIMIT = 400
 SIGNATURE_LIMIT = 200
@@ -16,7 +16,7 @@ _ONLY_EXIT_CODE = re.compile(r"(?i)^(?:error: )?exit (?:code|status)[: ]{1,3}-?\
 _EXCEPTION = re.compile(
     r"^(?:E {1,8})?(?:\w{1,40}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Warning|Exit|Interrupt)\b"
 )
-_TELLING = re.compile(
+_ERROR_WORDS = re.compile(
     r"(?i)\b(?:error|fatal|failed|failure|panic(?:ked)?|exception|cannot|can't|could not|"
     r"unable to|not found|no such|denied|refused|undefined|unexpected|invalid|timed out|"
     r"segmentation fault|does not exist)\b"
@@ -60,7 +60,7 @@ def error_line(output: str) -> str:
         raised = [line for line in lines if _EXCEPTION.match(line)]
         if raised:
             return raised[-1]
-    for pattern in (_EXCEPTION, _TELLING):
+    for pattern in (_EXCEPTION, _ERROR_WORDS):
         for line in lines:
             if pattern.search(line):
                 return line.removeprefix("E ").strip()
@@ -68,9 +68,9 @@ def error_line(output: str) -> str:
 
 
 def signature_of(program: str, line: str) -> str | None:
-    """Return what is equal whenever the same failure happens again; None if there is no error."""
-    for pattern, stand_in in _NOISE:
-        line = pattern.sub(stand_in, line)
+    """Return a text that is the same for every repetition of a failure; None without an error."""
+    for pattern, replacement in _NOISE:
+        line = pattern.sub(replacement, line)
     line = line.strip()
     if not line:
         return None

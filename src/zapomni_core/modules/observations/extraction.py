@@ -30,7 +30,7 @@ CONTENT_LIMIT = 500
 PROMPT_LIMIT = 2000
 OUTPUT_LIMIT = 200
 
-# Texts the host puts into the user's mouth.
+# Prompts that the host wrote, not the user.
 MACHINE_PROMPTS = (
     "<task-notification>",
     "<system-reminder>",
@@ -163,7 +163,7 @@ class NewObservation:
 
 
 def extract(event: Event, redactor: Redactor, key: bytes) -> NewObservation | None:
-    """Return what is worth keeping of an event, without secrets; None if nothing is.
+    """Return the observation of an event, without secrets; None if there is nothing to store.
 
     Args:
         event: What happened.
@@ -269,7 +269,7 @@ def _failure(event: Event, scrubber: Scrubber) -> NewObservation:
 
 
 def _subject(event: Event, scrubber: Scrubber) -> str:
-    """Say what a failed tool was asked for."""
+    """Return what a failed tool was asked for."""
     data = event.data
     path = scrubber.path(data.get("path"))
     if path:

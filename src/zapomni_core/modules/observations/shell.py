@@ -1,4 +1,4 @@
-"""What a shell command was about: a push, a commit, GitHub, or just a command."""
+"""Classifying a shell command: a push, a commit, GitHub, or just a command."""
 # ruff: noqa: E501 - a pattern is read whole
 
 from __future__ import annotations

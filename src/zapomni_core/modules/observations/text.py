@@ -25,7 +25,7 @@ __all__ = [
     "strip_injected",
 ]
 
-# Nothing longer than this is looked at: at most 2,000 characters of it would be kept.
+# No more of a text than this is read: at most 2,000 characters of it would be stored.
 WINDOW = 16_384
 # Nor more than this of all texts of one event together: an agent is waiting.
 EVENT_WINDOW = 262_144
@@ -55,10 +55,10 @@ REPEATS = frozenset(["", "path", "content", "type"])
 # Seconds since 1970 that every calendar knows.
 MAX_TIMESTAMP = 10**10
 
-# What no terminal, index or reader wants in a text: C0 but tab and line feed, DEL, C1.
+# Control characters, removed from every text: C0 but tab and line feed, DEL, C1.
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 
-# Tags between which a host puts words of its own, or of its hooks.
+# Tags between which a host puts its own words, or those of its hooks.
 _BLOCKS = (
     "hook_context",
     "session_context",
@@ -127,7 +127,7 @@ class Scrubber:
         return redacted[: limit - 1].rstrip() + "…"
 
     def whole(self, value: Any) -> str:
-        """Return redacted text for further reading; what is kept of it must be cut later.
+        """Return redacted text for further reading; it must be cut before it is stored.
 
         Nothing if the event's other texts were too long already.
         """
@@ -142,19 +142,19 @@ class Scrubber:
         return self.scrub(value, 1000) or None if isinstance(value, str) else None
 
     def digest(self, text: str) -> str:
-        """Tell two large texts apart without keeping them.
+        """Hash a large text, to compare it without storing it.
 
         Keyed: the hash of a short secret must not be guessable from a stolen database.
         """
         return keyed_hash(text, self._key, 8)
 
     def metadata(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Drop what is empty, mask and cut the rest, and keep the JSON under 4 kB."""
-        kept = {name: self._value(value) for name, value in values.items()}
-        kept = {name: value for name, value in kept.items() if value not in (None, "", [])}
-        while len(compact_json(kept)) > METADATA_LIMIT:
-            del kept[max(kept, key=lambda name: len(compact_json(kept[name])))]
-        return kept
+        """Drop empty values, mask and cut the others, and drop the longest above 4 kB of JSON."""
+        clean = {name: self._value(value) for name, value in values.items()}
+        clean = {name: value for name, value in clean.items() if value not in (None, "", [])}
+        while len(compact_json(clean)) > METADATA_LIMIT:
+            del clean[max(clean, key=lambda name: len(compact_json(clean[name])))]
+        return clean
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, bool) or value is None:
