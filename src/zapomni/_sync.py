@@ -82,8 +82,9 @@ class _LoopThread:
         self._loop, self._stop = started.result()
 
     @property
-    def closed(self) -> bool:
-        return self._closed
+    def can_wait(self) -> bool:
+        """Whether `run` would wait: not after the end, and not in the loop's own thread."""
+        return not self._closed and threading.current_thread() is not self._thread
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine in the loop and return its result, or raise its error."""
@@ -157,12 +158,13 @@ def _blocking_iterator(
         async def fetch() -> R:
             return await anext(items, _END)
 
-        try:
-            while (item := self._loop.run(fetch())) is not _END:
+        while (item := self._loop.run(fetch())) is not _END:
+            try:
                 yield item
-        finally:
-            if isinstance(items, AsyncGenerator) and not self._loop.closed:
-                self._loop.run(items.aclose())
+            except GeneratorExit:
+                if isinstance(items, AsyncGenerator) and self._loop.can_wait:
+                    self._loop.run(items.aclose())
+                raise
 
     return call
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -249,6 +251,25 @@ print(memory.add_memory(zapomni.AddMemoryRequest(text="left open")).memory_id)
     with zapomni.open_sync(embedder="none") as memory:
         assert memory.get_memory(done.stdout.strip()).text == "left open"
     assert done.stderr == ""
+
+
+def test_ctrl_c_interrupts_a_call_and_the_memory_closes():
+    program = """
+import zapomni
+try:
+    with zapomni.open_sync(embedder="none") as memory:
+        task_id = memory.graph.build(zapomni.BuildGraphRequest())
+        for status in memory.tasks.watch(task_id):  # no worker: it would wait for ever
+            print(status.status, flush=True)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdout.readline() == b"pending\n"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=BOUND)
+
+    assert (process.returncode, output, errors) == (0, b"interrupted\n", b"")
 
 
 NOT_FOR_CALLERS = {
