@@ -32,7 +32,7 @@ _DEFINITION = re.compile(
     r"resource|CREATE TABLE|create table)"
     r"\s{1,4}(?:\([^)\n]{0,80}\)\s{0,4})?([A-Za-z_$][\w$.]{0,80})"
 )
-_PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.{1,1000})$")
+_PATCH_FILE = r"^\*\*\* (Add|Update|Delete) File: (.{1,1000})$"
 
 
 class Change:
@@ -148,7 +148,7 @@ def from_patch(patch: str) -> Change:
     """Read a patch in the form of `apply_patch`, or a unified diff."""
     change = Change()
     for line in patch.splitlines()[:MAX_LINES]:
-        if header := _PATCH_FILE.match(line):
+        if header := re.match(_PATCH_FILE, line):
             change.files.append(header[2].strip())
         elif line.startswith("+++ "):
             change.files.append(line[4:].split("\t")[0].removeprefix("b/"))

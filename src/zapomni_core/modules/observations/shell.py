@@ -11,46 +11,34 @@ if TYPE_CHECKING:
 
 __all__ = ["classify", "program_of"]
 
-# Quoted strings are skipped whole, so that `echo "git push"` is an echo.
-_PIECE = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|&&|\|\||[;|\n&]|[^'\"\\;|\n&]+|.", re.DOTALL)
-_BREAKS = frozenset(["&&", "||", ";", "|", "\n", "&"])
-_PREFIX = re.compile(
-    r"^(?:(?:sudo|env|time|command|exec|nohup)\s+|[A-Za-z_]\w{0,60}=\S{0,500}\s+|\(\s*)*"
-)
-_GIT = re.compile(
-    r"^git(?:\s+(?:-[Cc]\s+\S{1,300}|--?[\w-]{1,40}(?:=\S{1,300})?)){0,8}\s+([a-z-]{2,30})\b"
-)
+# Texts, compiled when they are used: a command that failed needs two of them.
 
-_COMMITTED = re.compile(
-    r"^\[([^\]\s]{1,200})(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{0,500})$", re.MULTILINE
-)
-_CHANGED = re.compile(
-    r"^ {0,4}(\d{1,9}) files? changed(?:, (\d{1,9}) insertions?\(\+\))?(?:, (\d{1,9}) deletions?\(-\))?",
-    re.MULTILINE,
-)
-_FILE_MODE = re.compile(r"^ (?:create|delete) mode \d{6} (.{1,300})$", re.MULTILINE)
-_MESSAGE = re.compile(
-    r"(?:\s-[a-zA-Z]{0,8}m\s{0,3}|\s--message[= ])(?:\"((?:[^\"\\]|\\.){1,2000})\"|'([^']{1,2000})')"
-)
-_HEREDOC = re.compile(r"<<-?\s{0,3}['\"]?(\w{1,30})['\"]?\n\s{0,20}([^\n]{1,500})")
-_PUSHED_TO = re.compile(r"^To (\S{1,500})$", re.MULTILINE)
-_PUSHED = re.compile(
-    r"^\s{1,4}[ *+!=-]?\s{0,3}(\[[a-z ]{3,20}\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40})\s{1,9}(\S{1,200}) -> (\S{1,200})",
-    re.MULTILINE,
-)
+# Quoted strings are skipped whole, so that `echo "git push"` is an echo.
+_PIECE = r"(?s)'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|&&|\|\||[;|\n&]|[^'\"\\;|\n&]+|."
+_BREAKS = frozenset(["&&", "||", ";", "|", "\n", "&"])
+_PREFIX = r"^(?:(?:sudo|env|time|command|exec|nohup)\s+|[A-Za-z_]\w{0,60}=\S{0,500}\s+|\(\s*)*"
+_GIT = r"^git(?:\s+(?:-[Cc]\s+\S{1,300}|--?[\w-]{1,40}(?:=\S{1,300})?)){0,8}\s+([a-z-]{2,30})\b"
+
+_COMMITTED = r"(?m)^\[([^\]\s]{1,200})(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{0,500})$"
+_CHANGED = r"(?m)^ {0,4}(\d{1,9}) files? changed(?:, (\d{1,9}) insertions?\(\+\))?(?:, (\d{1,9}) deletions?\(-\))?"
+_FILE_MODE = r"(?m)^ (?:create|delete) mode \d{6} (.{1,300})$"
+_MESSAGE = r"(?:\s-[a-zA-Z]{0,8}m\s{0,3}|\s--message[= ])(?:\"((?:[^\"\\]|\\.){1,2000})\"|'([^']{1,2000})')"
+_HEREDOC = r"<<-?\s{0,3}['\"]?(\w{1,30})['\"]?\n\s{0,20}([^\n]{1,500})"
+_PUSHED_TO = r"(?m)^To (\S{1,500})$"
+_PUSHED = r"(?m)^\s{1,4}[ *+!=-]?\s{0,3}(\[[a-z ]{3,20}\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40})\s{1,9}(\S{1,200}) -> (\S{1,200})"
 
 
 def segments(command: str) -> list[str]:
     """Split a command line at its unquoted operators."""
     parts, current = [], ""
-    for piece in _PIECE.findall(command):
+    for piece in re.findall(_PIECE, command):
         if piece in _BREAKS:
             parts.append(current)
             current = ""
         else:
             current += piece
     parts.append(current)
-    return [stripped for part in parts if (stripped := _PREFIX.sub("", part.strip()))]
+    return [stripped for part in parts if (stripped := re.sub(_PREFIX, "", part.strip()))]
 
 
 def program_of(command: str) -> str:
@@ -65,7 +53,7 @@ def program_of(command: str) -> str:
 def classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
     """Return the type of observation and what is known about it."""
     parts = segments(command)
-    verbs = {found[1] for part in parts if (found := _GIT.match(part))}
+    verbs = {found[1] for part in parts if (found := re.match(_GIT, part))}
     facts = _commit_facts(command, output) if "commit" in verbs else {}
     if "push" in verbs:
         return "git_push", facts | _push_facts(output)
@@ -78,30 +66,30 @@ def classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
 
 def _commit_facts(command: str, output: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if committed := _COMMITTED.search(output):
+    if committed := re.search(_COMMITTED, output):
         facts["branch"], facts["commit_hash"], facts["commit_message"] = committed.groups()
     elif message := _message_in(command):
         facts["commit_message"] = message
-    if changed := _CHANGED.search(output):
+    if changed := re.search(_CHANGED, output):
         facts["files_changed"] = int(changed[1])
         facts["insertions"] = int(changed[2] or 0)
         facts["deletions"] = int(changed[3] or 0)
-    facts["files"] = _FILE_MODE.findall(output)[:20]
+    facts["files"] = re.findall(_FILE_MODE, output)[:20]
     return facts
 
 
 def _message_in(command: str) -> str:
-    if "<<" in command and (heredoc := _HEREDOC.search(command)):
+    if "<<" in command and (heredoc := re.search(_HEREDOC, command)):
         return heredoc[2].strip()
-    found = _MESSAGE.search(command)
+    found = re.search(_MESSAGE, command)
     return (found[1] or found[2]).split("\n", 1)[0] if found else ""
 
 
 def _push_facts(output: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if remote := _PUSHED_TO.search(output):
+    if remote := re.search(_PUSHED_TO, output):
         facts["remote_url"] = remote[1]
-    if pushed := _PUSHED.search(output):
+    if pushed := re.search(_PUSHED, output):
         if not pushed[1].startswith("["):
             facts["hash_range"] = pushed[1]
         facts["branch"], facts["remote_branch"] = pushed[2], pushed[3]
