@@ -135,7 +135,10 @@ def _hit_id(hit: SearchResult) -> str:
 
 def _why(explanation: dict[str, Any]) -> str:
     """Return why a hit ranked, in one line: score and rank in each arm, what was added."""
-    spoke = [f"{name} {a['score']:g} (#{a['rank']})" for name, a in explanation["arms"].items()]
+    from zapomni_core.modules.memories import ARM_ALIASES  # loaded by the search
+
+    arms = explanation["arms"].items()
+    spoke = [f"{n} {a['score']:g} (#{a['rank']})" for n, a in arms if n not in ARM_ALIASES]
     spoke += [f"{name} {value:g}" for name, value in explanation["boosts"].items() if value]
     weights = explanation["weights"].items()
     shared = ", ".join(f"{name} {weight:g}" for name, weight in weights if weight)

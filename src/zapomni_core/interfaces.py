@@ -1,4 +1,4 @@
-"""What the doors ask of the engine, and what the engine asks of its replaceable parts."""
+"""Requests and responses of memories and search, and what the engine asks of its parts."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ __all__ = [
 
 
 class _Frozen(BaseModel):
-    # hide_input: a validation message must not quote what the user wanted to keep.
+    # hide_input: a validation message must not quote the text of a memory.
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class AddMemoryRequest(_Frozen):
-    """A text to keep."""
+    """A text to store."""
 
     text: str
     metadata: dict[str, Any] = {}
@@ -63,7 +63,7 @@ class AddMemoryRequest(_Frozen):
     occurred_at: datetime | None = None
     """When what it describes happened; None: when it is stored."""
     cites: list[str] = []
-    """Code it speaks of: `path`, `path:symbol` or `path:L10-L20`."""
+    """Code it cites: `path`, `path:symbol` or `path:L10-L20`."""
     folder: str = ""
     """Where relative paths in `cites` start."""
     redact: bool = False
@@ -71,7 +71,7 @@ class AddMemoryRequest(_Frozen):
 
 
 class AddMemoryResponse(_Frozen):
-    """What became of a text."""
+    """The result of adding a text."""
 
     memory_id: str
     chunks_created: int
@@ -102,7 +102,7 @@ class UpdateMemoryRequest(_Frozen):
 
 
 class UpdatedMemory(MemoryRecord):
-    """A memory as it is after a change."""
+    """The new state of a memory."""
 
     notice: str | None = None
     """What the user should know: secrets in what was changed."""
@@ -117,7 +117,7 @@ class ListRequest(_Frozen):
 
 
 class SearchRequest(_Frozen):
-    """A question, and what may answer it."""
+    """A question, and which memories and observations may answer it."""
 
     query: str
     limit: int = 10
@@ -170,7 +170,7 @@ class SearchResult(_Frozen):
     explanation: dict[str, Any] | None = None
     """Score and rank by arm, weights and boosts, if asked for."""
     citations: list[CheckedCitation] = []
-    """The code it speaks of, and whether that is still as it was."""
+    """The code it cites, and whether that has changed since."""
 
 
 class SearchResponse(_Frozen):
@@ -181,9 +181,9 @@ class SearchResponse(_Frozen):
     total: int = 0
     """How many were found in all; with `more`, at least so many."""
     more: bool = False
-    """Whether deeper pages would look further than this search did."""
+    """Whether deeper pages would find more than this search did."""
     notice: str | None = None
-    """Said when part of the search was missing, such as the model."""
+    """Set when part of the search was missing, such as the model."""
 
 
 class MemoryEngine(Protocol):
@@ -302,7 +302,7 @@ class Reranker(Protocol):
 
 
 class EntityExtractor(Protocol):
-    """Finds the entities a text speaks of.
+    """Finds the entities that a text names.
 
     Implemented by `modules.graph.RuleExtractor` and the adapters `spacy_extractor` and
     `model_extractor`.

@@ -34,7 +34,7 @@ def test_two_different_words_in_a_window_beat_the_same_word_twice():
 
     score_words([both, twice], matches, {}, 1000)
 
-    assert both.window > twice.window > 0
+    assert both.bm25_window > twice.bm25_window > 0
 
 
 def test_a_parent_that_speaks_of_the_words_lifts_all_its_passages():
@@ -48,7 +48,7 @@ def test_a_parent_that_speaks_of_the_words_lifts_all_its_passages():
         1000,
     )
 
-    assert inside.parent > outside.parent == 0
+    assert inside.bm25_parent > outside.bm25_parent == 0
 
 
 def test_neighbours_count_half_in_the_context():
@@ -68,8 +68,8 @@ def test_vectors_are_trusted_when_the_nearest_stands_out():
 
 
 def test_the_pool_keeps_the_promising_and_few_of_each_memory():
-    book = [Candidate(f"b{n:03}", memory_id="book", unit=9.0) for n in range(200)]
-    notes = [Candidate(f"n{n}", memory_id=f"note{n}", unit=1.0) for n in range(5)]
+    book = [Candidate(f"b{n:03}", memory_id="book", bm25=9.0) for n in range(200)]
+    notes = [Candidate(f"n{n}", memory_id=f"note{n}", bm25=1.0) for n in range(5)]
 
     pool, rest = pick_pool([*book, *notes], 100)
 
@@ -79,9 +79,9 @@ def test_the_pool_keeps_the_promising_and_few_of_each_memory():
 
 
 def test_what_every_arm_favours_wins_and_scores_stay_between_0_and_1():
-    best = Candidate("best", unit=9, cosine=0.9, context=0.9, tokens=1.0)
-    words = Candidate("words", unit=8, cosine=0.1, context=0.1)
-    near = Candidate("near", unit=0, cosine=0.8, context=0.8)
+    best = Candidate("best", bm25=9, cosine=0.9, context=0.9, tokens=1.0)
+    words = Candidate("words", bm25=8, cosine=0.1, context=0.1)
+    near = Candidate("near", bm25=0, cosine=0.8, context=0.8)
     pool = [words, near, best]
 
     for trusted in (0.0, 0.5, 1.0):
@@ -91,8 +91,8 @@ def test_what_every_arm_favours_wins_and_scores_stay_between_0_and_1():
 
 
 def test_trust_moves_the_weight_from_words_to_vectors():
-    words = Candidate("words", unit=9, cosine=0.2, context=0.2)
-    near = Candidate("near", unit=1, cosine=0.9, context=0.9)
+    words = Candidate("words", bm25=9, cosine=0.2, context=0.2)
+    near = Candidate("near", bm25=1, cosine=0.9, context=0.9)
 
     fuse([words, near], 0.0, tokens=False, vectors=True)
     assert words.score > near.score
@@ -101,7 +101,7 @@ def test_trust_moves_the_weight_from_words_to_vectors():
 
 
 def test_without_vectors_words_alone_decide():
-    first, second = Candidate("a", unit=2.0), Candidate("b", unit=1.0)
+    first, second = Candidate("a", bm25=2.0), Candidate("b", bm25=1.0)
 
     fuse([first, second], 0.0, tokens=False, vectors=False)
 
@@ -109,8 +109,8 @@ def test_without_vectors_words_alone_decide():
 
 
 def test_reciprocal_ranks_can_be_asked_for():
-    both = Candidate("both", unit=1.0, cosine=0.5)
-    one = Candidate("one", unit=2.0)
+    both = Candidate("both", bm25=1.0, cosine=0.5)
+    one = Candidate("one", bm25=2.0)
 
     fuse_by_rank([both, one])
 
@@ -158,7 +158,7 @@ def done(content, unit, path=None):
         id=1, timestamp=0, session_id="s", project="p", obs_type="command", content=content,
         file_path=path, pinned=False, score=unit,
     )  # fmt: skip
-    return Candidate("#1", unit=unit, observation=match)
+    return Candidate("#1", bm25=unit, observation=match)
 
 
 def test_what_was_done_is_scored_by_its_share_of_the_words_then_by_bm25():
@@ -175,12 +175,13 @@ def test_what_was_done_is_scored_by_its_share_of_the_words_then_by_bm25():
 
 
 def test_an_explanation_ranks_a_hit_in_every_arm_that_found_it():
-    first = Candidate("a", unit=2.0, cosine=0.2, weights={"words": 1.0}, score=0.9)
-    second = Candidate("b", unit=1.0, cosine=0.8, score=0.5)
+    first = Candidate("a", bm25=2.0, cosine=0.2, weights={"words": 1.0}, score=0.9)
+    second = Candidate("b", bm25=1.0, cosine=0.8, score=0.5)
 
     why = explain(first, [first, second])
 
     assert why["arms"] == {
+        "bm25": {"score": 2.0, "rank": 1},
         "unit": {"score": 2.0, "rank": 1},
         "cosine": {"score": 0.2, "rank": 2},
     }
@@ -206,7 +207,7 @@ def test_a_word_that_more_passages_have_than_there_are_is_worth_next_to_nothing(
 
 def test_numbers_that_are_none_count_nothing():
     nan, infinite = float("nan"), float("inf")
-    pool = [Candidate("1", unit=1.0, neighbours=("2",)), Candidate("2", unit=0.5)]
+    pool = [Candidate("1", bm25=1.0, neighbours=("2",)), Candidate("2", bm25=0.5)]
     score_context(pool, {"1": nan, "2": infinite})
     for best, mean, deviation in [(nan, 0, 1), (1, nan, 1), (1, 0, nan), (infinite, 0, 1)]:
         assert trust(best, mean, deviation, 10) == 0

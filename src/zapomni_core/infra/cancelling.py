@@ -26,7 +26,7 @@ class Uninterrupted:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what the work returns; who is cancelled meanwhile still waits for its end."""
+        """Return what the work returns; a cancelled caller still waits for its end."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._finished)

@@ -52,9 +52,9 @@ __all__ = ["Searcher"]
 EMBEDDED_QUERY_CHARS = 2000
 # How often a question is embedded if the store's model changes meanwhile.
 EMBED_AGAIN = 3
-# A command run every day is one find, not fifty: more are asked for than are shown.
+# A command run every day is one hit, not fifty: more are read than are shown.
 OBSERVED_AT_LEAST, OBSERVED_PER_HIT = 50, 4
-# A cross-encoder reads this many passages, and its word counts as much as all arms together.
+# A cross-encoder reads this many passages, and weighs as much as all arms together.
 RERANKED, RERANK_SHARE = 30, 0.5
 
 logger = get_logger(__name__)
@@ -129,7 +129,7 @@ class Searcher:
             storage = await self._begin(snapshot, request, question, state, notices)
             try:
                 ranked = await self._search_memories(storage, request, question)
-                observed, more = await self._done(request, question)
+                observed, more = await self._search_observations(request, question)
             except QueryError as error:
                 raise SearchError(
                     "The store refused the query.", "SEARCH_002", original_exception=error
@@ -146,7 +146,7 @@ class Searcher:
             notice=" ".join(notices) or None,
         )
 
-    # --- what was kept ------------------------------------------------------------------
+    # --- memories ------------------------------------------------------------------
 
     async def _begin(
         self,
@@ -196,9 +196,9 @@ class Searcher:
             notices.append(f"Searched by words only: {error.message}")
             return None
 
-    # --- what was done ------------------------------------------------------------------
+    # --- observations ------------------------------------------------------------------
 
-    async def _done(
+    async def _search_observations(
         self, request: SearchRequest, question: Question
     ) -> tuple[list[Candidate], bool]:
         """Return the observations found, and whether there is more of anything."""
@@ -246,7 +246,7 @@ class Searcher:
     async def _rerank(
         self, storage: StorageProvider, query: str, found: list[Candidate], notices: list[str]
     ) -> list[Candidate]:
-        """Let the cross-encoder, if there is one, read the first of them again."""
+        """Rerank the first hits by the cross-encoder, if there is one."""
         if self.reranker is None or not found:
             return found
         first = found[:RERANKED]
@@ -278,9 +278,9 @@ class Searcher:
         found: Sequence[Candidate],
     ) -> list[SearchResult]:
         kept = [hit for hit in page if hit.observation is None]
-        beside = [i for hit in kept for i in hit.neighbours] if request.beside else []
+        near = [i for hit in kept for i in hit.neighbours] if request.beside else []
         summaries, passages = await storage.get_hits(
-            [hit.memory_id for hit in kept], [*(hit.chunk_id for hit in kept), *beside]
+            [hit.memory_id for hit in kept], [*(hit.chunk_id for hit in kept), *near]
         )
         results = []
         for hit in page:
@@ -292,8 +292,8 @@ class Searcher:
             # A store without snapshots may have lost the memory a moment ago.
             if summary is not None and passage is not None:
                 result = _describe_memory(hit, summary, passage.text, why)
-                near = {"before": _text(passages, hit.before), "after": _text(passages, hit.after)}
-                results.append(result.model_copy(update=near) if beside else result)
+                texts = {"before": _text(passages, hit.before), "after": _text(passages, hit.after)}
+                results.append(result.model_copy(update=texts) if near else result)
         return results
 
 
@@ -302,7 +302,7 @@ def _observed(match: ObservationMatch) -> Candidate:
         f"#{match.id}",
         memory_id=f"#{match.id}",
         occurred_at=datetime.fromtimestamp(match.timestamp, UTC),
-        unit=match.score,
+        bm25=match.score,
         observation=match,
     )
 
@@ -331,7 +331,7 @@ def _describe_memory(
         text=text,
         score=round(min(hit.score, 1.0), 4),
         similarity_score=round(max(hit.cosine, 0.0), 4),
-        bm25_score=round(hit.unit, 4),
+        bm25_score=round(hit.bm25, 4),
         explanation=why,
         **{name: getattr(summary, name) for name in _SHOWN},
     )
@@ -348,7 +348,7 @@ def _describe_observation(
         text=match.content,
         score=round(min(hit.score, 1.0), 4),
         similarity_score=0.0,
-        bm25_score=round(hit.unit, 4),
+        bm25_score=round(hit.bm25, 4),
         metadata={},
         project=match.project,
         source=match.file_path or "",

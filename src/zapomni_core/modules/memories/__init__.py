@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from zapomni_core.modules.memories.ranking import MemoryRanker, Question, score_dates
     from zapomni_core.modules.memories.scoring import (
+        ARM_ALIASES,
         Candidate,
         explain,
         level_off,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ARM_ALIASES",
     "AnswerCache",
     "Candidate",
     "EmbeddingChain",
@@ -60,7 +62,7 @@ __getattr__ = lazy_names(
         "answers": "AnswerCache",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
         "ranking": "MemoryRanker Question score_dates",
-        "scoring": "Candidate explain level_off score_observed",
+        "scoring": "ARM_ALIASES Candidate explain level_off score_observed",
         "service": "Memories",
         "validation": "check_moment check_query parse_filters validate_add validate_update "
         "without_code",

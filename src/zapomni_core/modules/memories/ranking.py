@@ -1,7 +1,7 @@
 """Ranking memories: words, vectors, late interaction, a second hop, one ranking.
 
 Whatever is missing (the model, token vectors, parents) is left out, and the rest still works.
-`zapomni_core.modules.memories.scoring` holds the arithmetic.
+`scoring` holds the arithmetic.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from zapomni_db.models import (
 
 __all__ = ["MemoryRanker", "Question", "score_dates"]
 
-# Below this cosine a passage has nothing to do with the question.
+# Below this cosine a passage is unrelated to the question.
 MIN_SIMILARITY = 0.15
 WORD_HITS = 100
 VECTOR_HITS = 60
@@ -77,7 +77,7 @@ class Question:
     wanted: int
     embedding: QueryEmbedding | None = None
     graph: bool = True
-    """Whether to follow what the knowledge graph knows."""
+    """Whether to use the knowledge graph."""
     by_rank: bool = False
     """Whether to fuse by reciprocal ranks instead of scores."""
     every_passage: bool = False
@@ -107,8 +107,8 @@ class MemoryRanker:
 
         With `every_passage`, at least as many passages.
 
-        Looks deeper until there are enough. What was listed before keeps its place, so that
-        pages join however far one reads.
+        Searches deeper until there are enough. What was listed before keeps its rank, so that
+        pages join at any depth.
         """
         listed: dict[str, Candidate] = {}
         while True:
@@ -332,7 +332,7 @@ def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str
     return True
 
 
-def _candidate(place: Place, unit: float) -> Candidate:
+def _candidate(place: Place, bm25: float) -> Candidate:
     return Candidate(
         place.chunk_id,
         place.memory_id,
@@ -342,12 +342,12 @@ def _candidate(place: Place, unit: float) -> Candidate:
         after=place.after,
         neighbours=place.neighbours,
         occurred_at=place.occurred_at,
-        unit=unit,
+        bm25=bm25,
     )
 
 
 def score_dates(query: str, pool: Sequence[Candidate]) -> None:
-    """Prefer what is recent a little, and what happened when the question says."""
+    """Prefer recent passages a little, and those of the time that the question names."""
     now = datetime.now(UTC)
     window = date_window(query, now)
     for candidate in pool:

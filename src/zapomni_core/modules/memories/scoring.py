@@ -2,7 +2,7 @@
 
 Words, vectors and late interaction are each scaled to 0..1 among the candidates and added by
 weight. How the weights are shared out is decided per question by `trust`: how far the nearest
-vector stands out of all of them. One set of numbers for every kind of text; they were found on
+vector exceeds all others. One set of numbers for every kind of text; they were found on
 structure (conversations, encyclopedia, code), not fitted to a collection.
 """
 
@@ -18,6 +18,7 @@ from zapomni_core.shared.text import share_of_words
 from zapomni_db.observation_models import ObservationMatch
 
 __all__ = [
+    "ARM_ALIASES",
     "Candidate",
     "diversify",
     "explain",
@@ -32,11 +33,11 @@ __all__ = [
     "trust",
 ]
 
-# Weights of words, late interaction and vectors when the vectors say nothing special ...
+# Weights of words, late interaction and vectors when no vector is particularly near ...
 FAR = (1.0, 1.0, 0.4)
-# ... and when the nearest one stands out.
+# ... and when the nearest one is far nearer than the rest.
 NEAR = (0.2, 0.4, 1.2)
-# Words of a passage that stands alone: there is no window and no parent to confirm them.
+# Words of a passage without neighbors: there is no window and no parent to confirm them.
 LONE_WORDS = 0.6
 # Shares of the passage itself, of its window and of its parent in the words' score.
 WORDS_SPLIT = (0.23, 0.46, 0.31)
@@ -47,9 +48,9 @@ SEED_HOP = 0.8
 # the best of so many random ones would reach.
 TRUST_FROM, TRUST_WIDTH = -0.25, 1.0
 PER_MEMORY = 10
-# From the eighth passage of one parent on, each gives way a little to what others have to say.
+# From the eighth passage of one parent on, each ranks a little lower, in favor of other parents.
 CROWD_FROM, CROWD = 7, 0.01
-# What an agent did is known by its words alone: even the best match says less than a good note.
+# An observation is found by its words alone: even the best match is weaker than a good note.
 OBSERVED = 0.6
 # BM25's own constants, used for windows and parents as for passages.
 K1, B = 1.2, 0.75
@@ -57,7 +58,7 @@ K1, B = 1.2, 0.75
 
 @dataclass(slots=True)
 class Candidate:
-    """A passage that may answer, and what speaks for it."""
+    """A passage that may answer, and its scores."""
 
     chunk_id: str
     memory_id: str = ""
@@ -67,9 +68,10 @@ class Candidate:
     after: str | None = None
     neighbours: tuple[str, ...] = ()
     occurred_at: datetime | None = None
-    unit: float = 0.0
-    window: float = 0.0
-    parent: float = 0.0
+    bm25: float = 0.0
+    bm25_window: float = 0.0
+    """Of the passage and its neighbors."""
+    bm25_parent: float = 0.0
     phrase: float = 0.0
     cosine: float = 0.0
     context: float = 0.0
@@ -85,7 +87,7 @@ class Candidate:
     score: float = 0.0
     weights: dict[str, float] = field(default_factory=dict)
     observation: ObservationMatch | None = None
-    """What it stands for, if it is no passage of a memory."""
+    """The observation, if it is no passage of a memory."""
 
 
 def inverse_frequency(total: int, matching: int) -> float:
@@ -102,7 +104,7 @@ def score_words(
     members: Mapping[str, Sequence[str]],
     total: int,
 ) -> None:
-    """Score each candidate's window and parent by the words that stand in them.
+    """Score each candidate's window and parent by the words that they contain.
 
     A word counts by how many passages of the window or parent have it, and less and less: two
     different words in a window say more than the same word twice.
@@ -122,10 +124,10 @@ def score_words(
                 in_parent[group] = in_parent.get(group, 0) + 1
         for candidate, window in zip(pool, windows, strict=True):
             if hits := len(found.intersection(window)):
-                candidate.window += weight * _saturate(hits, len(window) / window_size)
+                candidate.bm25_window += weight * _saturate(hits, len(window) / window_size)
             if hits := in_parent.get(candidate.group, 0):
                 size = len(members[candidate.group])
-                candidate.parent += weight * _saturate(hits, size / parent_size)
+                candidate.bm25_parent += weight * _saturate(hits, size / parent_size)
 
 
 def _saturate(hits: float, relative_length: float) -> float:
@@ -136,10 +138,10 @@ def score_context(candidates: Iterable[Candidate], cosines: Mapping[str, float])
     """Set each candidate's cosine, and that of its window: neighbours count half."""
     for candidate in candidates:
         candidate.cosine = _finite(cosines.get(candidate.chunk_id, 0.0))
-        beside = [_finite(cosines.get(i, 0.0)) for i in candidate.neighbours]
+        near = [_finite(cosines.get(i, 0.0)) for i in candidate.neighbours]
         # Vectors of neighbours are about half alike: that is the length of such a sum.
-        length = math.sqrt(1 + 0.5 * len(beside))
-        candidate.context = (candidate.cosine + 0.5 * sum(beside)) / length
+        length = math.sqrt(1 + 0.5 * len(near))
+        candidate.context = (candidate.cosine + 0.5 * sum(near)) / length
 
 
 def _finite(number: float) -> float:
@@ -165,9 +167,9 @@ def pick_pool(
     if len(candidates) <= size:
         return list(candidates), []
     arms = (
-        (0.5, _by_highest([c.unit for c in candidates])),
-        (0.5, _by_highest([c.window for c in candidates])),
-        (0.25, _by_highest([c.parent for c in candidates])),
+        (0.5, _by_highest([c.bm25 for c in candidates])),
+        (0.5, _by_highest([c.bm25_window for c in candidates])),
+        (0.25, _by_highest([c.bm25_parent for c in candidates])),
         (0.35, _by_highest(_above_floor([c.cosine for c in candidates]))),
         (0.35, _by_highest(_above_floor([c.context for c in candidates]))),
     )
@@ -185,8 +187,8 @@ def pick_pool(
 
 def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bool) -> None:
     """Give every candidate its score, and the weights that went into it."""
-    units, windows = _to_range(c.unit for c in pool), _to_range(c.window for c in pool)
-    parents, phrases = _to_range(c.parent for c in pool), _to_range(c.phrase for c in pool)
+    units, windows = _to_range(c.bm25 for c in pool), _to_range(c.bm25_window for c in pool)
+    parents, phrases = _to_range(c.bm25_parent for c in pool), _to_range(c.phrase for c in pool)
     cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
     weights = {
         lone: _weights(trusted, lone=lone, tokens=tokens, vectors=vectors) for lone in (True, False)
@@ -230,38 +232,41 @@ def diversify(ranked: Iterable[Candidate]) -> list[Candidate]:
 
 
 def score_observed(observed: Sequence[Candidate], terms: Sequence[str]) -> None:
-    """Score what is known by its words alone: by how many of the question's it has, then BM25.
+    """Score observations by the share of the question's words that they contain, then by BM25.
 
     BM25 of two collections cannot be compared, the share of the words can.
     """
-    highest = max((c.unit for c in observed), default=0.0)
+    highest = max((c.bm25 for c in observed), default=0.0)
     for candidate in observed:
         assert candidate.observation is not None
-        told = f"{candidate.observation.content} {candidate.observation.file_path or ''}"
-        fit = candidate.unit / highest if highest > 0 else 0.0
+        text = f"{candidate.observation.content} {candidate.observation.file_path or ''}"
+        fit = candidate.bm25 / highest if highest > 0 else 0.0
         candidate.weights = {"words": OBSERVED}
-        candidate.score = OBSERVED * (0.7 * share_of_words(terms, told) + 0.3 * fit)
+        candidate.score = OBSERVED * (0.7 * share_of_words(terms, text) + 0.3 * fit)
 
 
 def level_off(ranked: Sequence[Candidate]) -> None:
-    """Let no score be above the one before it: later pages are scaled among themselves."""
+    """Lower each score to that before it: later pages are scaled among themselves."""
     highest = math.inf
     for candidate in ranked:
         highest = candidate.score = min(candidate.score, highest)
 
 
-ARMS = ("unit", "window", "parent", "phrase", "cosine", "context", "tokens", "cross")
+ARMS = ("bm25", "bm25_window", "bm25_parent", "phrase", "cosine", "context", "tokens", "cross")
+# Earlier names of arms, still in the JSON of an explanation.
+ARM_ALIASES = {"unit": "bm25", "window": "bm25_window", "parent": "bm25_parent"}
 BOOSTS = ("recency", "date", "hop", "graph", "crowd")
 
 
 def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:
-    """Say which arms found a candidate, how well and at which rank, and what was added."""
+    """Return which arms found a candidate, with which score and rank, and what was added."""
     arms = {}
     for arm in ARMS:
         score = getattr(hit, arm)
         if score > 0:
             rank = 1 + sum(getattr(other, arm) > score for other in ranked)
             arms[arm] = {"score": round(score, 4), "rank": rank}
+    arms |= {alias: arms[arm] for alias, arm in ARM_ALIASES.items() if arm in arms}
     return {
         "score": round(hit.score, 4),
         "arms": arms,
@@ -274,7 +279,7 @@ def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
     """Reciprocal rank fusion, for those who ask for it: worse than scores in our measurements."""
     for candidate in pool:
         candidate.score = 0.0
-    for arm in ("unit", "cosine", "tokens"):
+    for arm in ("bm25", "cosine", "tokens"):
         ranked = sorted(pool, key=lambda c: (-getattr(c, arm), c.chunk_id))
         for rank, candidate in enumerate(ranked, start=1):
             if getattr(candidate, arm) > 0:
