@@ -53,7 +53,7 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def load_model() -> Iterator[Callable[[Path], object]]:
     """Load the embedding model once, as long as its files stay the same: 0.2 s and 60 MB each."""
-    load = local_embedder._Model
+    load = local_embedder._EncoderModel
     loaded: dict[object, object] = {}
 
     def load_once(models_path: Path) -> object:
@@ -65,7 +65,7 @@ def load_model() -> Iterator[Callable[[Path], object]]:
         return loaded[key]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(local_embedder, "_Model", load_once)
+        patched.setattr(local_embedder, "_EncoderModel", load_once)
         yield load
 
 

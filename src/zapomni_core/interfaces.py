@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
 
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import (
+    FrozenModel,
     Chunk,
     Embedding,
     EmbeddingSpace,
@@ -39,12 +39,7 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
-    # hide_input: a validation message must not quote the text of a memory.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-class AddMemoryRequest(_Frozen):
+class AddMemoryRequest(FrozenModel):
     """A text to store."""
 
     text: str
@@ -70,7 +65,7 @@ class AddMemoryRequest(_Frozen):
     """Whether secrets in it are masked before it is stored."""
 
 
-class AddMemoryResponse(_Frozen):
+class AddMemoryResponse(FrozenModel):
     """The result of adding a text."""
 
     memory_id: str
@@ -83,7 +78,7 @@ class AddMemoryResponse(_Frozen):
     """What the user should know: secrets in it, a duplicate, a missing model, pending vectors."""
 
 
-class UpdateMemoryRequest(_Frozen):
+class UpdateMemoryRequest(FrozenModel):
     """Changes to a memory; None leaves a field as it is."""
 
     memory_id: str
@@ -108,7 +103,7 @@ class UpdatedMemory(MemoryRecord):
     """What the user should know: secrets in what was changed."""
 
 
-class ListRequest(_Frozen):
+class ListRequest(FrozenModel):
     """Which memories to list."""
 
     limit: int = 20
@@ -116,7 +111,7 @@ class ListRequest(_Frozen):
     filters: dict[str, Any] | None = None
 
 
-class SearchRequest(_Frozen):
+class SearchRequest(FrozenModel):
     """A question, and which memories and observations may answer it."""
 
     query: str
@@ -140,7 +135,7 @@ class SearchRequest(_Frozen):
     """Whether each result comes with the passages before and after it."""
 
 
-class SearchResult(_Frozen):
+class SearchResult(FrozenModel):
     """The best passage of one memory, or one observation."""
 
     memory_id: str
@@ -173,7 +168,7 @@ class SearchResult(_Frozen):
     """The code it cites, and whether that has changed since."""
 
 
-class SearchResponse(_Frozen):
+class SearchResponse(FrozenModel):
     """Ranked passages, and what could not be searched."""
 
     results: list[SearchResult]

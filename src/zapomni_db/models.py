@@ -45,7 +45,8 @@ __all__ = [
 class FrozenModel(BaseModel):
     """The base of the models that layers exchange."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
+    # hide_input: a validation message must not quote what a user stored or asked for.
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 # --- Memories ---------------------------------------------------------------------------

@@ -22,11 +22,11 @@ __all__ = [
 Order = Literal["relevance", "blended", "recent"]
 
 
-class _Frozen(BaseModel):
+class ObservationModel(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
-class ObservationPreview(_Frozen):
+class ObservationPreview(ObservationModel):
     """A hit: enough to judge it by, cheap to read."""
 
     id: int
@@ -37,7 +37,7 @@ class ObservationPreview(_Frozen):
     session_id: str
 
 
-class Observation(_Frozen):
+class Observation(ObservationModel):
     """One recorded action of an agent, whole."""
 
     id: int
@@ -55,7 +55,7 @@ class Observation(_Frozen):
     pinned: bool
 
 
-class ObservationMatch(_Frozen):
+class ObservationMatch(ObservationModel):
     """An observation that has some of the query's words, and how well they fit it."""
 
     id: int
@@ -69,7 +69,7 @@ class ObservationMatch(_Frozen):
     score: float
 
 
-class Timeline(_Frozen):
+class Timeline(ObservationModel):
     """An observation and what happened around it in its session, in order of time."""
 
     anchor: Observation
@@ -77,7 +77,7 @@ class Timeline(_Frozen):
     after: list[Observation]
 
 
-class SessionSummary(_Frozen):
+class SessionSummary(ObservationModel):
     """A session in one line."""
 
     session_id: str
@@ -96,7 +96,7 @@ class SessionSummary(_Frozen):
     first_prompt: str = Field(description="Its first 120 characters.")
 
 
-class SessionStory(_Frozen):
+class SessionStory(ObservationModel):
     """A session and its observations from the first to the last."""
 
     summary: SessionSummary
@@ -104,7 +104,7 @@ class SessionStory(_Frozen):
     omitted: int = Field(description="Later observations beyond the limit.")
 
 
-class Failure(_Frozen):
+class Failure(ObservationModel):
     """An error that came back, and what ended it."""
 
     project: str
@@ -120,7 +120,7 @@ class Failure(_Frozen):
     passed: ObservationPreview | None = Field(description="The run that succeeded, if any.")
 
 
-class KnownProject(_Frozen):
+class KnownProject(ObservationModel):
     """A project, its name, its other keys, and how much is stored of it."""
 
     key: str
@@ -133,7 +133,7 @@ class KnownProject(_Frozen):
     untrusted_folders: list[str] = Field(description="Folders that claim to be this project.")
 
 
-class ObservationQuery(_Frozen):
+class ObservationQuery(ObservationModel):
     """A search over observations. `projects` None means all of them."""
 
     query: str

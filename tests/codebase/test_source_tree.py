@@ -13,10 +13,10 @@ import pytest
 from trees import git, listed, write
 
 from zapomni_core.exceptions import ValidationError
-from zapomni_core.modules.codebase import Limits, SourceTree
+from zapomni_core.modules.codebase import SourceTree, TreeLimits
 
 
-def reasons(root: Path, limits: Limits | None = None) -> dict[str, str]:
+def reasons(root: Path, limits: TreeLimits | None = None) -> dict[str, str]:
     with SourceTree(root, limits) as tree:
         for entry in list(tree.files()):
             tree.read(entry.path)
@@ -125,7 +125,7 @@ def test_a_file_too_large_is_reported_and_not_read(tmp_path):
 
 def test_a_file_that_grows_past_the_limit_after_it_was_listed_is_not_read(tmp_path):
     write(tmp_path, {"a.py": "x = 1\n"})
-    with SourceTree(tmp_path, Limits(file_bytes=100)) as tree:
+    with SourceTree(tmp_path, TreeLimits(file_bytes=100)) as tree:
         [entry] = tree.files()
         (tmp_path / "a.py").write_text("x" * 200)
 
@@ -138,7 +138,11 @@ def test_too_many_files_are_cut_off_and_said_so(with_git, tmp_path):
     write(tmp_path, {f"many/f{n}.py": "x" for n in range(200)})
     if with_git:
         git(tmp_path, "init", "-q")
-    for limits, found in ((Limits(files=50), 50), (Limits(seen=70), 70), (Limits(), 200)):
+    for limits, found in (
+        (TreeLimits(files=50), 50),
+        (TreeLimits(seen=70), 70),
+        (TreeLimits(), 200),
+    ):
         with SourceTree(tmp_path, limits) as tree:
             assert len(list(tree.files())) == found
             assert tree.is_complete is (found == 200)
@@ -157,7 +161,7 @@ def test_ten_thousand_files_in_one_folder(tmp_path):
 
 def test_what_is_left_out_is_counted_beyond_what_is_named(tmp_path):
     write(tmp_path, {f"f{n}.png": "x" for n in range(20)})
-    with SourceTree(tmp_path, Limits(reported=5)) as tree:
+    with SourceTree(tmp_path, TreeLimits(reported=5)) as tree:
         assert not list(tree.files())
         assert len(tree.skipped) == 5
         assert tree.skipped_counts == {"binary": 20}

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from zapomni_core.modules.codebase import Limits, SourceTree
+from zapomni_core.modules.codebase import SourceTree, TreeLimits
 
 GIT = (
     *("git", "-c", "user.name=Test", "-c", "user.email=test@example.org"),
@@ -31,7 +31,7 @@ def git(root: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def listed(root: Path, limits: Limits | None = None) -> list[str]:
+def listed(root: Path, limits: TreeLimits | None = None) -> list[str]:
     with SourceTree(root, limits) as tree:
         return sorted(entry.path for entry in tree.files())
 

@@ -70,14 +70,14 @@ def test_indexing_says_what_it_did(cli, repository):
 
 
 def test_what_is_left_out_is_counted_and_the_limit_told(cli, repository, monkeypatch):
-    from zapomni_core.modules.codebase import Limits, SourceTree
+    from zapomni_core.modules.codebase import SourceTree, TreeLimits
 
     repository.path("logo.bin").write_bytes(b"\0\1\2")
     cli("index")
     assert "Left out: 1 binary." in cli.err
     start = SourceTree.__init__
     monkeypatch.setattr(
-        SourceTree, "__init__", lambda self, root, _=None: start(self, root, Limits(files=2))
+        SourceTree, "__init__", lambda self, root, _=None: start(self, root, TreeLimits(files=2))
     )
     cli("index")
     assert "too many files" in cli.err

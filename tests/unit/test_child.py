@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from zapomni_core.infra.child import ChildError, Limits, run_in_child
+from zapomni_core.infra.child import ChildError, ChildLimits, run_in_child
 
 TARGETS = """
 import ctypes, os, sys, time
@@ -52,7 +52,7 @@ def targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(name: str, request: bytes = b"", **limits: float) -> bytes:
-    return run_in_child(f"child_targets:{name}", request, Limits(**limits))
+    return run_in_child(f"child_targets:{name}", request, ChildLimits(**limits))
 
 
 def wait_until(condition) -> None:
@@ -100,8 +100,8 @@ def test_a_child_that_reaches_a_limit_or_breaks_is_an_error_that_says_which(
 def test_a_child_ends_with_its_parent_however_that_ends(tmp_path, name, ending):
     pid = tmp_path / "pid"
     code = (
-        "from zapomni_core.infra.child import Limits, run_in_child\n"
-        f"run_in_child('child_targets:{name}', {os.fsencode(pid)!r}, Limits())"
+        "from zapomni_core.infra.child import ChildLimits, run_in_child\n"
+        f"run_in_child('child_targets:{name}', {os.fsencode(pid)!r}, ChildLimits())"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     try:

@@ -16,7 +16,7 @@ from zapomni_cli.main import cli
 from zapomni_core.adapters import documents
 from zapomni_core.adapters.documents import read_document
 from zapomni_core.exceptions import ProcessingError, ValidationError
-from zapomni_core.infra.child import Limits
+from zapomni_core.infra.child import ChildLimits
 
 
 def pdf_bytes(*pages: str) -> bytes:
@@ -319,7 +319,7 @@ def test_a_file_made_to_hurt_is_given_up_with_the_limit_it_reached(
 ):
     bomb = content()
     assert len(bomb) < 2_000_000
-    monkeypatch.setattr(documents, "LIMITS", Limits(memory_bytes=256 << 20, cpu_seconds=2))
+    monkeypatch.setattr(documents, "LIMITS", ChildLimits(memory_bytes=256 << 20, cpu_seconds=2))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     done = CliRunner().invoke(cli, ["add", "--file", str(write(name, bomb)), "--json"])
     (failed,) = json.loads(done.stdout)["failed"]

@@ -115,7 +115,7 @@ async def test_a_tampered_file_is_refused(models, tmp_path, name):
 
 
 async def test_a_runtime_that_cannot_load_the_model_is_said(models, monkeypatch, load_model):
-    monkeypatch.setattr(local_embedder, "_Model", load_model)
+    monkeypatch.setattr(local_embedder, "_EncoderModel", load_model)
 
     def refuse(*args, **kwargs):
         raise RuntimeError("/somewhere/model: opset 99 is not supported")

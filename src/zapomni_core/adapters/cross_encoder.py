@@ -33,7 +33,7 @@ class CrossEncoder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="rerank")
-        self._model: _Model | None = None
+        self._model: _RerankModel | None = None
 
     async def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """Return how well each passage answers, 0 to 1, in order."""
@@ -50,7 +50,7 @@ class CrossEncoder:
     def _score(self, query: str, passages: list[str]) -> list[float]:
         try:
             if self._model is None:
-                self._model = _Model(self._folder)
+                self._model = _RerankModel(self._folder)
             return [self._model.score(query, passage) for passage in passages]
         except SearchError:
             raise
@@ -63,7 +63,7 @@ class CrossEncoder:
             ) from error
 
 
-class _Model:
+class _RerankModel:
     def __init__(self, folder: Path) -> None:
         import onnxruntime  # a native library, on first use
         import tokenizers

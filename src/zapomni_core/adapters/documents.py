@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from zapomni_core.exceptions import ProcessingError, ValidationError
-from zapomni_core.infra.child import ChildError, Limits, ran_short_of_memory, run_in_child
+from zapomni_core.infra.child import ChildError, ChildLimits, ran_short_of_memory, run_in_child
 
 __all__ = ["Document", "read_document", "read_in_child"]
 
@@ -28,7 +28,7 @@ MAX_BYTES = 50_000_000
 # A DOCX is a ZIP archive: a small file may unpack to any size.
 MAX_UNPACKED_BYTES = 500_000_000
 # A report of a thousand pages takes a few seconds and a hundred megabytes.
-LIMITS = Limits(memory_bytes=1 << 30, cpu_seconds=30)
+LIMITS = ChildLimits(memory_bytes=1 << 30, cpu_seconds=30)
 
 _MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mdx", ".mkd"})
 _HTML_SUFFIXES = frozenset({".htm", ".html", ".xhtml"})

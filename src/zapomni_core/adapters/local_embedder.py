@@ -58,7 +58,7 @@ class LocalEmbedder:
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
         self._loading = threading.Lock()
-        self._model: _Model | None = None
+        self._model: _EncoderModel | None = None
 
     @property
     def model_id(self) -> str:
@@ -127,14 +127,14 @@ class LocalEmbedder:
     def _embed_query(self, text: str) -> QueryEmbedding:
         return self._loaded().ask(text)
 
-    def _loaded(self) -> _Model:
+    def _loaded(self) -> _EncoderModel:
         with self._loading:
             if self._model is None:
-                self._model = _Model(self._models_path)
+                self._model = _EncoderModel(self._models_path)
             return self._model
 
 
-class _Model:
+class _EncoderModel:
     def __init__(self, models_path: Path) -> None:
         paths = find_model(models_path)
         check_file(paths.weights, WEIGHTS)

@@ -1,6 +1,6 @@
 """Work on material that others made, in a child process with limits on memory and time.
 
-    answer = run_in_child("package.module:function", request, Limits())
+    answer = run_in_child("package.module:function", request, ChildLimits())
 
 calls the function with the request in `python -m zapomni_core.infra.child` and returns the bytes
 it returns. The child gets a process group of its own, and it ends with its parent: on Linux the
@@ -23,7 +23,7 @@ from typing import Literal
 
 __all__ = [
     "ChildError",
-    "Limits",
+    "ChildLimits",
     "end_with_parent",
     "limit_memory",
     "ran_short_of_memory",
@@ -36,7 +36,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChildLimits:
     """How much a child may use.
 
     Attributes:
@@ -58,7 +58,7 @@ class ChildError(Exception):
         self.reason = reason
 
 
-def run_in_child(target: str, request: bytes, limits: Limits) -> bytes:
+def run_in_child(target: str, request: bytes, limits: ChildLimits) -> bytes:
     """Call a function, named `module:function`, in a child process.
 
     Raises:

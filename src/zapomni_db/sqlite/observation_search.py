@@ -366,7 +366,7 @@ def alternatives(query: str) -> list[str]:
     if len(query) > MAX_QUERY:
         raise ValidationError(f"query must not be longer than {MAX_QUERY} characters", "VAL_003")
     tokens = _tokens(query.replace("\0", " "))
-    return _Parser(tokens).either(0) if tokens else []
+    return _QueryParser(tokens).either(0) if tokens else []
 
 
 def plain_words(query: str) -> list[str]:
@@ -432,7 +432,7 @@ def _joined(parts: Sequence[str], operator: str) -> str:
     return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
 
 
-class _Parser:
+class _QueryParser:
     """NOT binds tighter than AND, AND tighter than OR; words in a row mean AND."""
 
     def __init__(self, tokens: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from zapomni_mcp.tools.building import ADDS, READS, as_tools
 from zapomni_mcp.tools.code_answers import (
     Calls,
     FoundCode,
-    Outline,
+    OutlineAnswer,
     SymbolSource,
     call_of,
     calls_answer,
@@ -146,13 +146,13 @@ async def outline(
     ],
     repository: Repository = "",
     max_tokens: MaxTokens = 2000,
-) -> Annotated[CallToolResult, Outline]:
+) -> Annotated[CallToolResult, OutlineAnswer]:
     """See a file's classes, functions and sections in a few lines instead of reading it whole."""
     engine = await ctx.request_context.lifespan_context.get()
     found = await engine.code.get_outline(OutlineRequest(path=path, **_scope(repository)))
     lines = [outline_line(symbol) for symbol in found.symbols[1:]]
     kept = fitting(lines, max_tokens)
-    answer = Outline(
+    answer = OutlineAnswer(
         repository=found.repository,
         path=found.path,
         state=found.state,

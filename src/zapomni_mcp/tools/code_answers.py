@@ -17,7 +17,7 @@ from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 __all__ = [
     "Calls",
     "FoundCode",
-    "Outline",
+    "OutlineAnswer",
     "SymbolSource",
     "call_of",
     "calls_answer",
@@ -45,7 +45,7 @@ class FoundCode(BaseModel):
     note: str | None
 
 
-class Outline(BaseModel):
+class OutlineAnswer(BaseModel, title="Outline"):
     """A file's symbols in order."""
 
     data_notice: str = DATA_NOTICE

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         SymbolResponse,
     )
     from zapomni_core.modules.codebase.service import CodeMemory
-    from zapomni_core.modules.codebase.tree import Limits, SourceTree, content_hash
+    from zapomni_core.modules.codebase.tree import SourceTree, TreeLimits, content_hash
 
 __all__ = [
     "ASTChunker",
@@ -64,7 +64,6 @@ __all__ = [
     "FileEntry",
     "Import",
     "IndexRequest",
-    "Limits",
     "OutlineRequest",
     "OutlineResponse",
     "ParsedFile",
@@ -84,6 +83,7 @@ __all__ = [
     "SymbolKind",
     "SymbolRequest",
     "SymbolResponse",
+    "TreeLimits",
     "affected_paths",
     "content_hash",
     "first_characters",
@@ -105,6 +105,6 @@ __getattr__ = lazy_names(
         "schemas": "CallsRequest CallsResponse CodeHit CodeSearchRequest CodeSearchResponse "
         "IndexRequest OutlineRequest OutlineResponse StaleMemory SymbolRequest SymbolResponse",
         "service": "CodeMemory",
-        "tree": "Limits SourceTree content_hash",
+        "tree": "TreeLimits SourceTree content_hash",
     },
 )

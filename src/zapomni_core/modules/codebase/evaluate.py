@@ -656,10 +656,10 @@ class Type(NamedTuple):
 def parse_type(text: str) -> tuple[Type, ...]:
     """Return what a value of this type may be; () if nothing is known."""
     text = text.replace('"', "").replace("'", "").replace("::", ".").lstrip(":* &")
-    return _Parser(_TOKEN.findall(text)).union(0)
+    return _TypeParser(_TOKEN.findall(text)).union(0)
 
 
-class _Parser:
+class _TypeParser:
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
         self.place = 0

@@ -39,7 +39,7 @@ def read_facts(outline: Outline, language: str, matches: list[Captures]) -> Fact
 
     Decorators and docstrings are handed to the outline, which completes its symbols with them.
     """
-    reader = _Reader(outline, language)
+    reader = _FactReader(outline, language)
     for captures in matches:
         reader.read(captures)
     return reader.facts()
@@ -58,7 +58,7 @@ def _definitions(symbols: list[Symbol]) -> tuple[Definition, ...]:
     )
 
 
-class _Reader:
+class _FactReader:
     def __init__(self, outline: Outline, language: str) -> None:
         self.outline = outline
         self.language = language
@@ -204,9 +204,9 @@ class _Reader:
 @cache
 def _handler(
     keys: tuple[str, ...],
-) -> tuple[str, Callable[[_Reader, Captures, Node], None] | None]:
+) -> tuple[str, Callable[[_FactReader, Captures, Node], None] | None]:
     """Return what a match is about; of each pattern there are thousands."""
-    handlers = _Reader.HANDLERS.items()
+    handlers = _FactReader.HANDLERS.items()
     return next(((key, handle) for key, handle in handlers if key in keys), ("", None))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from zapomni_db.code_models import CheckedCitation, CodeEdge, CodeSymbol, FileEdit
+from zapomni_db.models import FrozenModel
 
 __all__ = [
     "CallsRequest",
@@ -23,12 +22,7 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
-    # hide_input: a validation message must not quote what the user asked for.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-class IndexRequest(_Frozen):
+class IndexRequest(FrozenModel):
     """Which folder to index."""
 
     path: str
@@ -40,7 +34,7 @@ class IndexRequest(_Frozen):
     """Whether the user said that the whole home folder is meant."""
 
 
-class _Scoped(_Frozen):
+class _Scoped(FrozenModel):
     repository: str = ""
     """The root, name or project of an indexed repository; `*`: all of them."""
     folder: str = ""
@@ -84,7 +78,7 @@ State = Literal["fresh", "changed", "gone"]
 """Whether the file is as it was indexed, has changed since, or is not there any more."""
 
 
-class CodeHit(_Frozen):
+class CodeHit(FrozenModel):
     """A passage of code, and the symbol it belongs to."""
 
     id: int
@@ -102,14 +96,14 @@ class CodeHit(_Frozen):
     text: str
 
 
-class CodeSearchResponse(_Frozen):
+class CodeSearchResponse(FrozenModel):
     """Passages, best first."""
 
     hits: list[CodeHit]
     notice: str | None = None
 
 
-class OutlineResponse(_Frozen):
+class OutlineResponse(FrozenModel):
     """A file's symbols in order, as they are now."""
 
     repository: str = ""
@@ -120,7 +114,7 @@ class OutlineResponse(_Frozen):
     """The choices, if several files have this path."""
 
 
-class SymbolResponse(_Frozen):
+class SymbolResponse(FrozenModel):
     """A symbol with its source as it is now."""
 
     symbol: CodeSymbol | None
@@ -134,7 +128,7 @@ class SymbolResponse(_Frozen):
     """Whether no edit names the symbol, so that these are the file's."""
 
 
-class CallsResponse(_Frozen):
+class CallsResponse(FrozenModel):
     """Who refers to a symbol, or whom it refers to."""
 
     symbol: CodeSymbol | None
@@ -144,7 +138,7 @@ class CallsResponse(_Frozen):
     more: bool = False
 
 
-class StaleMemory(_Frozen):
+class StaleMemory(FrozenModel):
     """A memory that cites code which has changed."""
 
     memory_id: str

@@ -21,10 +21,10 @@ from zapomni_core.modules.codebase.safe_folder import RefusedError, SafeFolder, 
 
 __all__ = [
     "IgnoreFiles",
-    "Limits",
     "Rules",
     "SlowRulesError",
     "SourceTree",
+    "TreeLimits",
     "content_hash",
     "git_paths",
     "parse_rules",
@@ -39,7 +39,7 @@ MAX_DEPTH = 100
 SETTLED_NS = 100_000_000
 
 
-class Limits(NamedTuple):
+class TreeLimits(NamedTuple):
     """How much of a repository is read; what lies beyond is reported, not waited for."""
 
     files: int = 50_000
@@ -67,8 +67,8 @@ class SourceTree:
         ValidationError: The root is missing, not a folder, not readable, or a bare repository.
     """
 
-    def __init__(self, root: Path, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, root: Path, limits: TreeLimits | None = None) -> None:
+        self._limits = limits or TreeLimits()
         self._beneath = SafeFolder(root)
         self.skipped: list[Skipped] = []
         self.skipped_counts: Counter[str] = Counter()

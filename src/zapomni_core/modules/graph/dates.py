@@ -126,7 +126,7 @@ def date_at(text: str, start: int, before: str, reference: datetime | None) -> F
         match = pattern.match(text, start)
         if match is None:
             continue
-        reader = reader or _Reader(before, reference)
+        reader = reader or _DateReader(before, reference)
         try:
             found = read(reader, match)
         except (ValueError, OverflowError):  # the 31st of February, the year 0
@@ -136,7 +136,7 @@ def date_at(text: str, start: int, before: str, reference: datetime | None) -> F
     return None
 
 
-class _Reader:
+class _DateReader:
     """Reads a date of each kind; knows the word before it and the day it is read on."""
 
     def __init__(self, before: str, reference: datetime | None) -> None:
@@ -283,42 +283,42 @@ class _Reader:
         )
 
 
-_Kind = tuple[re.Pattern[str], Callable[[_Reader, re.Match[str]], FoundDate | None]]
+_Kind = tuple[re.Pattern[str], Callable[[_DateReader, re.Match[str]], FoundDate | None]]
 _FIRST_WORD = re.compile(r"\w+")
 _DIGITS: list[_Kind] = [
-    (_ISO_DAY, _Reader.written),
-    (_ISO_MONTH, _Reader.written),
-    (_NUMERIC, _Reader.numeric),
-    (_DAY_MONTH, _Reader.written),
-    (_AGO, _Reader.distance),
-    (_PLAIN_YEAR, _Reader.plain_year),
+    (_ISO_DAY, _DateReader.written),
+    (_ISO_MONTH, _DateReader.written),
+    (_NUMERIC, _DateReader.numeric),
+    (_DAY_MONTH, _DateReader.written),
+    (_AGO, _DateReader.distance),
+    (_PLAIN_YEAR, _DateReader.plain_year),
 ]
 _MONTHS: list[_Kind] = [
-    (_MONTH_DAY, _Reader.written),
-    (_MONTH_YEAR, _Reader.written),
-    (_MONTH, _Reader.named_month),
+    (_MONTH_DAY, _DateReader.written),
+    (_MONTH_YEAR, _DateReader.written),
+    (_MONTH, _DateReader.named_month),
 ]
 _WORDS: list[_Kind] = [
-    (_QUARTER, _Reader.quarter),
-    (_DAY_WORD, _Reader.day_word),
-    (_NEXT_UNIT, _Reader.unit),
-    (_NEXT_WEEKDAY, _Reader.weekday),
-    (_NEXT_MONTH, _Reader.named_month),
-    (_AGO, _Reader.distance),
-    (_IN, _Reader.distance),
-    (_END_OF, _Reader.end_of),
-    (_WEEKDAY, _Reader.weekday),
+    (_QUARTER, _DateReader.quarter),
+    (_DAY_WORD, _DateReader.day_word),
+    (_NEXT_UNIT, _DateReader.unit),
+    (_NEXT_WEEKDAY, _DateReader.weekday),
+    (_NEXT_MONTH, _DateReader.named_month),
+    (_AGO, _DateReader.distance),
+    (_IN, _DateReader.distance),
+    (_END_OF, _DateReader.end_of),
+    (_WEEKDAY, _DateReader.weekday),
 ]
 
 
 def _kinds_of(first: re.Match[str] | None) -> list[_Kind]:
     word = first[0].lower() if first else ""
     if word == "the":
-        return [(_DAY_WORD, _Reader.day_word), (_END_OF, _Reader.end_of)]
+        return [(_DAY_WORD, _DateReader.day_word), (_END_OF, _DateReader.end_of)]
     if word == "in":
-        return [(_IN, _Reader.distance)]
+        return [(_IN, _DateReader.distance)]
     if word in _COUNTS:
-        return [(_AGO, _Reader.distance)]
+        return [(_AGO, _DateReader.distance)]
     return _MONTHS if word in _MONTH_OF or word not in DATE_WORDS else _WORDS
 
 

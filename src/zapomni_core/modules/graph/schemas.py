@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict
-
 from zapomni_db.graph_models import Entity, Evidence
+from zapomni_db.models import FrozenModel
 
 __all__ = [
     "BuildGraphRequest",
@@ -18,19 +17,14 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
-    # hide_input: a validation message must not quote what the user asked for.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-class BuildGraphRequest(_Frozen):
+class BuildGraphRequest(FrozenModel):
     """Which memories to read into the graph: all, or those that meet every condition given."""
 
     project: str | None = None
     memory_ids: list[str] | None = None
 
 
-class RelatedRequest(_Frozen):
+class RelatedRequest(FrozenModel):
     """From which entity to look around, and how far."""
 
     entity: str
@@ -43,7 +37,7 @@ class RelatedRequest(_Frozen):
     limit: int = 20
 
 
-class PathStep(_Frozen):
+class PathStep(FrozenModel):
     """One relationship on the way, in its own direction."""
 
     source_id: str
@@ -58,7 +52,7 @@ class PathStep(_Frozen):
     evidence: list[Evidence]
 
 
-class RelatedEntity(_Frozen):
+class RelatedEntity(FrozenModel):
     """An entity that was reached, and the best way to it."""
 
     entity_id: str
@@ -70,7 +64,7 @@ class RelatedEntity(_Frozen):
     path: list[PathStep]
 
 
-class RelatedResponse(_Frozen):
+class RelatedResponse(FrozenModel):
     """What is related to an entity, the strongest way first."""
 
     entity: Entity | None
@@ -80,7 +74,7 @@ class RelatedResponse(_Frozen):
     notice: str | None = None
 
 
-class MergeResponse(_Frozen):
+class MergeResponse(FrozenModel):
     """Two entities that were merged, or parted again."""
 
     source_id: str
