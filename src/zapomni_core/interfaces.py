@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import (
-    FrozenModel,
     Chunk,
     Embedding,
     EmbeddingSpace,
     EntityData,
+    FrozenModel,
     MemoryRecord,
     QueryEmbedding,
     RelationshipData,
