@@ -7,6 +7,8 @@ from xml.etree import ElementTree as ET
 
 from tools import picture
 
+PAGE = picture.ROOT / "docs" / "architecture.md"
+
 
 def test_the_picture_is_current():
     assert picture.draw() == picture.PICTURE.read_text("utf-8"), "run: python tools/picture.py"
@@ -37,3 +39,13 @@ def test_no_line_crosses_a_box():
         for level, point in zip(passed, points[1:-1:2], strict=True):
             boxes = [picture.PLACES[name].x for name in rows[level]]
             assert min(abs(point.x - box) for box in boxes) > picture.HALF
+
+
+def test_every_file_and_folder_the_page_names_exists():
+    named = set(re.findall(r"`([\w.*]+(?:/[\w.*]+)*(?:\.py|\.toml|/))`", PAGE.read_text("utf-8")))
+    places = [picture.ROOT, *(picture.ROOT / "src").glob("*"), picture.ROOT / "src"]
+
+    missing = [name for name in named if not any(any(place.glob(name)) for place in places)]
+
+    assert len(named) > 20
+    assert missing == []
