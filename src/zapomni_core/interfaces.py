@@ -13,7 +13,10 @@ from zapomni_db.models import (
     EmbeddingSpace,
     EntityData,
     FrozenModel,
+    MemoryChanges,
+    MemoryFields,
     MemoryRecord,
+    NewMemory,
     QueryEmbedding,
     RelationshipData,
 )
@@ -38,24 +41,9 @@ __all__ = [
 ]
 
 
-class AddMemoryRequest(FrozenModel):
+class AddMemoryRequest(NewMemory):
     """A text to store."""
 
-    text: str
-    metadata: dict[str, Any] = {}
-    project: str = ""
-    source: str = ""
-    kind: str = "note"
-    tags: list[str] = []
-    pinned: bool = False
-    idempotency_key: str | None = None
-    supersedes: str | None = None
-    parent: str = ""
-    """The conversation, session, document or file this is a part of."""
-    position: int = 0
-    """Its place in its parent: the number of a turn, a page, a line."""
-    occurred_at: datetime | None = None
-    """When what it describes happened; None: when it is stored."""
     cites: list[str] = []
     """Code it cites: `path`, `path:symbol` or `path:L10-L20`."""
     folder: str = ""
@@ -77,17 +65,10 @@ class AddMemoryResponse(FrozenModel):
     """What the user should know: secrets in it, a duplicate, a missing model, pending vectors."""
 
 
-class UpdateMemoryRequest(FrozenModel):
+class UpdateMemoryRequest(MemoryChanges):
     """Changes to a memory; None leaves a field as it is."""
 
     memory_id: str
-    text: str | None = None
-    metadata: dict[str, Any] | None = None
-    project: str | None = None
-    source: str | None = None
-    kind: str | None = None
-    tags: list[str] | None = None
-    pinned: bool | None = None
     cites: list[str] | None = None
     folder: str = ""
     """As for a new memory."""
@@ -134,11 +115,12 @@ class SearchRequest(FrozenModel):
     """Whether each result comes with the passages before and after it."""
 
 
-class SearchResult(FrozenModel):
-    """The best passage of one memory, or one observation."""
+class SearchResult(MemoryFields):
+    """The best passage of one memory, or one observation.
 
-    memory_id: str
-    """Empty for an observation."""
+    An observation has an empty `memory_id`; its `kind` is its type, its `parent` its session.
+    """
+
     observation_id: int | None = None
     chunk_id: str
     text: str
@@ -146,18 +128,6 @@ class SearchResult(FrozenModel):
     """Fused score, 0 to 1; comparable within one answer only."""
     similarity_score: float
     bm25_score: float
-    metadata: dict[str, Any]
-    project: str
-    source: str
-    kind: str
-    """Of an observation, its type."""
-    tags: list[str]
-    pinned: bool
-    parent: str
-    """Of an observation, its session."""
-    position: int
-    occurred_at: datetime
-    created_at: datetime
     before: str = ""
     after: str = ""
     """The passages next to it, if asked for."""

@@ -21,19 +21,24 @@ __all__ = [
     "FrozenModel",
     "HybridSearchResult",
     "Memory",
+    "MemoryChanges",
     "MemoryData",
+    "MemoryFields",
     "MemoryFilter",
     "MemoryPage",
     "MemoryPatch",
     "MemoryRecord",
     "MemoryStats",
     "MemorySummary",
+    "NewMemory",
     "Passage",
     "PendingChunk",
     "Place",
     "QueryEmbedding",
     "RelationshipData",
+    "StoreState",
     "StoredMemory",
+    "Surroundings",
     "TaskStatus",
     "TextSearchRequest",
     "VectorRanking",
@@ -106,14 +111,11 @@ class EmbeddingSpace(FrozenModel):
     sha256: str = ""
 
 
-class MemoryData(FrozenModel):
-    """A memory to be stored, all of it or nothing."""
+class NewMemory(FrozenModel):
+    """What a new memory is made of, from the request to the store."""
 
-    memory_id: str
     text: str
-    chunks: list[ChunkData]
     metadata: dict[str, Any] = {}
-    timestamp: datetime
     project: str = ""
     source: str = ""
     kind: str = "note"
@@ -124,9 +126,17 @@ class MemoryData(FrozenModel):
     parent: str = ""
     """The conversation, session, document or file this is a part of."""
     position: int = 0
-    """Its position in its parent."""
+    """Its place in its parent: the number of a turn, a page, a line."""
     occurred_at: datetime | None = None
-    """When it happened, if that is not when it was stored."""
+    """When what it describes happened; None: when it is stored."""
+
+
+class MemoryData(NewMemory):
+    """A memory to be stored, all of it or nothing."""
+
+    memory_id: str
+    chunks: list[ChunkData]
+    timestamp: datetime
     space: EmbeddingSpace | None = None
     """The space the chunks' embeddings belong to; None when every vector is pending."""
 
@@ -139,15 +149,10 @@ class StoredMemory(FrozenModel):
     """`duplicate`: the same text was already there. `replayed`: the same idempotency key was."""
 
 
-class MemoryPatch(FrozenModel):
-    """Changes to a stored memory; None leaves a field as it is.
-
-    A new text comes with its chunks and the space their embeddings belong to.
-    """
+class MemoryChanges(FrozenModel):
+    """Changes to a memory; None leaves a field as it is."""
 
     text: str | None = None
-    chunks: list[ChunkData] | None = None
-    space: EmbeddingSpace | None = None
     metadata: dict[str, Any] | None = None
     project: str | None = None
     source: str | None = None
@@ -156,12 +161,17 @@ class MemoryPatch(FrozenModel):
     pinned: bool | None = None
 
 
-class MemorySummary(FrozenModel):
-    """A stored memory without its text."""
+class MemoryPatch(MemoryChanges):
+    """Changes to a stored memory; a new text comes with its chunks and their space."""
+
+    chunks: list[ChunkData] | None = None
+    space: EmbeddingSpace | None = None
+
+
+class MemoryFields(FrozenModel):
+    """What is known of a stored memory wherever it is shown."""
 
     memory_id: str
-    preview: str
-    length: int
     metadata: dict[str, Any]
     project: str
     source: str
@@ -172,6 +182,13 @@ class MemorySummary(FrozenModel):
     position: int = 0
     occurred_at: datetime
     created_at: datetime
+
+
+class MemorySummary(MemoryFields):
+    """A stored memory without its text."""
+
+    preview: str
+    length: int
     updated_at: datetime
     superseded_by: str | None = None
     chunk_count: int

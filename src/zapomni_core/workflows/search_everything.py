@@ -38,6 +38,7 @@ from zapomni_core.shared.validation import validate_page
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     EmbeddingSpace,
+    MemoryFields,
     MemoryFilter,
     MemorySummary,
     Passage,
@@ -317,12 +318,6 @@ def _seconds(moment: datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp())
 
 
-_SHOWN = (
-    "memory_id", "metadata", "project", "source", "kind", "tags", "pinned", "parent", "position",
-    "occurred_at", "created_at",
-)  # fmt: skip
-
-
 def _describe_memory(
     hit: Candidate, summary: MemorySummary, text: str, why: dict[str, object] | None
 ) -> SearchResult:
@@ -333,7 +328,7 @@ def _describe_memory(
         similarity_score=round(max(hit.cosine, 0.0), 4),
         bm25_score=round(hit.bm25, 4),
         explanation=why,
-        **{name: getattr(summary, name) for name in _SHOWN},
+        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
     )
 
 

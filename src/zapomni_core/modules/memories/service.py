@@ -59,6 +59,7 @@ from zapomni_db.models import (
     MemoryPatch,
     MemoryRecord,
     MemoryStats,
+    NewMemory,
     StoredMemory,
 )
 
@@ -490,21 +491,10 @@ def _memory_data(
 ) -> MemoryData:
     return MemoryData(
         memory_id=str(uuid.uuid4()),
-        text=request.text,
         chunks=[_chunk_data(c, e, request.occurred_at) for c, e in zip(chunks, made, strict=True)],
-        metadata=request.metadata,
         timestamp=datetime.now(UTC),
-        project=request.project,
-        source=request.source,
-        kind=request.kind,
-        tags=request.tags,
-        pinned=request.pinned,
-        idempotency_key=request.idempotency_key,
-        supersedes=request.supersedes,
-        parent=request.parent,
-        position=request.position,
-        occurred_at=request.occurred_at,
         space=space,
+        **{name: getattr(request, name) for name in NewMemory.model_fields},
     )
 
 
