@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from pydantic import ConfigDict, Field
 
 from zapomni_db.models import FrozenModel
+from zapomni_db.symbols import Symbol
 
 __all__ = [
     "CODE_KIND",
@@ -27,7 +28,6 @@ __all__ = [
     "IndexedFile",
     "PassagePlace",
     "SymbolQuery",
-    "SymbolRow",
 ]
 
 CODE_KIND = "code"
@@ -79,24 +79,6 @@ class CodeFile(NamedTuple):
     """Whether it contains nothing, so that no memory is stored for it."""
 
 
-class SymbolRow(NamedTuple):
-    """A symbol to be stored; `parent` is its place among the file's symbols."""
-
-    name: str
-    qualified_name: str
-    kind: str
-    signature: str
-    docstring: str
-    decorators: tuple[str, ...]
-    start_line: int
-    end_line: int
-    start_byte: int
-    end_byte: int
-    content_hash: str
-    body_hash: str
-    parent: int
-
-
 class PassagePlace(NamedTuple):
     """Where a passage of a file is."""
 
@@ -117,7 +99,7 @@ class FileData(NamedTuple):
     language: str
     lines: int
     has_errors: bool
-    symbols: tuple[SymbolRow, ...]
+    symbols: tuple[Symbol, ...]
     passages: tuple[PassagePlace, ...]
     facts: str
     """What the call graph needs to know of it, packed."""

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, LiteralString, NamedTuple
 
-from zapomni_db.code_models import Citation, CodeFile, CodeRepository, EdgeRow, FileData, SymbolRow
+from zapomni_db.code_models import Citation, CodeFile, CodeRepository, EdgeRow, FileData
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_json, from_time, to_json
+from zapomni_db.symbols import Symbol
 
 __all__ = [
     "begin_changes",
@@ -253,7 +254,7 @@ class _StoredSymbol(NamedTuple):
 
 
 def _store_symbols(
-    connection: sqlite3.Connection, file_key: int, symbols: Sequence[SymbolRow]
+    connection: sqlite3.Connection, file_key: int, symbols: Sequence[Symbol]
 ) -> None:
     stored = [_StoredSymbol(*row) for row in connection.execute(_STORED_SYMBOLS, (file_key,))]
     keys = _match_symbols(stored, symbols)
@@ -267,7 +268,7 @@ def _store_symbols(
     connection.executemany(_INSERT_SYMBOL, fresh)
 
 
-def _match_symbols(stored: Sequence[_StoredSymbol], symbols: Sequence[SymbolRow]) -> dict[int, int]:
+def _match_symbols(stored: Sequence[_StoredSymbol], symbols: Sequence[Symbol]) -> dict[int, int]:
     """Return the keys of symbols stored before: by name, or by body under another name."""
     by_name = {symbol.qualified_name: symbol.key for symbol in stored}
     keys = {
@@ -287,7 +288,7 @@ def _match_symbols(stored: Sequence[_StoredSymbol], symbols: Sequence[SymbolRow]
     return keys
 
 
-def _symbol_values(symbols: Sequence[SymbolRow]) -> list[tuple[Any, ...]]:
+def _symbol_values(symbols: Sequence[Symbol]) -> list[tuple[Any, ...]]:
     depths: list[int] = []
     values = []
     for place, symbol in enumerate(symbols):

@@ -47,7 +47,6 @@ from zapomni_db.code_models import (
     EdgeRow,
     FileData,
     PassagePlace,
-    SymbolRow,
 )
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import ChunkData, Embedding, EmbeddingSpace, MemoryData, MemoryFilter
@@ -549,7 +548,7 @@ def file_data(file: CodeFile, read: Read) -> FileData:
         language=parsed.language,
         lines=parsed.lines,
         has_errors=parsed.has_errors,
-        symbols=tuple(map(SymbolRow._make, parsed.symbols)),
+        symbols=parsed.symbols,
         passages=tuple(
             PassagePlace(passage_digest(c.text), c.symbol, c.start_line, c.end_line)
             for c in parsed.chunks

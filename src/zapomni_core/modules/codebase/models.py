@@ -13,6 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
+from zapomni_db.symbols import Symbol, SymbolKind
+
 __all__ = [
     "Binding",
     "BindingKind",
@@ -39,26 +41,6 @@ __all__ = [
 ]
 
 
-SymbolKind = Literal[
-    "module",
-    "namespace",
-    "class",
-    "interface",
-    "struct",
-    "enum",
-    "trait",
-    "type",
-    "function",
-    "method",
-    "constant",
-    "variable",
-    "field",
-    "macro",
-    "table",
-    "view",
-    "section",
-    "key",
-]
 ReferenceKind = Literal["call", "inherit", "decorate"]
 BindingKind = Literal["value", "type", "element", "enter"]
 
@@ -95,28 +77,6 @@ class SourceFile(NamedTuple):
 
 
 # --- The contents of a file --------------------------------------------------------------
-
-
-class Symbol(NamedTuple):
-    """Something with a name. The first symbol of every file is the file itself, its module."""
-
-    name: str
-    qualified_name: str
-    """`Session.get`; a second definition of the same name is `Session.get#2`. "" is the module."""
-    kind: SymbolKind
-    signature: str
-    """Its head on one line, without its body."""
-    docstring: str
-    decorators: tuple[str, ...]
-    start_line: int
-    end_line: int
-    start_byte: int
-    end_byte: int
-    content_hash: str
-    body_hash: str
-    """Like `content_hash`, with its own name left out: equal when only the name has changed."""
-    parent: int
-    """Which of the file's symbols it is in; -1 for the module."""
 
 
 class SourceChunk(NamedTuple):
