@@ -7,17 +7,14 @@ that is run in a transaction; what it does is written where it is defined.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import LiteralString, Self, TypeVar
+from typing import LiteralString, Self
 
 from zapomni_db.sqlite import code_reads, code_writes
 from zapomni_db.sqlite.connection import connect, fetch_value, translated
 from zapomni_db.sqlite.file import SqliteFile, reading, writing
 
 __all__ = ["SqliteCode", "SqliteFacts"]
-
-T = TypeVar("T")
 
 
 class SqliteCode(SqliteFile):
@@ -27,9 +24,7 @@ class SqliteCode(SqliteFile):
     `get_files` shows it as incomplete and the next run indexes it again.
     """
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        await self.connect()
-        return await super()._run(work)
+    opened_by_first_call = True
 
     # --- Indexing -----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from zapomni_db.exceptions import DatabaseError, TransactionError
 from zapomni_db.logs import get_logger
@@ -53,6 +53,10 @@ class SqliteFile:
     while it is open, the next call opens the one at the path, and makes it if there is none.
     """
 
+    threads: ClassVar[int] = THREADS
+    opened_by_first_call: ClassVar[bool] = False
+    """Otherwise a call before `connect` is an error."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
@@ -85,7 +89,8 @@ class SqliteFile:
         """Create or migrate the file as needed. Safe to call again."""
         if self._pool is None:
             await asyncio.to_thread(self._prepare)
-            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="zapomni-sqlite")
+        if self._pool is None:  # another task may have opened it meanwhile
+            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="zapomni-sqlite")
 
     async def close(self) -> None:
         """Finish what runs and close every connection. Safe to call again."""
@@ -209,6 +214,8 @@ class SqliteFile:
             return await self._run(work)
 
     async def _run(self, work: Callable[[], T]) -> T:
+        if self.opened_by_first_call:
+            await self.connect()
         if self._pool is None:
             raise DatabaseError(NOT_CONNECTED, "CONN_001")
         try:

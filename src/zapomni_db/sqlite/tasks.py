@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Literal, LiteralString, TypeVar
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import TaskStatus
 from zapomni_db.sqlite.connection import (
-    Connection,
-    DatabaseReplacedError,
-    connect,
     fetch_value,
-    prepare_file,
-    read_transaction,
-    translated,
-    write_transaction,
 )
+from zapomni_db.sqlite.file import SqliteFile
 from zapomni_db.sqlite.rows import from_time
 from zapomni_db.task_models import Claim, Hold, Progress, Queue
 
@@ -144,7 +135,7 @@ UPDATE tasks SET status = 'pending', cancel_requested = 0, failures = 0, losses 
 WHERE id = :id"""
 
 
-class SqliteTasks:
+class SqliteTasks(SqliteFile):
     """Background tasks in the local file, where every process sees them and no restart loses them.
 
     Every change is one transaction: two processes never hold the same claim. Calls run on one
@@ -155,20 +146,13 @@ class SqliteTasks:
         clock: Seconds since 1970, the same for every process that uses the file.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self.path = path
-        self._clock = clock
-        self._connection: Connection | None = None
-        self._thread: ThreadPoolExecutor | None = None
+    # One thread with one connection: heartbeats are small.
+    threads = 1
+    opened_by_first_call = True
 
-    async def close(self) -> None:
-        """Finish what runs and close the connection. Safe to call again."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            await asyncio.to_thread(thread.shutdown)
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(path)
+        self._clock = clock
 
     async def submit(self, task_type: str, params: Mapping[str, Any]) -> str:
         """Queue a task; return its id, or that of the same work if it is queued or running.
@@ -179,22 +163,24 @@ class SqliteTasks:
             ValidationError: The parameters are no JSON, or too long.
         """
         text = _to_json(params)
-        return await self._write("queueing a task", lambda db: self._submit(db, task_type, text))
+        return await self.write("queueing a task", self._submit, task_type, text)
 
     async def get(self, task_id: str) -> TaskStatus | None:
         """Return the status of a task."""
-        return await self._read("reading a task", lambda db: self._find(db, _known(task_id)))
+        return await self.read("reading a task", self._find, _known(task_id))
 
     async def list_tasks(self, status: str | None, limit: int) -> list[TaskStatus]:
         """Return tasks, the newest first."""
-        given = {"status": status, "limit": limit}
-        return await self._read(
-            "listing tasks", lambda db: [self._status(row) for row in db.execute(_LIST, given)]
-        )
+
+        def work(db: sqlite3.Connection) -> list[TaskStatus]:
+            rows = db.execute(_LIST, {"status": status, "limit": limit})
+            return [self._status(row) for row in rows]
+
+        return await self.read("listing tasks", work)
 
     async def read_queue(self, task_types: Sequence[str]) -> Queue:
         """Return what is left to do of these types. A cheap read."""
-        return await self._read("reading the queue", lambda db: self._read_queue(db, task_types))
+        return await self.read("reading the queue", self._read_queue, task_types)
 
     async def claim(
         self, task_types: Sequence[str], lease_seconds: float, task_id: str | None = None
@@ -209,11 +195,9 @@ class SqliteTasks:
         def is_due(db: sqlite3.Connection) -> bool:
             return db.execute(_OLDEST_DUE, {**wanted, **self._now()}).fetchone() is not None
 
-        if not await self._read("reading the queue", is_due):
+        if not await self.read("reading the queue", is_due):
             return None
-        return await self._write(
-            "claiming a task", lambda db: self._take(db, {**wanted, **self._now(lease_seconds)})
-        )
+        return await self.write("claiming a task", self._take, wanted, lease_seconds)
 
     async def renew(self, claim: Claim, lease_seconds: float, progress: Progress | None) -> Hold:
         """Extend a lease and store progress; nothing is written unless the claim still holds."""
@@ -223,7 +207,7 @@ class SqliteTasks:
                 return "lost"
             return "cancelled" if fetch_value(db, _IS_CANCELLED, (claim.task_id,)) else "held"
 
-        return await self._write("reporting progress", work)
+        return await self.write("reporting progress", work)
 
     async def give_back(self, claim: Claim, error: tuple[str, str] | None, delay: float) -> bool:
         """Release a task for any worker to claim after a delay; return whether the claim held.
@@ -232,8 +216,8 @@ class SqliteTasks:
         """
         code, words = error or (None, None)
         failed = {"failed": int(error is not None), "error": words, "code": code}
-        return await self._write(
-            "giving a task back", lambda db: self._change(db, _GIVE_BACK, claim, failed, delay)
+        return await self.write(
+            "giving a task back", self._change, _GIVE_BACK, claim, failed, delay
         )
 
     async def finish(
@@ -251,9 +235,7 @@ class SqliteTasks:
         code, words = error or (None, None)
         end = {"status": status, "result": result, "error": words, "code": code}
         end |= _fields(progress)
-        return await self._write(
-            "finishing a task", lambda db: self._change(db, _FINISH, claim, end)
-        )
+        return await self.write("finishing a task", self._change, _FINISH, claim, end)
 
     async def cancel(self, task_id: str) -> TaskStatus | None:
         """Cancel a task: at once if no worker has it, otherwise when its worker notices."""
@@ -262,7 +244,7 @@ class SqliteTasks:
             db.execute(_CANCEL, {"id": _known(task_id), **self._now()})
             return self._find(db, _known(task_id))
 
-        return await self._write("cancelling a task", work)
+        return await self.write("cancelling a task", work)
 
     async def retry(self, task_id: str) -> TaskStatus | None:
         """Queue a failed or cancelled task again; return it, or the same work if it is queued.
@@ -270,7 +252,7 @@ class SqliteTasks:
         Raises:
             ValidationError: It is completed, or not finished yet.
         """
-        return await self._write("retrying a task", lambda db: self._retry(db, _known(task_id)))
+        return await self.write("retrying a task", self._retry, _known(task_id))
 
     # --- inside a transaction -----------------------------------------------------------
 
@@ -290,7 +272,10 @@ class SqliteTasks:
         pending, running, due = db.execute(_QUEUE, given).fetchone()
         return Queue(int(pending), int(running), None if due is None else due / SECOND)
 
-    def _take(self, db: sqlite3.Connection, given: Mapping[str, Any]) -> Claim | None:
+    def _take(
+        self, db: sqlite3.Connection, wanted: Mapping[str, Any], lease_seconds: float
+    ) -> Claim | None:
+        given = {**wanted, **self._now(lease_seconds)}
         words = f"Its process ended {MOST_LOSSES} times before it was done."
         db.execute(_SETTLE, {"error": words, "most_losses": MOST_LOSSES, **given})
         row = db.execute(_OLDEST_DUE, given).fetchone()
@@ -356,46 +341,11 @@ class SqliteTasks:
             finished_at=finished_at,
         )
 
-    # --- thread and clock ---------------------------------------------------------------
+    # --- The clock ----------------------------------------------------------------------
 
     def _now(self, ahead: float = 0.0) -> dict[str, int]:
         now = int(self._clock() * SECOND)
         return {"now": now, "until": now + int(ahead * SECOND)}
-
-    async def _read(self, operation: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._run(operation, read_transaction, work)
-
-    async def _write(self, operation: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._run(operation, write_transaction, work)
-
-    async def _run(
-        self,
-        operation: str,
-        transaction: Callable[[sqlite3.Connection], AbstractContextManager[sqlite3.Connection]],
-        work: Callable[[sqlite3.Connection], T],
-    ) -> T:
-        def run() -> T:
-            with translated(operation, self.path):
-                try:
-                    return attempt()
-                except DatabaseReplacedError:
-                    return attempt()
-
-        def attempt() -> T:
-            opened = self._connection
-            fits = opened is not None and (transaction is read_transaction or opened.writable)
-            if opened is None or not fits or not opened.is_current():
-                if opened is not None:
-                    opened.close()
-                    self._connection = None
-                prepare_file(self.path)
-                opened = self._connection = connect(self.path)
-            with transaction(opened) as connection:
-                return work(connection)
-
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="zapomni-tasks")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
 
 def _share(done: int, total: int | None) -> float:
