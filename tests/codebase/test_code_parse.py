@@ -204,7 +204,7 @@ HOSTILE = {
     "blank lines": b"\n" * N,
     "deep indentation": b"".join(b" " * n + b"if x:\n" for n in range(400)),
     "deep list": b"".join(b"  " * n + b"- a\n" for n in range(400)),
-    "deep object": b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+    "deep object": b'{"a":' * (3 * N) + b"1" + b"}" * (3 * N),
 }
 
 

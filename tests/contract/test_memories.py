@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,9 @@ from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemoryPatch, TextSearchRequest
 
 pytestmark = pytest.mark.anyio
+
+# `make soak` adds five megabytes.
+SIZES = [375_000, *map(int, os.environ.get("LONG_TEXTS", "").split())]
 
 ALL = MemoryFilter()
 
@@ -40,7 +44,7 @@ async def test_a_memory_comes_back_as_it_went_in(storage):
     assert kept.superseded_by is None
 
 
-@pytest.mark.parametrize("size", [375_000, 5_000_000])
+@pytest.mark.parametrize("size", SIZES)
 async def test_a_long_text_comes_back_byte_equal(storage, size):
     text = "".join(chr(32 + (i * i + i // 7) % 500) for i in range(size))
 

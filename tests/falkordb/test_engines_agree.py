@@ -35,7 +35,7 @@ from zapomni_db.models import (
 from zapomni_db.sqlite.storage import SqliteStorage
 
 # `make soak` asks for more.
-EXAMPLES = int(os.environ.get("STATE_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("STATE_EXAMPLES", "5"))
 
 SPACES = [
     EmbeddingSpace(model="one", dimension=3, sha256="a"),

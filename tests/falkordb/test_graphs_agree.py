@@ -31,7 +31,7 @@ from zapomni_db.models import EntityData, MemoryPatch, RelationshipData
 from zapomni_db.sqlite.storage import SqliteStorage
 
 # `make soak` asks for more.
-EXAMPLES = int(os.environ.get("STATE_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("STATE_EXAMPLES", "8"))
 START = datetime(2024, 1, 1, tzinfo=UTC)
 READER = "reader"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import suppress
 
 import pytest
 from hostile_repositories import SETUPS, TRAPS, Trap
 
+from command import answer
 from zapomni_cli.record import hook_command
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra import git as guarded
@@ -123,15 +123,7 @@ def test_no_event_of_a_host_runs_a_command(trap, name, private_home):
 def test_no_index_of_a_repository_runs_a_command(trap, name):
     folder = SETUPS[name](trap)
     trap.canary.unlink(missing_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", "index", str(folder), "--json"],
-        env={**os.environ, **trap.environment, "ZAPOMNI_EMBEDDER": "none"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    answer("index", str(folder), "--json", ZAPOMNI_EMBEDDER="none", **trap.environment)
     assert not trap.canary.exists()
 
 

@@ -19,7 +19,7 @@ from zapomni_cli import record
 from zapomni_cli.hosts import HOSTS
 
 # `make soak` asks for more.
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "2000"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "500"))
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "hooks"
 PAYLOADS = [
     json.loads(path.read_text(encoding="utf-8"))

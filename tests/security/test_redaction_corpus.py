@@ -20,8 +20,8 @@ from zapomni_cli.record import main
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite import observations_write
 
-PER_FORMAT = int(os.environ.get("SECRETS_PER_FORMAT", "50"))
-PER_CONTEXT = int(os.environ.get("SECRETS_PER_CONTEXT", "30"))
+PER_FORMAT = int(os.environ.get("SECRETS_PER_FORMAT", "10"))
+PER_CONTEXT = int(os.environ.get("SECRETS_PER_CONTEXT", "6"))
 
 
 def cases():

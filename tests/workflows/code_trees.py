@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from zapomni_core.engine import ZapomniEngine
@@ -105,12 +109,15 @@ class Repository:
 
     def __init__(self, root: Path, files: dict[str, str] = FILES, *, git: bool = True) -> None:
         self.root = root
-        root.mkdir(parents=True, exist_ok=True)
+        if git:
+            shutil.copytree(_committed(tuple(files.items())), root, dirs_exist_ok=True)
+        else:
+            self._write_all(files)
+
+    def _write_all(self, files: dict[str, str]) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
             self.write(path, text)
-        if git:
-            self.git("init", "-q", "-b", "main")
-            self.commit("start")
 
     def path(self, path: str) -> Path:
         return self.root / path
@@ -145,6 +152,17 @@ class Repository:
 
     def git(self, *arguments: str) -> None:
         run_git(*arguments, cwd=self.root)
+
+
+@cache
+def _committed(files: tuple[tuple[str, str], ...]) -> Path:
+    """Commit files once; copying the folder costs a fifth of the three git commands."""
+    folder = Path(tempfile.mkdtemp(prefix="repository-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = Repository(folder, dict(files), git=False)
+    made.git("init", "-q", "-b", "main", "--template=")
+    made.commit("start")
+    return folder
 
 
 def run_git(*arguments: str | Path, cwd: Path) -> None:

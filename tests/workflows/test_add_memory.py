@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -17,6 +18,9 @@ from zapomni_core.modules.memories import service as workflow
 from zapomni_core.settings import load_settings
 
 pytestmark = pytest.mark.anyio
+
+# `make soak` adds five megabytes.
+SIZES = [375_000, *map(int, os.environ.get("LONG_TEXTS", "").split())]
 
 
 def add(text, **fields):
@@ -132,7 +136,7 @@ async def test_pinning_changes_nothing_else(engine):
     assert (record.text, record.tags, record.metadata) == ("pin me", ["t"], {"a": 1})
 
 
-@pytest.mark.parametrize("size", [375_000, 5_000_000])
+@pytest.mark.parametrize("size", SIZES)
 async def test_a_long_text_is_kept_at_once_and_its_vectors_follow(engine, size):
     line = "Line {} of a long log says that everything is fine today.\n"
     text = "".join(line.format(n) for n in range(size // 50))[: size - 40]
