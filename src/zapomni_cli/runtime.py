@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.logging import setup_logging
 from zapomni_core.modules.observations import Observations
 from zapomni_core.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from zapomni_core.engine import ZapomniEngine
 
 __all__ = ["read_settings", "read_stdin", "with_engine", "with_observations"]
 
@@ -35,6 +37,8 @@ def with_engine(
     work: Callable[[ZapomniEngine], Awaitable[T]], settings: Settings | None = None
 ) -> T:
     """Open the engine, do the work, close the engine."""
+    from zapomni_core.engine import create_engine  # half of a start that needs no memories
+
     chosen = settings or read_settings()
 
     async def run() -> T:

@@ -7,16 +7,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import day, is_terminal, print_json, print_pairs, print_table, progress_bar
 from zapomni_cli.runtime import read_settings, with_engine
-from zapomni_core.engine import ZapomniEngine
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_db.models import TaskStatus
+
+if TYPE_CHECKING:
+    from zapomni_core.engine import ZapomniEngine
 
 __all__ = ["background_option", "carry_out", "print_queued", "tasks"]
 

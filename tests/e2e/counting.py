@@ -52,7 +52,6 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = TaskManager.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "lease_seconds", defaults["lease_seconds"])
     exec(SITE, {})
-    monkeypatch.setattr("zapomni_cli.runtime.create_engine", engine_module.create_engine)
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(SITE, encoding="utf-8")

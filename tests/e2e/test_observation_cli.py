@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,10 @@ def test_context_is_switched_off_and_on_per_project(db, here):
     answer("context", "--on")
     assert "cart.py" in answer("context")
     assert "cart.py" in answer("record", "--host", "claude-code", given=given)
+
+
+def test_commands_about_observations_start_without_the_memory_engine():
+    modules = "zapomni_cli.observations, zapomni_cli.projects, zapomni_cli.purge, zapomni_cli.tasks"
+    code = f"import sys, {modules}; print('zapomni_core.engine' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from observation_rows import HOME, observe, open_database
-from zapomni_core.modules.observations import Observations
+from zapomni_core.engine import create_engine
+from zapomni_core.modules.observations import Observations, PurgeSelection
 from zapomni_core.settings import Settings
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite import observation_search
+from zapomni_db.sqlite.observation_reads import COLUMNS, ObservationRow
 from zapomni_db.sqlite.observation_search import alternatives
 from zapomni_db.sqlite.observations import open_for_writing, open_read_only, switch_context
 
@@ -389,3 +391,39 @@ def test_the_switch_works_before_anything_is_captured(path):
     connection = open_read_only(path)
     assert connection.execute("SELECT key, injection FROM projects").fetchall() == [(HOME, 0)]
     connection.close()
+
+
+# --- The room in the engine -------------------------------------------------------------
+
+
+async def test_the_engine_has_the_observations_of_its_home(db, path):
+    first = observe(db, "command", "make release")
+    chosen = Settings(home=path.parent, embedder="none")
+    async with await create_engine(chosen) as engine:
+        assert [item.id for item in await engine.observations.recent(None)] == [first]
+        await engine.observations.pin(first)
+        assert [item.pinned for item in await engine.observations.get([first])] == [True]
+        assert [project.key for project in await engine.observations.projects()] == [HOME]
+        report = await engine.observations.purge(PurgeSelection(ids=(str(first),)))
+        assert (report["found"], report["sample"][0]["text"]) == (1, "make release")
+        await engine.observations.purge(PurgeSelection(ids=(str(first),)), dry_run=False)
+        assert await engine.observations.get([first]) == []
+        with pytest.raises(NotFoundError):
+            await engine.observations.pin(first)
+
+
+async def test_observations_are_found_while_the_server_of_memories_is_down(db, path):
+    first = observe(db, "command", "make release")
+    down = Observations(Settings(home=path.parent, storage="falkordb://127.0.0.1:1/memories"))
+    assert await ids(down, "release") == [first]
+    assert (await down.usage())["total"] == 1
+    await down.close()
+
+
+async def test_counting_before_anything_was_captured_finds_nothing(store):
+    usage = await store.usage()
+    assert (usage["total"], usage["sessions"], usage["hosts"]) == (0, 0, {})
+
+
+def test_rows_are_read_by_the_names_of_their_columns():
+    assert tuple(COLUMNS.split(", ")) == ObservationRow._fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.infra.git import changed_files
@@ -15,13 +15,6 @@ from zapomni_core.modules.observations.context import (
     ContextLine,
     explain_context,
     render_context,
-)
-from zapomni_core.modules.observations.purge import (
-    PurgeReport,
-    PurgeScope,
-    drain_spool,
-    purge,
-    purge_expired,
 )
 from zapomni_core.settings import Settings
 from zapomni_db.observation_models import (
@@ -39,7 +32,10 @@ from zapomni_db.sqlite import observation_search
 from zapomni_db.sqlite import observations as rows
 from zapomni_db.sqlite.observations import ObservationFile, open_for_writing
 from zapomni_db.sqlite.project_folders import project_for, trust_folder
-from zapomni_db.sqlite.purging import PurgeSelection
+
+if TYPE_CHECKING:
+    from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
+    from zapomni_db.sqlite.purging import PurgeSelection
 
 __all__ = ["FolderScope", "Observations", "SessionContext"]
 
@@ -264,16 +260,21 @@ class Observations:
         Raises:
             NotFoundError: Ids are given, and none of them exists.
         """
+        from zapomni_core.modules.observations.purge import purge  # few calls need it
+
         return await asyncio.to_thread(
             purge, self._settings, selection, scope, pinned=pinned, dry_run=dry_run
         )
 
     async def sweep(self, *, dry_run: bool = True) -> PurgeReport:
         """Delete observations that are past their retention or above the ceiling."""
+        from zapomni_core.modules.observations.purge import purge_expired
+
         return await asyncio.to_thread(purge_expired, self._settings, dry_run=dry_run)
 
     async def drain_spool(self) -> int:
         """Store all events that wait in the spool; return how many."""
+        from zapomni_core.modules.observations.purge import drain_spool
 
         def work() -> int:
             with open_for_writing(observations_path(self._settings)) as connection:
