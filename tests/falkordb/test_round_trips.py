@@ -17,7 +17,7 @@ from zapomni_db.models import MemoryFilter, TextSearchRequest, VectorSearchReque
 pytestmark = pytest.mark.anyio
 
 # Calls of the store, and commands: what a call asks for at once are several.
-MOST_CALLS, MOST_COMMANDS = 12, 18
+MOST_CALLS, MOST_COMMANDS = 12, 17
 
 
 def count_commands(admin) -> int:

@@ -342,8 +342,16 @@ async def get_members(session: Session, chunk_ids: Sequence[str]) -> dict[str, l
 async def get_places(
     session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
 ) -> dict[str, Place]:
+    places, _ = await _read_places(session, chunk_ids, filters)
+    return places
+
+
+async def _read_places(
+    session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> tuple[dict[str, Place], dict[str, list[str]]]:
+    """Return the places of chunks, and all chunks of their groups."""
     if not chunk_ids:
-        return {}
+        return {}, {}
     condition, values = where(filters)
     rows = await session.read(
         f"{_MEMORIES_OF} WITH m, c, {condition} AS selected {_GROUPS}",
@@ -351,8 +359,10 @@ async def get_places(
         **values,
     )
     places: dict[str, Place] = {}
+    groups: dict[str, list[str]] = {}
     for group, found, members in rows:
         neighbors = _neighbors(members)
+        groups[group] = list(neighbors)
         for chunk_id, memory_id, at, selected in found:
             places[chunk_id] = Place(
                 chunk_id,
@@ -363,7 +373,7 @@ async def get_places(
                 from_time(at),
                 selected,
             )
-    return places
+    return places, groups
 
 
 async def get_surroundings(
@@ -377,19 +387,26 @@ async def get_surroundings(
     tokens: bool = False,
 ) -> Surroundings:
     """Asks for places, then for the neighbors' places, then for the rest at once."""
-    places = await get_places(session, chunk_ids, filters)
+    places, groups = await _read_places(session, chunk_ids, filters)
     wanted = (places[i] for i in around if i in places)
     near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
     places |= await get_places(session, sorted(near), filters)
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
     scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
-    groups, similarities, vectors = await asyncio.gather(
-        get_members(session, ids if members else []),
+    similarities, vectors = await asyncio.gather(
         get_similarities(session, query_embedding or [], sorted(scored) if query_embedding else []),
         get_tokens(session, ids if tokens else []),
     )
-    return Surroundings(places, groups, similarities, vectors)
+    if not members:
+        return Surroundings(places, {}, similarities, vectors)
+    # Neighbors are in the same groups. As many chunks as `get_members` returns at most.
+    room = MAX_MEMBERS
+    for group in {place.group: None for place in selected}:
+        groups[group] = groups[group][:room]
+        room -= len(groups[group])
+    shown = {place.group: groups[place.group] for place in selected if groups[place.group]}
+    return Surroundings(places, shown, similarities, vectors)
 
 
 async def get_pool(

@@ -1,0 +1,57 @@
+"""What a search reads at once is what single reads return."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import memory, vector
+from zapomni_db.models import MemoryFilter
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_surroundings_are_what_single_reads_return(storage):
+    for number in range(6):
+        text = f"zebra {number} | stripe {number}"
+        made = memory(text, vector(1.0, number), vector(0.5, number))
+        changes = {"parent": "talk" if number < 4 else "", "position": number}
+        changes["kind"] = "note" if number != 2 else "log"
+        await storage.store_memory(made.model_copy(update=changes))
+    ids = sorted((await storage.find_matches(["zebra"], 100))["zebra"])
+    filters = MemoryFilter(not_kind="log")
+
+    around = await storage.get_surroundings(
+        ids, filters, vector(1.0), around=ids[:2], members=True, tokens=True
+    )
+
+    places = await storage.get_places(list(around.places), filters)
+    selected = [place for place in places.values() if place.selected]
+    near = {neighbor for i in ids[:2] for neighbor in places[i].neighbours}
+    scored = {place.chunk_id for place in selected}
+    scored |= {neighbor for place in selected for neighbor in place.neighbours}
+    members = await storage.get_members([place.chunk_id for place in selected])
+    assert around.places == places
+    assert set(places) == {*ids, *near}
+    assert 0 < len(selected) < len(places)
+    assert {g: sorted(m) for g, m in around.members.items()} == {
+        g: sorted(m) for g, m in members.items()
+    }
+    assert around.similarities == await storage.get_similarities(vector(1.0), sorted(scored))
+    assert around.tokens == await storage.get_tokens([place.chunk_id for place in selected])
+    alone = await storage.get_surroundings(ids, filters, None)
+    assert (set(alone.places), alone[1:]) == (set(ids), ({}, {}, {}))
+
+
+async def test_state_and_hits_are_what_single_reads_return(storage):
+    ids = [await storage.store_memory(memory(f"zebra {n}", vector(1.0, n))) for n in range(3)]
+    chunks = sorted((await storage.find_matches(["zebra"], 100))["zebra"])
+
+    state = await storage.get_state()
+
+    assert state.version == await storage.get_version()
+    assert (state.space, state.chunks) == (await storage.get_space(), 3)
+    summaries, passages = await storage.get_hits(ids, chunks[:2])
+    assert summaries == await storage.get_summaries(ids)
+    assert passages == await storage.get_passages(chunks[:2])
+    async with storage.snapshot() as view:
+        assert (await view.get_state())[1:] == state[1:]
