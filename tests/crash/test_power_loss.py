@@ -239,7 +239,7 @@ def test_a_purge_that_is_cut_off_leaves_every_memory_whole_or_gone(tmp_path):
 
     with power.record(path.parent) as recording:
         db = connection.connect(path)
-        chosen = purging.find_memories(db, purging.Selection(search="unwanted"))
+        chosen = purging.find_memories(db, purging.PurgeSelection(search="unwanted"))
         assert purging.delete_memories(db, list(chosen)) == len(before) - len(kept)
         assert purging.scrub(db) is True
         recording.mark("purged")

@@ -159,8 +159,8 @@ async def test_tasks_are_queued_in_the_file_that_is_there(tmp_path):
 
 # The hook as hosts run it; just before it commits, the home folder is removed.
 DOOMED_HOOK = """
-import os, shutil, sqlite3, sys
-connect = sqlite3.connect
+import _sqlite3, os, shutil, sys
+connect = _sqlite3.connect
 def remove(statement):
     if statement == "COMMIT":
         shutil.rmtree(os.environ["ZAPOMNI_HOME"], ignore_errors=True)
@@ -168,7 +168,7 @@ def watched(*args, **kwargs):
     opened = connect(*args, **kwargs)
     opened.set_trace_callback(remove)
     return opened
-sqlite3.connect = watched
+_sqlite3.connect = watched
 from zapomni_cli import record
 sys.exit(record.main([]))
 """
