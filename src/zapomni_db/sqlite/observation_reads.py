@@ -13,7 +13,7 @@ from itertools import islice
 from typing import LiteralString, NamedTuple
 
 from zapomni_db.sqlite.observations_write import COURSE
-from zapomni_db.sqlite.project_folders import untrusted_folders
+from zapomni_db.sqlite.project_folders import PROJECT_OF_ALIAS, untrusted_folders
 
 __all__ = [
     "ACTIVE_SESSION",
@@ -114,9 +114,6 @@ NEWEST_OF_PROJECT: LiteralString = (
 
 # One observation; few ids are asked for, one after the other.
 BY_ID: LiteralString = "SELECT " + COLUMNS + " FROM observations WHERE id = ?"
-
-# The project that a key belongs to, if it is not the project's own.
-PROJECT_OF_ALIAS: LiteralString = "SELECT project_key FROM project_aliases WHERE alias = ?"
 
 # All other keys of a project.
 ALIASES: LiteralString = "SELECT alias FROM project_aliases WHERE project_key = ? ORDER BY alias"

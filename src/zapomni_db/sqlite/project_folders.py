@@ -18,6 +18,7 @@ else:
     import _sqlite3 as sqlite3  # without `datetime`, which a hook does not need
 
 __all__ = [
+    "PROJECT_OF_ALIAS",
     "TABLE",
     "list_untrusted",
     "note_folder",
@@ -50,6 +51,29 @@ SELECT 1 FROM (
     WHERE file_path >= ?1 || '/' AND file_path < ?1 || '0' LIMIT 20000
 ) WHERE project = ?2 LIMIT 1"""
 
+# The project that a key belongs to, if it is not the project's own.
+PROJECT_OF_ALIAS: LiteralString = "SELECT project_key FROM project_aliases WHERE alias = ?"
+
+# The folders that are trusted with a project.
+TRUSTED: LiteralString = """
+SELECT folder, identity FROM project_folders WHERE project = ? AND trusted"""
+
+# Whether a project has observations.
+IS_USED: LiteralString = "SELECT 1 FROM observations WHERE project = ? LIMIT 1"
+
+# What is recorded of a folder that claims a project.
+RECORDED: LiteralString = """
+SELECT trusted, identity FROM project_folders WHERE folder = ? AND project = ?"""
+
+# All folders that are not trusted.
+UNTRUSTED: LiteralString = """
+SELECT project, folder FROM project_folders WHERE NOT trusted ORDER BY folder"""
+
+# What a folder recorded for itself becomes the project's.
+MOVE_OBSERVATIONS: LiteralString = "UPDATE observations SET project = ? WHERE project = ?"
+MOVE_SESSIONS: LiteralString = "UPDATE sessions SET project = ? WHERE project = ?"
+DELETE_PROJECT: LiteralString = "DELETE FROM projects WHERE key = ?"
+
 
 def project_for(
     connection: sqlite3.Connection, key: str, folder: str, identity: str = "", main: str = ""
@@ -63,7 +87,7 @@ def project_for(
         identity: What the file system calls it.
         main: The main work tree, if that one lists this folder as its worktree.
     """
-    rows = connection.execute("SELECT project_key FROM project_aliases WHERE alias = ?", (key,))
+    rows = connection.execute(PROJECT_OF_ALIAS, (key,))
     project = next((str(found) for (found,) in rows), key)
     if not folder or folder == key:
         return project, True
@@ -75,9 +99,7 @@ def _is_trusted(
     connection: sqlite3.Connection, project: str, folder: str, identity: str, main: str
 ) -> bool:
     try:
-        known = connection.execute(
-            "SELECT folder, identity FROM project_folders WHERE project = ? AND trusted", (project,)
-        ).fetchall()
+        known = connection.execute(TRUSTED, (project,)).fetchall()
     except sqlite3.OperationalError:
         known = []  # An older schema, and no hook was there since.
     for other, its_identity in known:
@@ -85,8 +107,7 @@ def _is_trusted(
             return True
     if known:
         return False
-    used = connection.execute("SELECT 1 FROM observations WHERE project = ? LIMIT 1", (project,))
-    if used.fetchone() is None:
+    if connection.execute(IS_USED, (project,)).fetchone() is None:
         return True  # The first folder of a new project.
     return connection.execute(SEEN_BEFORE, (folder, project)).fetchone() is not None
 
@@ -99,10 +120,7 @@ def note_folder(
     if not folder or folder == key:
         return project
     claimed = project if trusted else _claimed(connection, key)
-    seen = connection.execute(
-        "SELECT trusted, identity FROM project_folders WHERE folder = ? AND project = ?",
-        (folder, claimed),
-    ).fetchone()
+    seen = connection.execute(RECORDED, (folder, claimed)).fetchone()
     if seen != (trusted, identity):
         now = int(time.time())
         connection.execute(PUT, (folder, claimed, identity, trusted, now))
@@ -123,20 +141,16 @@ def trust_folder(connection: sqlite3.Connection, key: str, folder: str, identity
     connection.execute(PUT, (folder, project, identity, 1, int(time.time())))
     if folder in (key, project):
         return 0
-    moved = connection.execute(
-        "UPDATE observations SET project = ? WHERE project = ?", (project, folder)
-    ).rowcount
-    connection.execute("UPDATE sessions SET project = ? WHERE project = ?", (project, folder))
-    connection.execute("DELETE FROM projects WHERE key = ?", (folder,))
+    moved = connection.execute(MOVE_OBSERVATIONS, (project, folder)).rowcount
+    connection.execute(MOVE_SESSIONS, (project, folder))
+    connection.execute(DELETE_PROJECT, (folder,))
     return moved
 
 
 def list_untrusted(connection: sqlite3.Connection) -> dict[str, list[str]]:
     """Return the folders that the user has not trusted yet, by the project they claim."""
     try:
-        rows = connection.execute(
-            "SELECT project, folder FROM project_folders WHERE NOT trusted ORDER BY folder"
-        ).fetchall()
+        rows = connection.execute(UNTRUSTED).fetchall()
     except sqlite3.OperationalError:
         return {}  # An older schema, and no hook was there since.
     found: dict[str, list[str]] = {}
