@@ -15,6 +15,7 @@ from zapomni_db.models import (
     FrozenModel,
     MemoryChanges,
     MemoryFields,
+    MemoryFilter,
     MemoryRecord,
     NewMemory,
     QueryEmbedding,
@@ -88,7 +89,7 @@ class ListRequest(FrozenModel):
 
     limit: int = 20
     offset: int = 0
-    filters: dict[str, Any] | None = None
+    filters: MemoryFilter | dict[str, Any] | None = None
 
 
 class SearchRequest(FrozenModel):
@@ -97,8 +98,8 @@ class SearchRequest(FrozenModel):
     query: str
     limit: int = 10
     offset: int = 0
-    filters: dict[str, Any] | None = None
-    """The fields of `MemoryFilter`; `session` means `parent`."""
+    filters: MemoryFilter | dict[str, Any] | None = None
+    """A `MemoryFilter`, or its fields by name, where `session` means `parent`."""
     within: Literal["everything", "memories", "observations"] = "everything"
     """What is searched: memories, observations, or both and code ranked together."""
     observed_in: list[str] | None = None

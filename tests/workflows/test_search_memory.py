@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from observation_rows import observe, open_database
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import EmbeddingError, ValidationError
-from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.interfaces import AddMemoryRequest, ListRequest, SearchRequest
 from zapomni_core.settings import load_settings
+from zapomni_db.models import MemoryFilter
 
 pytestmark = pytest.mark.anyio
 
@@ -378,3 +379,20 @@ async def test_an_embedder_that_dies_in_mid_search_leaves_the_words(engine):
 
     assert [hit.text for hit in response.results] == ["The kettle is red."]
     assert response.notice.startswith("Searched by words only")
+
+
+async def test_filters_may_be_given_as_a_model_or_by_name(wordy_engine):
+    for project in ("a", "b"):
+        request = AddMemoryRequest(text=f"the zebra of {project}", project=project)
+        await wordy_engine.add_memory(request)
+
+    for filters in (MemoryFilter(project="b"), {"project": "b"}):
+        asked = SearchRequest(query="zebra", filters=filters)
+        listed = ListRequest(filters=filters)
+
+        found = await wordy_engine.search_memory(asked)
+        page = await wordy_engine.list_memories(listed)
+
+        assert asked.filters == listed.filters == MemoryFilter(project="b")
+        assert [hit.project for hit in found.results] == ["b"]
+        assert [one.project for one in page.items] == ["b"]

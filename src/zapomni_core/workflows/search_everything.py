@@ -85,12 +85,15 @@ class Searcher:
         if cached is None:
             self.answers.put(question, version, response)
         took = (time.perf_counter() - started) * 1000
+        given = request.filters
         self.answers.record_latency(took)
         logger.info(
             "memories_searched",
             query_chars=len(request.query),
             within=request.within,
-            filters=sorted(request.filters or ()),
+            filters=sorted(
+                given.model_fields_set if isinstance(given, MemoryFilter) else given or ()
+            ),
             limit=request.limit,
             offset=request.offset,
             memory_ids=[hit.memory_id for hit in response.results[:10] if hit.memory_id],

@@ -87,9 +87,20 @@ def without_code(filters: MemoryFilter) -> MemoryFilter:
     return filters.model_copy(update={"not_kind": CODE_KIND})
 
 
-def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
-    """Turn a dictionary of filters into a MemoryFilter."""
-    given = dict(filters or {})
+def parse_filters(filters: MemoryFilter | dict[str, Any] | None) -> MemoryFilter:
+    """Return checked filters, given as a model or by name."""
+    parsed = filters if isinstance(filters, MemoryFilter) else _read_filters(filters or {})
+    for name in ("since", "until", "as_of"):
+        check_moment(name, getattr(parsed, name))
+    if parsed.since and parsed.until and parsed.since >= parsed.until:
+        raise ValidationError("Invalid filter: since must be before until", "VAL_003")
+    named = ("project", "source", "kind", "not_kind", "parent", "path")
+    _check_names(**{name: getattr(parsed, name) or "" for name in named})
+    return parsed.model_copy(update={"tags": _clean_tags(parsed.tags)})
+
+
+def _read_filters(filters: dict[str, Any]) -> MemoryFilter:
+    given = dict(filters)
     if "session" in given:
         # A session is a parent: conversations, sessions and documents are all asked for alike.
         given["parent"] = given.pop("session")
@@ -102,19 +113,12 @@ def parse_filters(filters: dict[str, Any] | None) -> MemoryFilter:
                 "VAL_004",
             )
     try:
-        parsed = MemoryFilter.model_validate(given)
+        return MemoryFilter.model_validate(given)
     except PydanticValidationError as error:
         problems = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())
         raise ValidationError(
             f"Invalid filter: {problems}", "VAL_002", original_exception=error
         ) from error
-    for name in ("since", "until", "as_of"):
-        check_moment(name, getattr(parsed, name))
-    if parsed.since and parsed.until and parsed.since >= parsed.until:
-        raise ValidationError("Invalid filter: since must be before until", "VAL_003")
-    named = ("project", "source", "kind", "not_kind", "parent", "path")
-    _check_names(**{name: getattr(parsed, name) or "" for name in named})
-    return parsed.model_copy(update={"tags": _clean_tags(parsed.tags)})
 
 
 def _check_text(text: str) -> None:
