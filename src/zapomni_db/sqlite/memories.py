@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.graph_models import MemoryVersion
@@ -214,7 +214,7 @@ def _chunk_row(key: int, chunk: ChunkData) -> tuple[Any, ...]:
 
 # --- Reading ----------------------------------------------------------------------------
 
-# The columns of `_SummaryRow`.
+# The columns of `_to_summary`.
 _SUMMARY: LiteralString = """
 SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind, m.pinned,
        m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
@@ -226,32 +226,13 @@ _TEXT: LiteralString = "SELECT text FROM memory_texts WHERE memory_key = ?"
 _TAGS: LiteralString = "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag"
 
 
-class _SummaryRow(NamedTuple):
-    key: int
-    memory_id: str
-    preview: str
-    length: int
-    metadata: str
-    project: str
-    source: str
-    kind: str
-    pinned: int
-    parent: str
-    position: int
-    occurred_at: int
-    created_at: int
-    updated_at: int
-    superseded_by: str | None
-    chunk_count: int
-
-
 def get_memory(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord | None:
     row = connection.execute(_SUMMARY + " WHERE m.id = ?", (memory_id,)).fetchone()
     if row is None:
         return None
-    found = _SummaryRow(*row)
-    text = fetch_value(connection, _TEXT, (found.key,))
-    return MemoryRecord(text=text, **dict(_to_summary(connection, found)))
+    key, *_ = row
+    text = fetch_value(connection, _TEXT, (key,))
+    return MemoryRecord(text=text, **dict(_to_summary(connection, row)))
 
 
 def get_summaries(
@@ -260,8 +241,8 @@ def get_summaries(
     rows = connection.execute(
         _SUMMARY + " WHERE m.id IN (SELECT value FROM json_each(?))", (to_json(list(memory_ids)),)
     ).fetchall()
-    found = [_SummaryRow(*row) for row in rows]
-    return {row.memory_id: _to_summary(connection, row) for row in found}
+    found = [_to_summary(connection, row) for row in rows]
+    return {summary.memory_id: summary for summary in found}
 
 
 def list_memories(
@@ -276,33 +257,34 @@ def list_memories(
         + " ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC LIMIT ? OFFSET ?",
         [*values, limit, offset],
     ).fetchall()
-    items = [_to_summary(connection, _SummaryRow(*row)) for row in rows]
+    items = [_to_summary(connection, row) for row in rows]
     return MemoryPage(items=items, total=total)
 
 
-def _to_summary(connection: sqlite3.Connection, row: _SummaryRow) -> MemorySummary:
+def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemorySummary:
+    # Unpacked at once: a search reads many of these.
+    (
+        key, memory_id, preview, length, metadata, project, source, kind, pinned,
+        parent, position, occurred, created, updated, superseded_by, chunk_count,
+    ) = row  # fmt: skip
     return MemorySummary.model_construct(
-        memory_id=row.memory_id,
-        preview=row.preview,
-        length=row.length,
-        metadata=from_json(row.metadata),
-        project=row.project,
-        source=row.source,
-        kind=row.kind,
-        tags=_read_tags(connection, row.key),
-        pinned=bool(row.pinned),
-        parent=row.parent,
-        position=row.position,
-        occurred_at=from_time(row.occurred_at),
-        created_at=from_time(row.created_at),
-        updated_at=from_time(row.updated_at),
-        superseded_by=row.superseded_by,
-        chunk_count=row.chunk_count,
+        memory_id=memory_id,
+        preview=preview,
+        length=length,
+        metadata=from_json(metadata),
+        project=project,
+        source=source,
+        kind=kind,
+        tags=[tag for (tag,) in connection.execute(_TAGS, (key,))],
+        pinned=bool(pinned),
+        parent=parent,
+        position=position,
+        occurred_at=from_time(occurred),
+        created_at=from_time(created),
+        updated_at=from_time(updated),
+        superseded_by=superseded_by,
+        chunk_count=chunk_count,
     )
-
-
-def _read_tags(connection: sqlite3.Connection, key: int) -> list[str]:
-    return [tag for (tag,) in connection.execute(_TAGS, (key,))]
 
 
 # --- Updating and deleting --------------------------------------------------------------
@@ -415,7 +397,7 @@ def _read_current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:
         "project": project,
         "source": source,
         "kind": kind,
-        "tags": _read_tags(connection, key),
+        "tags": [tag for (tag,) in connection.execute(_TAGS, (key,))],
         "pinned": bool(pinned),
         "text": text,
     }
