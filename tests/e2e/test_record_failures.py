@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -392,18 +392,19 @@ def huge_events() -> Iterator[tuple[str, bytes]]:
         "error": "-----BEGIN PRIVATE" + words[: SIZE // 2],
     }
     edits = [{"old_string": words[:1_000_000], "new_string": words[1:1_000_000]}] * 15
-    events = {
-        "prompt": prompt(words),
-        "no blanks": prompt("a" * SIZE),
-        "wide": prompt("a" * (SIZE - 4) + "\U0001f600"),
-        "output": {**tool("Bash", {"command": "make"}), "tool_response": {"stdout": words}},
-        "failure": {**tool("Bash", {"command": words[: SIZE // 4]}), **failed},
-        "edits": tool("MultiEdit", {"file_path": "/p/a.py", "edits": edits}),
-        "cwd": prompt(cwd="/a" * 3_000_000),
-        "session": prompt(session_id="s" * 6_000_000),
+    # One at a time: all of them together would take most of a gigabyte.
+    events: dict[str, Callable[[], dict]] = {
+        "prompt": lambda: prompt(words),
+        "no blanks": lambda: prompt("a" * SIZE),
+        "wide": lambda: prompt("a" * (SIZE - 4) + "\U0001f600"),
+        "output": lambda: tool("Bash", {"command": "make"}, tool_response={"stdout": words}),
+        "failure": lambda: {**tool("Bash", {"command": words[: SIZE // 4]}), **failed},
+        "edits": lambda: tool("MultiEdit", {"file_path": "/p/a.py", "edits": edits}),
+        "cwd": lambda: prompt(cwd="/a" * 3_000_000),
+        "session": lambda: prompt(session_id="s" * 6_000_000),
     }
-    for name, event in events.items():
-        yield name, json.dumps(event, ensure_ascii=False).encode()
+    for name, make in events.items():
+        yield name, json.dumps(make(), ensure_ascii=False).encode()
     head = json.dumps(tool("mcp__a__b", None)).encode().removesuffix(b"null}")
     yield "lists", head + b"[" + b"[]," * (SIZE // 3) + b"[]]}"
     yield "objects", head + b"[" + b'{"":0},' * (SIZE // 7) + b"[]]}"
