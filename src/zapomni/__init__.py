@@ -89,7 +89,7 @@ if TYPE_CHECKING:
         FileEdit,
     )
     from zapomni_db.graph_models import Entity, EntityQuery, Evidence, GraphStats, MemoryVersion
-    from zapomni_db.models import MemoryPage, MemoryRecord, MemoryStats, TaskStatus
+    from zapomni_db.models import MemoryFilter, MemoryPage, MemoryRecord, MemoryStats, TaskStatus
     from zapomni_db.observation_models import (
         Failure,
         KnownProject,
@@ -141,6 +141,7 @@ __all__ = [
     "KnownProject",
     "ListRequest",
     "Memories",
+    "MemoryFilter",
     "MemoryPage",
     "MemoryRecord",
     "MemoryStats",
