@@ -93,10 +93,7 @@ async def in_process(*, mode: str = "legacy", every_tool: bool = True) -> AsyncI
 
     async def open_engine() -> engine_module.ZapomniEngine:
         engine = await engine_module.create_engine(settings, wait=False)
-        engine.keep_checking_storage()
-        engine.keep_filling_vectors()
-        engine.keep_daily_backups()
-        engine.tasks.start()
+        engine.start_background_work()
         return engine
 
     server = build_server(open_engine, ObservationTools(settings), every_tool=every_tool)
