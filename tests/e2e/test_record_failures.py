@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 
 import zapomni_cli
+from command import zapomni as run_command
 from zapomni_cli.hosts import HOSTS
 from zapomni_cli.record import hook_command
 from zapomni_core.modules.observations.spool import SPOOL_FOLDER, spool_state
 from zapomni_db.sqlite import LATEST_VERSION
 
-COMMAND = [sys.executable, "-m", "zapomni_cli"]
 NUMBER = iter(range(10**9))
 START = {
     "claude-code": {"hook_event_name": "SessionStart", "source": "startup", "session_id": "n"},
@@ -66,9 +66,9 @@ def stored(given: dict, *options: str) -> None:
 
 
 def zapomni(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_command(*words)
+    said, told = done.stdout.decode(), done.stderr.decode()
+    return subprocess.CompletedProcess(done.args, done.returncode, said, told)
 
 
 def contents(home: Path) -> list[str]:
