@@ -44,7 +44,7 @@ soak: .venv/dev.stamp
 	SOAK_FIGURES=$(CURDIR)/docs/soak.json \
 		KILL_CYCLES=2000 SERVER_KILL_CYCLES=50 FUZZ_EXAMPLES=50000 FUZZ_QUERIES=100000 \
 		MUTATED_EVENTS=10000 SECRETS_PER_FORMAT=50 SECRETS_PER_CONTEXT=30 \
-		HOSTILE_SIZE=100000 LONG_LINE_SENTENCES=62500 LONG_TEXTS=5000000 \
+		HOSTILE_SIZE=100000 LONG_LINE=96000 LONG_LINE_SENTENCES=62500 LONG_TEXTS=5000000 ANY_DOCUMENTS=20000 \
 		COPY_MEMORIES=5000 STATE_EXAMPLES=300 DAMAGED_FILES=200 POWER_POINTS=5000 \
 		CROWD_PROCESSES=16 CROWD_ADDS=100 \
 		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
@@ -52,7 +52,7 @@ soak: .venv/dev.stamp
 		tests/security/test_search_fuzz.py tests/e2e/test_db_copy.py tests/e2e/test_repair.py \
 		tests/falkordb/test_engines_agree.py tests/falkordb/test_graphs_agree.py \
 		tests/security/test_redaction_corpus.py tests/codebase/test_code_parse.py \
-		tests/unit/test_entity_rules.py tests/contract/test_memories.py \
+		tests/unit/test_entity_rules.py tests/unit/test_host_setup.py tests/contract/test_memories.py \
 		tests/workflows/test_add_memory.py -s
 	$(BIN)/python -m tools.promises
 

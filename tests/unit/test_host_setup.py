@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import stat
 import tomllib
@@ -143,9 +144,12 @@ def random_text(draw: random.Random, value, newline: str) -> str:
     return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
 
 
+ROUNDS = int(os.environ.get("ANY_DOCUMENTS", "300"))
+
+
 def test_any_document_takes_our_entries_and_gives_them_back():
     draw = random.Random(7)
-    for _ in range(1500):
+    for _ in range(ROUNDS):
         theirs = [random_value(draw) for _ in range(draw.randint(0, 2))]
         document = {"x": random_value(draw), "hooks": {"E": theirs}}
         text = random_text(draw, document, draw.choice(["\n", "\r\n"]))
