@@ -49,7 +49,8 @@ class Serving:
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
         """Return the log's lines, or those of one event; every line must be JSON."""
-        written = self.stderr.read_text(encoding="utf-8").splitlines()
+        # What follows the last end of a line is still being written.
+        written = self.stderr.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
         lines = [json.loads(line) for line in written]
         return [line for line in lines if event in ("", line["event"])]
 
