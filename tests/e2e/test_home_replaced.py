@@ -166,7 +166,8 @@ def remove(statement):
         shutil.rmtree(os.environ["ZAPOMNI_HOME"], ignore_errors=True)
 def watched(*args, **kwargs):
     opened = connect(*args, **kwargs)
-    opened.set_trace_callback(remove)
+    if os.environ["ZAPOMNI_HOME"] in str((args, kwargs)):  # not what measures coverage
+        opened.set_trace_callback(remove)
     return opened
 _sqlite3.connect = watched
 from zapomni_cli import record
