@@ -14,12 +14,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Thread
 
 import pytest
 from click.testing import CliRunner
 
 from zapomni_cli.main import cli, main
+from zapomni_cli.record import hook_command
 from zapomni_db import logs
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -33,7 +35,7 @@ def zapomni(*args: str, given: bytes = b"", **env: str) -> subprocess.CompletedP
     runs a loop of its own.
     """
     if args[:1] == ("record",):  # A hook never comes this way.
-        return zapomni_process(*args, given=given, **env)
+        return _run_process([sys.executable, *_patient(), *args[1:]], given, env)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -77,14 +79,35 @@ def zapomni_process(
     *args: str, given: bytes = b"", **env: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command as a shell does: for what only a process of its own can prove."""
+    return _run_process([sys.executable, "-m", "zapomni_cli", *args], given, env)
+
+
+def _run_process(
+    command: Sequence[str], given: bytes, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", *args],
+        command,
         input=given,
         capture_output=True,
         timeout=300,
         check=False,
         env={**os.environ, **env},
     )
+
+
+def patient_hook(host: str | None = None) -> list[str]:
+    """Return the line a host runs for each event, with limits that no busy machine reaches."""
+    return [*hook_command()[:-1], *_patient(), *(["--host", host] if host else [])]
+
+
+def limited_hook() -> list[str]:
+    """Return a line that waits no longer than a hook does, but for leaving an event behind."""
+    return [*hook_command()[:-1], *_patient("--limited")]
+
+
+def _patient(*options: str) -> list[str]:
+    source = Path(hook_command()[-1]).parent.parent
+    return [str(Path(__file__).with_name("patient_hook.py")), *options, str(source)]
 
 
 def answer(*args: str, given: bytes = b"", **env: str) -> str:

@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from zapomni_core.adapters import local_embedder
 from zapomni_core.adapters.model_files import find_model
+from zapomni_core.infra import git
 from zapomni_core.settings import load_settings
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ZAPOMNI_HOME", str(home / ".zapomni"))
     monkeypatch.setenv("ZAPOMNI_MODELS_DIR", str(MODELS_DIR))
+    # git that does not answer in a second is done without, which would be another result.
+    monkeypatch.setattr(git, "HOOK_SECONDS", 60.0)
     return home / ".zapomni"
 
 

@@ -78,17 +78,12 @@ def test_sixteen_processes_of_a_hundred_events_make_1600_rows(processes, folder)
     print(f"1600 rows; {waiting} of them waited in the spool at the end")
 
 
-def pace(processes, home) -> float:
-    """Say how long it takes to record one event, here and now."""
-    prepare_file(home / "zapomni.db")
-    report = home / "report"
-    writer = processes.Process(target=record_some, args=(str(home), str(report), "p", 10))
-    writer.start()
-    while not report.exists():
+def wait_for_lines(report: Path, count: int) -> None:
+    """Wait until so many lines are reported; give up after three minutes."""
+    deadline = time.monotonic() + 180
+    while report.read_bytes().count(b"\n") < count:
+        assert time.monotonic() < deadline, "the writers never came so far"
         time.sleep(0.001)
-    began = time.monotonic()
-    writer.join(60)
-    return (time.monotonic() - began) / 10
 
 
 def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(processes, folder):
@@ -97,7 +92,6 @@ def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(processes, folder
     report.touch()
     # Making the file takes longer than the writers live; what is asked here is about writing.
     prepare_file(home / "zapomni.db")
-    window = max(0.03, 2 * pace(processes, folder / "pace"))
     for cycle in range(0, CYCLES, 2):
         pair = [
             processes.Process(
@@ -105,21 +99,19 @@ def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(processes, folder
             )
             for number in range(2)
         ]
-        size = report.stat().st_size
+        before = report.read_bytes().count(b"\n")
         for writer in pair:
             writer.start()
-        deadline = time.monotonic() + 180
-        while report.stat().st_size == size:
-            assert time.monotonic() < deadline, "no writer ever started"
-            time.sleep(0.001)
+        # How far they come is counted, not timed: of three lines one is an acknowledgement.
+        wait_for_lines(report, before + 1 + cycle // 2 % 3)
         for writer in pair:
-            time.sleep(dice.random() * window)
+            time.sleep(dice.random() * 0.02)
             os.kill(writer.pid, signal.SIGKILL)
         for writer in pair:
-            writer.join(60)
+            writer.join(180)
 
     tried, acknowledged = reported(report, "try"), reported(report, "ack")
-    assert len(acknowledged) > CYCLES / 20
+    assert len(acknowledged) >= CYCLES // 6
     stored = contents(home)
     assert len(stored) == len(set(stored))
     assert set(acknowledged) <= set(stored) <= set(tried)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from command import add, answer, as_json, refused
-from zapomni_cli.record import hook_command
+from command import add, answer, as_json, patient_hook, refused
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import load_settings
@@ -28,7 +27,7 @@ def on_server(falkordb_server, falkordb_graph, monkeypatch):
 def capture(home: Path, text: str) -> None:
     event = {"session_id": "s", "cwd": str(home.parent), "hook_event_name": "UserPromptSubmit"}
     done = subprocess.run(
-        hook_command("claude-code"),
+        patient_hook("claude-code"),
         input=json.dumps({**event, "prompt": text}).encode(),
         capture_output=True,
         timeout=60,

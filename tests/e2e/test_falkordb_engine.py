@@ -16,7 +16,7 @@ from code_trees import Repository
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from command import NOTE, answer, as_json, refused, until, zapomni
+from command import NOTE, answer, as_json, patient_hook, refused, until, zapomni
 from observation_rows import HOME, observe, open_database
 from zapomni_db.falkordb.server import find_server, start_server, stop_server
 
@@ -225,7 +225,7 @@ def test_what_is_forgotten_is_gone_from_disk_once_the_log_is_rewritten(private_h
 def test_observations_stay_in_the_local_file(storage, private_home):
     event = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "hello there"}
     done = subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", "record"],
+        patient_hook(),
         input=json.dumps({**event, "cwd": str(private_home.parent)}).encode(),
         env={**os.environ, "ZAPOMNI_STORAGE": storage},
         check=False,

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from test_purge import row_for_the_spool
 
-from command import NOTE, add, answer, as_json, refused, zapomni
-from zapomni_cli.record import hook_command
+from command import NOTE, add, answer, as_json, patient_hook, refused, zapomni
 from zapomni_core.infra import home as home_module
 from zapomni_core.infra.home import secure_home
 from zapomni_core.modules.observations.spool import spool_row
@@ -34,7 +33,7 @@ def mode(path: Path) -> int:
 def hook(home: Path, **env: str) -> subprocess.CompletedProcess[bytes]:
     event = {"session_id": "s", "cwd": str(home.parent), "hook_event_name": "UserPromptSubmit"}
     return subprocess.run(
-        hook_command("claude-code"),
+        patient_hook("claude-code"),
         input=json.dumps({**event, "prompt": "A prompt"}).encode(),
         capture_output=True,
         timeout=60,

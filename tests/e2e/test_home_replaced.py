@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from builders import memory, vector
-from command import answer, as_json, refused
+from command import answer, as_json, patient_hook, refused
 from zapomni_core.exceptions import DatabaseError
 from zapomni_db.models import TextSearchRequest, VectorSearchRequest
 from zapomni_db.sqlite.storage import SqliteStorage
@@ -187,9 +187,9 @@ def test_a_hook_whose_home_is_removed_leaves_its_event_for_the_next_one(private_
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, b"")
 
-    record("the first prompt", "-m", "zapomni_cli", "record")
+    record("the first prompt", *patient_hook()[1:])
     record("the prompt into nowhere", "-c", DOOMED_HOOK)
-    record("the last prompt", "-m", "zapomni_cli", "record")
+    record("the last prompt", *patient_hook()[1:])
 
     with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
         found = connection.execute("SELECT content FROM observations ORDER BY id").fetchall()

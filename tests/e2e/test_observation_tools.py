@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 from mcp.client import Client
 
+from command import patient_hook
 from observation_rows import observe, open_database
 from serving import in_process, piped
 from zapomni_core.infra.projects import project_of
@@ -148,7 +148,7 @@ async def test_what_hooks_record_is_found_and_pushed_back(mode, workspace):
     def record(**event) -> str:
         payload = {"session_id": "s-1", "cwd": str(workspace), **event}
         done = subprocess.run(
-            [sys.executable, "-m", "zapomni_cli", "record", "--host", "claude-code"],
+            patient_hook("claude-code"),
             input=json.dumps(payload).encode(), capture_output=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

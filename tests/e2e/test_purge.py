@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import answer as run
-from command import as_json, zapomni
+from command import as_json, patient_hook, zapomni
 from zapomni_core.infra.places import PLACES, find_files
 from zapomni_core.modules.observations.spool import spool_row
 from zapomni_core.settings import load_settings
@@ -27,11 +27,9 @@ def exit_code(*args: str) -> int:
 
 
 def capture(home: Path, text: str, session: str = "s1", event: str = "UserPromptSubmit") -> None:
-    from zapomni_cli.record import hook_command
-
     payload = {"session_id": session, "cwd": str(home.parent), "hook_event_name": event}
     done = subprocess.run(
-        hook_command("claude-code"),
+        patient_hook("claude-code"),
         input=json.dumps({**payload, "prompt": text}).encode(),
         capture_output=True,
         timeout=60,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from command import as_json
+from command import as_json, patient_hook
 from zapomni_cli.record import hook_command
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "hooks"
@@ -29,7 +29,7 @@ def event(**fields) -> dict:
 def run(given: dict | bytes, command: list[str] | None = None, **env: str):
     data = given if isinstance(given, bytes) else json.dumps(given).encode()
     return subprocess.run(
-        command or hook_command(),
+        command or patient_hook(),
         input=data,
         capture_output=True,
         timeout=120,
@@ -107,7 +107,8 @@ def test_an_ordinary_event_does_not_pay_for_what_it_does_not_need(given, private
     assert "zapomni_core.shared.redaction" in loaded
     dear = {"dataclasses", "datetime", "fnmatch", "importlib", "json", "pathlib", "subprocess"}
     assert not loaded & (dear | {"hashlib", "threading", "tomllib", "typing", "warnings"})
-    assert len(rows(private_home)) == 2
+    stored(event())  # What came too late on a busy machine is taken over.
+    assert len(rows(private_home)) == 3
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,7 @@ def test_the_command_and_the_module_record_too_without_click(private_home):
             stored(event(), [*command, "--host", "claude-code"])
     program = [sys.executable, "-X", "importtime", "-m", "zapomni_cli", "record"]
     assert b"click" not in run(event(), program).stderr
+    stored(event())  # What came too late on a busy machine is taken over.
     assert rows(private_home)[0] == ("please go on",)
 
 
@@ -172,8 +174,8 @@ def test_fifty_megabytes_are_refused_quietly():
 
 
 def test_an_unknown_option_or_host_is_refused():
-    assert run(event(), [*hook_command(), "--host", "emacs"]).returncode == 1
-    assert run(event(), [*hook_command(), "--what"]).returncode == 1
+    assert run(event(), [*patient_hook(), "--host", "emacs"]).returncode == 1
+    assert run(event(), [*patient_hook(), "--what"]).returncode == 1
 
 
 def test_a_repeated_delivery_is_stored_once(private_home):
@@ -384,7 +386,7 @@ def test_a_home_that_cannot_be_written_is_exit_code_1(tmp_path):
 def test_a_new_session_is_told_as_its_host_wants_it(host, start):
     stored(event(prompt="rewrite the parser of the importer"))
     given = event(hook_event_name="SessionStart", source="startup", session_id="new", **start)
-    done = run(given, hook_command(host))
+    done = run(given, patient_hook(host))
     assert (done.returncode, done.stderr) == (0, b"")
     told = json.loads(done.stdout)["hookSpecificOutput"]
     assert told["hookEventName"] == "SessionStart"

@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 
 import zapomni_cli
+from command import limited_hook, patient_hook
 from command import zapomni as run_command
 from zapomni_cli.hosts import HOSTS
-from zapomni_cli.record import hook_command
 from zapomni_core.modules.observations.spool import SPOOL_FOLDER, spool_state
 from zapomni_db.sqlite import LATEST_VERSION
 
@@ -51,7 +51,7 @@ def marker(text: str) -> dict:
 
 def run(given: dict, *options: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*hook_command(), *options],
+        [*patient_hook(), *options],
         input=json.dumps(given).encode(),
         capture_output=True,
         timeout=120,
@@ -291,7 +291,7 @@ def test_hooks_do_not_write_into_a_newer_schema_and_a_new_session_says_so(privat
 
 def start(*options: str, **env: str) -> subprocess.Popen[bytes]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*hook_command(), *options], env={**os.environ, **env}, **pipes)
+    return subprocess.Popen([*limited_hook(), *options], env={**os.environ, **env}, **pipes)
 
 
 def finish(process: subprocess.Popen[bytes], given: bytes | None = None) -> tuple[int, bytes]:
@@ -300,7 +300,7 @@ def finish(process: subprocess.Popen[bytes], given: bytes | None = None) -> tupl
         if given is not None:
             process.stdin.write(given)
             process.stdin.flush()
-        code = process.wait(60)
+        code = process.wait(180)
     finally:
         process.kill()
     with process:

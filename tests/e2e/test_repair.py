@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command import answer, as_json, on_terminal, zapomni
-from zapomni_cli.record import hook_command
+from command import answer, as_json, on_terminal, patient_hook, zapomni
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest
 from zapomni_core.settings import load_settings
@@ -35,7 +34,7 @@ def capture(home: Path, text: str) -> int:
         "prompt": text,
     }
     return subprocess.run(
-        hook_command("claude-code"),
+        patient_hook("claude-code"),
         input=json.dumps(event).encode(),
         capture_output=True,
         timeout=60,

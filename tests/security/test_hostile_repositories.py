@@ -10,8 +10,7 @@ from contextlib import suppress
 import pytest
 from hostile_repositories import SETUPS, TRAPS, Trap
 
-from command import answer
-from zapomni_cli.record import hook_command
+from command import answer, patient_hook
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra import git as guarded
 from zapomni_core.infra.projects import head_commit, project_of
@@ -107,7 +106,7 @@ def test_no_event_of_a_host_runs_a_command(trap, name, private_home):
         (private_home / "roots.json").unlink(missing_ok=True)
         payload = {"session_id": "s", "cwd": str(folder), "tool_use_id": str(number), **event}
         done = subprocess.run(
-            hook_command("claude-code"),
+            patient_hook("claude-code"),
             input=json.dumps(payload).encode(),
             cwd=folder,
             env={**os.environ, **trap.environment},

@@ -77,7 +77,8 @@ def test_no_command_hook_or_server_touches_the_network(watched, tmp_path):
         "tool_input": {"command": "make test"},
         "tool_response": {"stdout": "ok"},
     }
-    run("-m", "zapomni_cli.record", "--host", "claude-code", given=json.dumps(event), cwd=work)
+    run(*command, "record", "--host", "claude-code", given=json.dumps(event), cwd=work)
+    assert "make test" in run(*command, "recent", "--all")
     asked = [
         {
             "id": 1,

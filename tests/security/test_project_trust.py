@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 
+from command import patient_hook
 from command import zapomni as run
 from observation_rows import observe
 from project_shapes import git, repository
-from zapomni_cli.record import hook_command
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.projects import project_of
 from zapomni_core.modules.observations.context import UNTRUSTED
@@ -35,7 +35,7 @@ def send(folder: Path, event: dict, **env: str) -> str:
     number = str(next(NUMBER))
     payload = {"session_id": f"s{number}", "cwd": str(folder), "prompt_id": number, **event}
     done = subprocess.run(
-        hook_command("claude-code"),
+        patient_hook("claude-code"),
         input=json.dumps(payload).encode(),
         capture_output=True,
         timeout=120,

@@ -12,7 +12,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from zapomni_cli.record import hook_command
+from command import patient_hook
 
 PAT = "gh" + "p_" + "a1B2c3D4e5F6" * 3
 AWS = "AK" + "IA" + "QWADE5R42RDZ4JEM"
@@ -44,7 +44,7 @@ def record(event: dict, **env: str) -> None:
     number = next(NUMBER)
     base = {"session_id": "s", "cwd": "/nowhere/app", "tool_use_id": f"t{number}"}
     done = subprocess.run(
-        hook_command(),
+        patient_hook(),
         input=json.dumps({**base, "prompt_id": f"p{number}", **event}).encode(),
         capture_output=True,
         timeout=120,
