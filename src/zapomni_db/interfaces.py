@@ -196,6 +196,12 @@ class SearchStore(Protocol):
         """
         ...
 
+    async def begin_search(
+        self, phrases: Sequence[str], limit: int
+    ) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
+        """Return `get_state` and `find_matches`, at once."""
+        ...
+
     async def get_pool(
         self,
         token_ids: Sequence[str],
@@ -204,6 +210,16 @@ class SearchStore(Protocol):
         as_of: datetime | None,
     ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
         """Return `get_tokens`, `get_named` and `find_named`, at once."""
+        ...
+
+    async def get_hop(
+        self,
+        chunk_ids: Sequence[str],
+        entity_ids: Sequence[str],
+        as_of: datetime | None,
+        limit: int,
+    ) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
+        """Return `get_passages` and `get_mentions`, at once."""
         ...
 
     async def get_hits(

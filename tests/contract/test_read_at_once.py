@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import memory, vector
+from graph_builders import read
 from zapomni_db.models import MemoryFilter
 
 pytestmark = pytest.mark.anyio
@@ -53,5 +54,27 @@ async def test_state_and_hits_are_what_single_reads_return(storage):
     summaries, passages = await storage.get_hits(ids, chunks[:2])
     assert summaries == await storage.get_summaries(ids)
     assert passages == await storage.get_passages(chunks[:2])
+    begun = state, await storage.find_matches(["zebra", "absent"], 2)
+    assert await storage.begin_search(["zebra", "absent"], 2) == begun
     async with storage.snapshot() as view:
         assert (await view.get_state())[1:] == state[1:]
+
+
+async def test_pool_and_hop_are_what_single_reads_return(storage):
+    ids = [await storage.store_memory(memory(f"Redis {n}", vector(1.0, n))) for n in range(3)]
+    for memory_id in ids[:2]:
+        await read(storage, memory_id, ["Redis"])
+    chunks = sorted((await storage.find_matches(["redis"], 100))["redis"])
+    (entity,) = named = await storage.find_named(["redis", "absent"], None)
+
+    pool = await storage.get_pool(chunks, chunks, ["redis", "absent"], None)
+    passages, mentions = await storage.get_hop(chunks[1:], [entity, "absent"], None, 1)
+
+    assert pool == (
+        await storage.get_tokens(chunks), await storage.get_named(chunks, None), named
+    )  # fmt: skip
+    assert len(pool[1]) == 2
+    assert passages == await storage.get_passages(chunks[1:])
+    assert mentions == await storage.get_mentions([entity, "absent"], None, 1)
+    assert (len(mentions[entity]), mentions["absent"]) == (1, [])
+    assert await storage.get_hop(chunks, [], None, 1) == (await storage.get_passages(chunks), {})

@@ -19,11 +19,12 @@ class DisturbedClient(FalkorDBClient):
 
     after_count = before_texts = None
 
-    async def find_matches(self, phrases, limit):
+    async def begin_search(self, phrases, limit):
+        found = await super().begin_search(phrases, limit)
         after_count, self.after_count = self.after_count, None
         if after_count is not None:
             await after_count()
-        return await super().find_matches(phrases, limit)
+        return found
 
     async def get_hits(self, memory_ids, chunk_ids):
         if self.before_texts is not None:
@@ -74,6 +75,7 @@ async def test_a_search_bears_that_the_model_changes_between_its_reads(disturbed
     disturbed.after_count = switch
     asked = QueryEmbedding(vector=vector(1.0))
     question = Question("zebra", ["zebra"], MemoryFilter(), 5, embedding=asked, total=1)
+    _, question.matches = await disturbed.begin_search(question.phrases, question.common)
     ranked = await MemoryRanker(disturbed).rank(question)
 
     assert len(ranked) == 1

@@ -31,11 +31,12 @@ class DisturbedStorage(SqliteStorage):
         self.other = other
         self.after_count = self.after_ranking = None
 
-    async def find_matches(self, phrases, limit):
+    async def begin_search(self, phrases, limit):
+        found = await super().begin_search(phrases, limit)
         after_count, self.after_count = self.after_count, None
         if after_count is not None:
             await after_count(self.other)
-        return await super().find_matches(phrases, limit)
+        return found
 
     async def get_hits(self, memory_ids, chunk_ids):
         if self.after_ranking is not None:

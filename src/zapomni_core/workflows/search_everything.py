@@ -160,23 +160,27 @@ class Searcher:
         state: StoreState | None,
         notices: list[str],
     ) -> StorageProvider:
-        """Embed the question, then enter the snapshot: an embedder may take seconds.
+        """Embed the question, enter the snapshot, find its words: an embedder may take seconds.
 
         If the store changed to another model between the two, the question is embedded again.
         """
+        if request.within == "observations":
+            return self.storage
         known = state or await self.storage.get_state()
-        for _ in range(EMBED_AGAIN):
-            if request.within != "observations" and self.embeddings.embedders:
+        attempts = EMBED_AGAIN if self.embeddings.embedders else 0
+        while True:
+            question.embedding = None
+            if attempts:
                 question.embedding = await self._embed_query(request.query, known.space, notices)
             storage = await snapshot.enter_async_context(self.storage.snapshot())
-            now = await storage.get_state()
+            question.total = known.chunks
+            now, question.matches = await storage.begin_search(question.phrases, question.common)
             question.total = now.chunks
             if question.embedding is None or now.space == known.space:
                 return storage
             await snapshot.aclose()
             known = now
-        question.embedding = None
-        return await snapshot.enter_async_context(self.storage.snapshot())
+            attempts -= 1
 
     async def _search_memories(
         self, storage: StorageProvider, request: SearchRequest, question: Question

@@ -260,7 +260,9 @@ class FalkorDBClient:
     get_places = operation(search.get_places)
     get_passages = operation(search.get_passages)
     get_surroundings = operation(search.get_surroundings)
+    begin_search = operation(search.begin_search)
     get_pool = operation(search.get_pool)
+    get_hop = operation(search.get_hop)
     get_hits = operation(search.get_hits)
     get_state = operation(spaces.get_state)
 

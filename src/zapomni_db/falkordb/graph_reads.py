@@ -42,6 +42,9 @@ from zapomni_db.values import from_time, to_time
 
 __all__ = [
     "ENTITY_DATA",
+    "MENTIONS_OF_CHUNKS",
+    "MENTIONS_OF_ENTITIES",
+    "NAMED",
     "count_unread",
     "find_entities",
     "find_named",
@@ -55,6 +58,8 @@ __all__ = [
     "get_unread",
     "list_entities",
     "to_entity_data",
+    "to_mentions",
+    "to_moment",
 ]
 
 # More names that contain a text than anyone reads through.
@@ -100,7 +105,7 @@ WITH e, named, count(v) AS said WHERE e.given OR named > 0 OR said > 0
 """
 
 
-def _microseconds(as_of: datetime | None) -> int:
+def to_moment(as_of: datetime | None) -> int:
     """Return a time as it is stored; None is now."""
     return to_time(as_of or datetime.now(UTC))
 
@@ -147,7 +152,7 @@ class _StoredEdge(NamedTuple):
 async def get_edges(session: Session, entity_ids: Sequence[str], query: EdgeQuery) -> list[Edge]:
     """Asks again where other entities were merged, and where relationships are exclusive."""
     holding: LiteralString = _HOLDS + (_OF_TYPES if query.types else "") + _HEAVIEST
-    now = _microseconds(query.as_of)
+    now = to_moment(query.as_of)
     found = await session.read(
         f"{_LEAVES_OF}{_OUTGOING}{holding}true AS out UNION ALL"
         f" {_LEAVES_OF}{_INCOMING}{holding}false AS out",
@@ -264,7 +269,7 @@ async def get_evidence(
     session: Session, edges: Sequence[EdgeKey], as_of: datetime | None, limit: int
 ) -> dict[EdgeKey, list[Evidence]]:
     """Asks again where relationships are exclusive."""
-    now = _microseconds(as_of)
+    now = to_moment(as_of)
     found = await _read_statements(session, edges, now, limit)
     ends: dict[int, int | None] = {}
     replaceable = [key for key, rows in found.items() if any(row.exclusive for row in rows)]
@@ -353,7 +358,7 @@ class _EntityMatch(NamedTuple):
 
 
 async def find_entities(session: Session, query: EntityQuery) -> list[Entity]:
-    now = _microseconds(query.as_of)
+    now = to_moment(query.as_of)
     matches = sorted((await _match_entities(session, query, now)).values())
     page = {m.entity_id: m for m in matches[query.offset : query.offset + query.limit]}
     described = await _describe(session, page, now)
@@ -474,11 +479,11 @@ def _to_entity(row: Sequence[Any]) -> Entity:
 async def get_entities(
     session: Session, entity_ids: Sequence[str], as_of: datetime | None = None
 ) -> dict[str, Entity]:
-    return await _describe(session, entity_ids, _microseconds(as_of))
+    return await _describe(session, entity_ids, to_moment(as_of))
 
 
 async def list_entities(session: Session, after: str | None, limit: int) -> list[Entity]:
-    now = _microseconds(None)
+    now = to_moment(None)
     rows = await session.read(_NEXT_ROOTS, now=now, after=after or "", limit=limit)
     described = await _describe(session, [entity_id for (entity_id,) in rows], now)
     return list(described.values())
@@ -491,39 +496,43 @@ async def get_names(session: Session, types: Sequence[str]) -> list[EntityName]:
 
 # --- Mentions ---------------------------------------------------------------------------
 
-# Finds the roots of the entities whose name or alias has one of these hashes.
-_NAMED: LiteralString = f"""
-UNWIND $hashes AS hash MATCH (e:Entity {{folded_hash: hash}})
-WITH DISTINCT e {_ROOT} RETURN root.id AS id
-UNION
-UNWIND $hashes AS hash MATCH ()-[m:MENTIONS {{folded_hash: hash}}]->() WHERE {_MENTIONED}
-WITH DISTINCT endNode(m) AS e {_ROOT} RETURN root.id AS id
+NAMED: LiteralString = f"""
+CALL {{
+    UNWIND $hashes AS hash MATCH (e:Entity {{folded_hash: hash}})
+    WITH DISTINCT e {_ROOT} RETURN root.id AS id
+    UNION
+    UNWIND $hashes AS hash MATCH ()-[m:MENTIONS {{folded_hash: hash}}]->() WHERE {_MENTIONED}
+    WITH DISTINCT endNode(m) AS e {_ROOT} RETURN root.id AS id
+}}
+RETURN collect(id) AS named
 """
-# Finds the newest chunks that mention entities.
-_MENTIONS_OF_ENTITIES: LiteralString = f"""
-MATCH (asked:Entity) WHERE asked.id IN $ids OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
+"""Finds the roots of the entities whose name or alias has one of these hashes."""
+MENTIONS_OF_ENTITIES: LiteralString = f"""
+MATCH (asked:Entity) WHERE asked.id IN $entities OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
 WITH asked, coalesce(its, asked) AS root OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
 WITH asked, root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
 MATCH (leaf)<-[m:MENTIONS]-(c:Chunk) WHERE {_MENTIONED}
 WITH asked, root, c, min(m.start_char) AS start ORDER BY c.key DESC
 WITH asked, collect([c.id, root.id, root.type, start]) AS found
-RETURN asked.id, found[0..$limit]
+RETURN collect([asked.id, found[0..$limit]]) AS mentions
 """
-# Finds the entities that chunks mention.
-_MENTIONS_OF_CHUNKS: LiteralString = f"""
+"""Finds the newest chunks that mention entities."""
+MENTIONS_OF_CHUNKS: LiteralString = f"""
 MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE c.id IN $ids AND {_MENTIONED}
 OPTIONAL MATCH (e)-[:IS]->(its:Entity)
 WITH c, coalesce(its, e) AS root, min(m.start_char) AS start ORDER BY start
-RETURN c.id, collect([c.id, root.id, root.type, start])
+WITH c, collect([c.id, root.id, root.type, start]) AS found
+RETURN collect([c.id, found]) AS mentions
 """
+"""Finds the entities that chunks mention."""
 
 
 async def find_named(session: Session, names: Sequence[str], as_of: datetime | None) -> list[str]:
     if not names:
         return []
     hashes = [digest(name) for name in names]
-    rows = await session.read(_NAMED, hashes=hashes, now=_microseconds(as_of))
-    return sorted(entity_id for (entity_id,) in rows)
+    ((named,),) = await session.read(NAMED, hashes=hashes, now=to_moment(as_of))
+    return sorted(named)
 
 
 async def get_mentions(
@@ -531,10 +540,10 @@ async def get_mentions(
 ) -> dict[str, list[Mention]]:
     if not entity_ids:
         return {}
-    now = _microseconds(as_of)
-    rows = await session.read(_MENTIONS_OF_ENTITIES, ids=list(entity_ids), now=now, limit=limit)
-    found = {entity_id: [Mention(*one) for one in mentions] for entity_id, mentions in rows}
-    return {entity_id: found.get(entity_id, []) for entity_id in entity_ids}
+    ((mentions,),) = await session.read(
+        MENTIONS_OF_ENTITIES, entities=list(entity_ids), now=to_moment(as_of), limit=limit
+    )
+    return {entity_id: [] for entity_id in entity_ids} | to_mentions(mentions)
 
 
 async def get_named(
@@ -542,9 +551,15 @@ async def get_named(
 ) -> dict[str, list[Mention]]:
     if not chunk_ids:
         return {}
-    now = _microseconds(as_of)
-    rows = await session.read(_MENTIONS_OF_CHUNKS, ids=list(chunk_ids), now=now)
-    return {chunk_id: [Mention(*one) for one in mentions] for chunk_id, mentions in rows}
+    ((mentions,),) = await session.read(
+        MENTIONS_OF_CHUNKS, ids=list(chunk_ids), now=to_moment(as_of)
+    )
+    return to_mentions(mentions)
+
+
+def to_mentions(rows: Sequence[Sequence[Any]]) -> dict[str, list[Mention]]:
+    """Return mentions by the id of the chunk or entity that they were found for."""
+    return {found_for: [Mention(*one) for one in mentions] for found_for, mentions in rows}
 
 
 # --- Unread chunks ----------------------------------------------------------------------
@@ -648,7 +663,7 @@ _EXCLUSIVE_EDGE: LiteralString = "a.id, b.id, source.id, target.id, type, holds 
 
 
 async def get_graph_stats(session: Session, extractor: str) -> GraphStats:
-    now = _microseconds(None)
+    now = to_moment(None)
     types = dict(await session.read(_COUNT_TYPES, now=now))
     edges, closed = await _count_edges(session, now)
     ((mentions,),) = await session.read(_COUNT_ALL_MENTIONS, now=now)

@@ -56,6 +56,7 @@ from zapomni_db.values import from_json, from_time, to_json, to_time
 
 __all__ = [
     "END_EVIDENCE",
+    "SUMMARIES",
     "delete_memory",
     "find_existing",
     "get_history",
@@ -63,6 +64,7 @@ __all__ = [
     "get_summaries",
     "list_memories",
     "store_memories",
+    "to_summaries",
     "update_memory",
 ]
 
@@ -412,21 +414,23 @@ async def _chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[
 
 # --- Reading ----------------------------------------------------------------------------
 
-# Returns the fields of `_to_summary` of memories `m`. A character that FalkorDB cannot store is
-# written as two: the preview is cut once more in Python.
+# The fields of `_to_summary` of a memory `m`. A character that FalkorDB cannot store is written as
+# two: the preview is cut once more in Python.
 _SUMMARY: LiteralString = """
-RETURN m.id, left(m.text, 200), m.length, m.metadata, m.project, m.source, m.kind, m.tags,
+m.id, left(m.text, 200), m.length, m.metadata, m.project, m.source, m.kind, m.tags,
     m.pinned, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, m.superseded_by,
     outdegree(m, 'HAS_CHUNK')
 """
 # Finds one memory with its text.
-_MEMORY: LiteralString = "MATCH (m:Memory {id: $id})" + _SUMMARY + ", m.text"
-# Finds memories by id.
-_SUMMARIES: LiteralString = "MATCH (m:Memory) WHERE m.id IN $ids" + _SUMMARY
+_MEMORY: LiteralString = "MATCH (m:Memory {id: $id}) RETURN " + _SUMMARY + ", m.text"
+SUMMARIES: LiteralString = (
+    f"MATCH (m:Memory) WHERE m.id IN $memory_ids RETURN collect([{_SUMMARY}]) AS summaries"
+)
+"""Finds memories by id; `to_summaries` takes them."""
 # Orders selected memories for a list: pinned first, then newest first.
 _PAGE: LiteralString = (
     " WITH m ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC SKIP $offset LIMIT $limit"
-    + _SUMMARY
+    " RETURN " + _SUMMARY
 )
 
 
@@ -439,9 +443,15 @@ async def get_memory(session: Session, memory_id: str) -> MemoryRecord | None:
 
 
 async def get_summaries(session: Session, memory_ids: Sequence[str]) -> dict[str, MemorySummary]:
-    rows = await session.read(_SUMMARIES, ids=list(memory_ids)) if memory_ids else []
-    summaries = map(_to_summary, rows)
-    return {summary.memory_id: summary for summary in summaries}
+    if not memory_ids:
+        return {}
+    ((found,),) = await session.read(SUMMARIES, memory_ids=list(memory_ids))
+    return to_summaries(found)
+
+
+def to_summaries(rows: Sequence[Sequence[Any]]) -> dict[str, MemorySummary]:
+    """Return what `SUMMARIES` found, by the memories' ids."""
+    return {summary.memory_id: summary for summary in map(_to_summary, rows)}
 
 
 async def list_memories(

@@ -1,34 +1,48 @@
 """Searching chunks: by words with BM25 over our own stems, by vectors with exact cosines.
 
 The server computes both, filters included; only the hits come back. Each function asks the server
-once, except where it says otherwise, so that a search costs as few round trips as it makes calls.
-Any number of them may run at once.
+once, except where it says otherwise: what a search needs together is one statement, made of the
+statements of the single reads. Any number of them may run at once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.falkordb.connection import Session
-from zapomni_db.falkordb.graph_reads import find_named, get_named
-from zapomni_db.falkordb.memories import get_summaries
+from zapomni_db.falkordb.graph_reads import (
+    MENTIONS_OF_CHUNKS,
+    MENTIONS_OF_ENTITIES,
+    NAMED,
+    to_mentions,
+    to_moment,
+)
+from zapomni_db.falkordb.memories import SUMMARIES, to_summaries
 from zapomni_db.falkordb.schema import require_word_index
-from zapomni_db.falkordb.spaces import active_slot, get_tokens
-from zapomni_db.falkordb.values import Vector, as_document, as_query, stems_of, where
+from zapomni_db.falkordb.spaces import (
+    STATE,
+    TOKENS,
+    active_slot,
+    get_state,
+    get_tokens,
+    to_state,
+    to_tokens_by_id,
+)
+from zapomni_db.falkordb.values import Vector, as_document, as_query, digest, stems_of, where
 from zapomni_db.graph_models import Mention
 from zapomni_db.models import (
     MemoryFilter,
     MemorySummary,
     Passage,
     Place,
+    StoreState,
     Surroundings,
     TextSearchRequest,
     VectorRanking,
@@ -37,8 +51,10 @@ from zapomni_db.models import (
 from zapomni_db.values import from_json, from_time
 
 __all__ = [
+    "begin_search",
     "find_matches",
     "get_hits",
+    "get_hop",
     "get_members",
     "get_passages",
     "get_places",
@@ -73,8 +89,12 @@ CALL {{
     WITH p, c WHERE p.is_word OR c.words CONTAINS p.text
     RETURN string.join(collect(c.id), ',') AS ids
 }}
-RETURN p.number, number, ids
+RETURN collect([p.number, number, ids]) AS matches
 """
+# Finds the state of the store, and those chunks.
+_STATE_AND_MATCHES: LiteralString = (
+    f"{STATE} CALL {{ {_RARE_MATCHES} }} RETURN slot, chunks, version, matches"
+)
 # Weighs each phrase by how rare it is; continues with its chunks `c` and their memories `m`.
 _WEIGHED: LiteralString = f"""
 {_MATCHING}
@@ -128,11 +148,28 @@ async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[st
 async def find_matches(
     session: Session, phrases: Sequence[str], limit: int
 ) -> dict[str, frozenset[str] | None]:
-    found: dict[str, frozenset[str] | None] = dict.fromkeys(phrases, frozenset())
     asked = _phrases(phrases)
-    if asked:
-        for number, count, ids in await session.read(_RARE_MATCHES, phrases=asked, limit=limit):
-            found[phrases[number]] = None if count > limit else frozenset(ids.split(","))
+    ((rows,),) = await session.read(_RARE_MATCHES, phrases=asked, limit=limit) if asked else [[[]]]
+    return _to_matches(phrases, limit, rows)
+
+
+async def begin_search(
+    session: Session, phrases: Sequence[str], limit: int
+) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
+    asked = _phrases(phrases)
+    if not asked:
+        return await get_state(session), _to_matches(phrases, limit, [])
+    ((*state, rows),) = await session.read_store(_STATE_AND_MATCHES, phrases=asked, limit=limit)
+    return to_state(session, state), _to_matches(phrases, limit, rows)
+
+
+def _to_matches(
+    phrases: Sequence[str], limit: int, rows: Sequence[Any]
+) -> dict[str, frozenset[str] | None]:
+    """Return what `_RARE_MATCHES` found, by phrase."""
+    found: dict[str, frozenset[str] | None] = dict.fromkeys(phrases, frozenset())
+    for number, count, ids in rows:
+        found[phrases[number]] = None if count > limit else frozenset(ids.split(","))
     return found
 
 
@@ -184,12 +221,14 @@ _SPREAD: LiteralString = """
 WITH step, 1 - vec.cosineDistance(c[vectors], q) AS score
 RETURN avg(score) AS mean, stDevP(score) AS deviation, sum(step) AS compared
 """
-# Compares with chunks by id.
+# Compares with chunks by id, and finds the token vectors of some.
 _SIMILARITIES: LiteralString = f"""
 {_SPACE}
 OPTIONAL MATCH (c:Chunk) WHERE c.id IN $ids AND c[vectors] IS NOT NULL
-RETURN dimension, collect(CASE WHEN c IS NOT NULL THEN
-    [c.id, 1 - vec.cosineDistance(c[vectors], q)] END)
+WITH dimension, collect(CASE WHEN c IS NOT NULL THEN
+    [c.id, 1 - vec.cosineDistance(c[vectors], q)] END) AS similarities
+CALL {{ {TOKENS} }}
+RETURN dimension, similarities, tokens
 """
 
 
@@ -279,16 +318,29 @@ async def _read_nearest(
 async def get_similarities(
     session: Session, query_embedding: Sequence[float], chunk_ids: Sequence[str]
 ) -> dict[str, float]:
-    if not chunk_ids or not await _is_comparable(session, query_embedding):
-        return {}
-    ((dimension, similarities),) = await session.read_store(
+    similarities, _ = await _read_scores(session, query_embedding, chunk_ids, [])
+    return similarities
+
+
+async def _read_scores(
+    session: Session,
+    query_embedding: Sequence[float] | None,
+    chunk_ids: Sequence[str],
+    token_ids: Sequence[str],
+) -> tuple[dict[str, float], dict[str, bytes]]:
+    """Return how near some chunks are, and the token vectors of some."""
+    compare = query_embedding and chunk_ids and await _is_comparable(session, query_embedding)
+    if not compare or not query_embedding:
+        return {}, await get_tokens(session, token_ids)
+    ((dimension, similarities, tokens),) = await session.read_store(
         _SIMILARITIES,
         query=Vector(query_embedding),
         dimension=len(query_embedding),
         ids=list(chunk_ids),
+        token_ids=list(token_ids),
     )
     _check_dimension(query_embedding, dimension)
-    return dict(similarities)
+    return dict(similarities), to_tokens_by_id(tokens)
 
 
 # --- Passages: texts, groups, neighbors -------------------------------------------------
@@ -298,7 +350,18 @@ MAX_MEMBERS = 20_000
 # Finds the texts of chunks.
 _PASSAGES: LiteralString = (
     "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
-    " RETURN c.id, m.id, c.text, m.metadata"
+    " RETURN collect([c.id, m.id, c.text, m.metadata]) AS passages"
+)
+# Finds the memories and the texts of hits.
+_HITS: LiteralString = f"CALL {{ {SUMMARIES} }} CALL {{ {_PASSAGES} }} RETURN summaries, passages"
+# Finds the texts of the best chunks, and the chunks that mention their entities.
+_HOP: LiteralString = (
+    f"CALL {{ {_PASSAGES} }} CALL {{ {MENTIONS_OF_ENTITIES} }} RETURN passages, mentions"
+)
+# Finds token vectors and mentions of chunks, and the entities that a question names.
+_POOL: LiteralString = (
+    f"CALL {{ {TOKENS} }} CALL {{ {MENTIONS_OF_CHUNKS} }} CALL {{ {NAMED} }}"
+    " RETURN tokens, mentions, named"
 )
 # Finds all chunks of the groups of chunks. One string comes back much faster than many.
 _MEMBERS: LiteralString = """
@@ -307,23 +370,33 @@ WITH DISTINCT m.group AS group
 MATCH (m:Memory {group: group})-[:HAS_CHUNK]->(c:Chunk)
 WITH group, c LIMIT $most RETURN group, string.join(collect(c.id), ',')
 """
-# Finds the memories `m` of chunks `c`.
-_MEMORIES_OF: LiteralString = "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
-# Collects those chunks by group, with all chunks of the group in order, by position and memory.
+# Collects chunks by group, with all memories of the group in order; the condition of the filters
+# takes the place of %s. Of each memory: its position, when it was, whether the filters select it,
+# its chunks. An id of a memory contains no control character.
 _GROUPS: LiteralString = """
-WITH m.group AS group, collect([c.id, m.id, m.occurred_at, selected]) AS found
+MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids
+WITH m.group AS group, collect(c.id) AS found
 CALL {
     WITH group MATCH (m:Memory {group: group})-[:HAS_CHUNK]->(c:Chunk)
     WITH m, c ORDER BY c.index
     WITH m, string.join(collect(c.id), ',') AS ids ORDER BY m.position
-    RETURN string.join(collect(toString(m.position) + ':' + ids), ';') AS members
+    RETURN string.join(collect(m.id), '\n') AS memory_ids,
+        string.join(collect(toString(m.position) + ':' + toString(m.occurred_at)
+            + CASE WHEN %s THEN ':1:' ELSE ':0:' END + ids), ';') AS members
 }
-RETURN group, found, members
+RETURN group, found, memory_ids, members
 """
 
 
 async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, Passage]:
-    rows = await session.read(_PASSAGES, ids=list(chunk_ids)) if chunk_ids else []
+    if not chunk_ids:
+        return {}
+    ((passages,),) = await session.read(_PASSAGES, ids=list(chunk_ids))
+    return _to_passages(passages)
+
+
+def _to_passages(rows: Sequence[Any]) -> dict[str, Passage]:
+    """Return what `_PASSAGES` found, by the chunks' ids."""
     return {
         chunk_id: Passage.model_construct(
             chunk_id=chunk_id, memory_id=memory_id, text=text, metadata=from_json(metadata)
@@ -342,38 +415,8 @@ async def get_members(session: Session, chunk_ids: Sequence[str]) -> dict[str, l
 async def get_places(
     session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
 ) -> dict[str, Place]:
-    places, _ = await _read_places(session, chunk_ids, filters)
-    return places
-
-
-async def _read_places(
-    session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
-) -> tuple[dict[str, Place], dict[str, list[str]]]:
-    """Return the places of chunks, and all chunks of their groups."""
-    if not chunk_ids:
-        return {}, {}
-    condition, values = where(filters)
-    rows = await session.read(
-        f"{_MEMORIES_OF} WITH m, c, {condition} AS selected {_GROUPS}",
-        ids=list(chunk_ids),
-        **values,
-    )
-    places: dict[str, Place] = {}
-    groups: dict[str, list[str]] = {}
-    for group, found, members in rows:
-        neighbors = _neighbors(members)
-        groups[group] = list(neighbors)
-        for chunk_id, memory_id, at, selected in found:
-            places[chunk_id] = Place(
-                chunk_id,
-                memory_id,
-                group,
-                len(neighbors),
-                *neighbors[chunk_id],
-                from_time(at),
-                selected,
-            )
-    return places, groups
+    groups = await _read_groups(session, chunk_ids, filters)
+    return {chunk_id: group.place(chunk_id) for group in groups for chunk_id in group.found}
 
 
 async def get_surroundings(
@@ -386,26 +429,26 @@ async def get_surroundings(
     members: bool = False,
     tokens: bool = False,
 ) -> Surroundings:
-    """Asks for places, then for the neighbors' places, then for the rest at once."""
-    places, groups = await _read_places(session, chunk_ids, filters)
-    wanted = (places[i] for i in around if i in places)
-    near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
-    places |= await get_places(session, sorted(near), filters)
+    """Asks for the groups, then for what scores the chunks."""
+    groups = {group.name: group for group in await _read_groups(session, chunk_ids, filters)}
+    places = {i: group.place(i) for group in groups.values() for i in group.found}
+    # Neighbors are in the same groups.
+    for place in [places[i] for i in around if i in places]:
+        for neighbor in place.neighbours:
+            places.setdefault(neighbor, groups[place.group].place(neighbor))
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
     scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
-    similarities, vectors = await asyncio.gather(
-        get_similarities(session, query_embedding or [], sorted(scored) if query_embedding else []),
-        get_tokens(session, ids if tokens else []),
+    similarities, vectors = await _read_scores(
+        session, query_embedding, sorted(scored), ids if tokens else []
     )
-    if not members:
-        return Surroundings(places, {}, similarities, vectors)
-    # Neighbors are in the same groups. As many chunks as `get_members` returns at most.
+    shown: dict[str, list[str]] = {}
+    # As many chunks as `get_members` returns at most.
     room = MAX_MEMBERS
-    for group in {place.group: None for place in selected}:
-        groups[group] = groups[group][:room]
-        room -= len(groups[group])
-    shown = {place.group: groups[place.group] for place in selected if groups[place.group]}
+    for name in dict.fromkeys(place.group for place in selected) if members else ():
+        if room:
+            shown[name] = list(groups[name].chunks)[:room]
+            room -= len(shown[name])
     return Surroundings(places, shown, similarities, vectors)
 
 
@@ -416,39 +459,111 @@ async def get_pool(
     names: Sequence[str],
     as_of: datetime | None,
 ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
-    return await asyncio.gather(
-        get_tokens(session, token_ids),
-        get_named(session, chunk_ids, as_of),
-        find_named(session, names, as_of),
+    if not (token_ids or chunk_ids or names):
+        return {}, {}, []
+    ((tokens, mentions, named),) = await session.read(
+        _POOL,
+        token_ids=list(token_ids),
+        ids=list(chunk_ids),
+        hashes=[digest(name) for name in names],
+        now=to_moment(as_of),
     )
+    return to_tokens_by_id(tokens), to_mentions(mentions), sorted(named)
+
+
+async def get_hop(
+    session: Session,
+    chunk_ids: Sequence[str],
+    entity_ids: Sequence[str],
+    as_of: datetime | None,
+    limit: int,
+) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
+    ((passages, mentions),) = await session.read(
+        _HOP,
+        ids=list(chunk_ids),
+        entities=list(entity_ids),
+        now=to_moment(as_of),
+        limit=limit,
+    )
+    found: dict[str, list[Mention]] = {entity_id: [] for entity_id in entity_ids}
+    found |= to_mentions(mentions)
+    return _to_passages(passages), found
 
 
 async def get_hits(
     session: Session, memory_ids: Sequence[str], chunk_ids: Sequence[str]
 ) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
-    return await asyncio.gather(
-        get_summaries(session, memory_ids), get_passages(session, chunk_ids)
+    if not (memory_ids or chunk_ids):
+        return {}, {}
+    ((summaries, passages),) = await session.read(
+        _HITS, memory_ids=list(memory_ids), ids=list(chunk_ids)
     )
+    return to_summaries(summaries), _to_passages(passages)
 
 
-def _neighbors(members: str) -> dict[str, tuple[str | None, str | None]]:
-    """Return the chunks before and after each chunk of a group.
+class _GroupMemory(NamedTuple):
+    """A memory of a group."""
 
-    That is the next one of its memory, or else of the next memory at another position.
+    memory_id: str
+    occurred_at: int
+    selected: bool
+    """Whether the filter lets its chunks through."""
+    chunks: list[str]
+
+
+class _Group(NamedTuple):
+    """Memories of one parent, or one memory that has none."""
+
+    name: str
+    found: list[str]
+    """The chunks that were asked for."""
+    chunks: dict[str, _GroupMemory]
+    """The memory of every chunk, in order."""
+    before: dict[str, str]
+    after: dict[str, str]
+
+    def place(self, chunk_id: str) -> Place:
+        memory = self.chunks[chunk_id]
+        return Place(
+            chunk_id,
+            memory.memory_id,
+            self.name,
+            len(self.chunks),
+            self.before.get(chunk_id),
+            self.after.get(chunk_id),
+            from_time(memory.occurred_at),
+            memory.selected,
+        )
+
+
+async def _read_groups(
+    session: Session, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> list[_Group]:
+    """Return the groups of chunks.
+
+    The neighbor of a chunk is the next one of its memory, or else of the next memory at another
+    position.
     """
-    by_position: dict[str, list[list[str]]] = {}
-    for memory in members.split(";"):
-        position, _, ids = memory.partition(":")
-        by_position.setdefault(position, []).append(ids.split(","))
-    positions = list(by_position.values())
-    before: dict[str, str] = {}
-    after: dict[str, str] = {}
-    for memories in positions:
-        for chunks in memories:
-            after |= dict(pairwise(chunks))
-            before |= {later: earlier for earlier, later in pairwise(chunks)}
-    for earlier, later in pairwise(positions):
-        before |= {chunks[0]: earlier[0][-1] for chunks in later}
-        after |= {chunks[-1]: later[0][0] for chunks in earlier}
-    every = (chunk_id for memories in positions for chunks in memories for chunk_id in chunks)
-    return {chunk_id: (before.get(chunk_id), after.get(chunk_id)) for chunk_id in every}
+    if not chunk_ids:
+        return []
+    condition, values = where(filters)
+    groups: list[_Group] = []
+    for name, found, memory_ids, members in await session.read(
+        _GROUPS % condition, ids=list(chunk_ids), **values
+    ):
+        by_position: dict[str, list[_GroupMemory]] = {}
+        for memory_id, member in zip(memory_ids.split("\n"), members.split(";"), strict=True):
+            position, at, selected, ids = member.split(":")
+            memory = _GroupMemory(memory_id, int(at), selected == "1", ids.split(","))
+            by_position.setdefault(position, []).append(memory)
+        group = _Group(name, found, {}, {}, {})
+        for memories in by_position.values():
+            for memory in memories:
+                group.chunks.update(dict.fromkeys(memory.chunks, memory))
+                group.after.update(pairwise(memory.chunks))
+                group.before.update((later, earlier) for earlier, later in pairwise(memory.chunks))
+        for earlier, later in pairwise(by_position.values()):
+            group.before.update((memory.chunks[0], earlier[0].chunks[-1]) for memory in later)
+            group.after.update((memory.chunks[-1], later[0].chunks[0]) for memory in earlier)
+        groups.append(group)
+    return groups

@@ -32,6 +32,8 @@ from zapomni_db.values import check_vector
 __all__ = [
     "CLAIM",
     "SLOT_ROW",
+    "STATE",
+    "TOKENS",
     "Slot",
     "activate_space",
     "active_slot",
@@ -42,9 +44,12 @@ __all__ = [
     "get_embeddings",
     "get_pending",
     "get_space",
+    "get_state",
     "get_tokens",
     "slot_of",
     "store_vectors",
+    "to_state",
+    "to_tokens_by_id",
 ]
 
 DELETE_BATCH = 2000
@@ -91,11 +96,16 @@ MERGE (e:EmbeddingSpace {slot: $slot[0]}) ON CREATE SET e.active = $is_active,
 """
 """Creates the node of a space unless it exists; takes `claim_values`."""
 
-# Finds the active space, and how many chunks there are.
-_ACTIVE: LiteralString = (
+STATE: LiteralString = (
     "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
-    f" RETURN {SLOT_ROW}, s.chunks"
+    f" WITH {SLOT_ROW} AS slot, s.chunks AS chunks, s.version AS version"
 )
+"""Finds the active space, how many chunks there are, and the version; `to_state` takes them."""
+TOKENS: LiteralString = (
+    "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $token_ids"
+    " AND c[e.tokens] IS NOT NULL RETURN collect([c.id, c[e.tokens]]) AS tokens"
+)
+"""Finds the token vectors of chunks in the active space; `to_tokens_by_id` takes them."""
 # Finds all spaces.
 _ALL: LiteralString = (
     f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) RETURN {SLOT_ROW}, e.active"
@@ -105,11 +115,6 @@ _VECTORS_OF_TEXTS: LiteralString = (
     f"MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW}[1..] = $space"
     " UNWIND $hashes AS hash MATCH (c:Chunk {text_hash: hash}) WHERE c[e.vectors] IS NOT NULL"
     " WITH e, hash, collect(c)[0] AS c RETURN hash, c[e.vectors], c[e.tokens]"
-)
-# Finds the token vectors of chunks in the active space.
-_TOKENS: LiteralString = (
-    "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $ids"
-    " AND c[e.tokens] IS NOT NULL RETURN c.id, c[e.tokens]"
 )
 # Patterns of chunks without a vector: in the active space, and in another one.
 _PENDING: LiteralString = "(c:Chunk {pending: true})"
@@ -161,13 +166,19 @@ def slot_of(row: Sequence[Any]) -> Slot:
 
 async def active_slot(session: Session) -> tuple[Slot, int]:
     """Return the slot searches use, and how many chunks there are."""
-    ((slot, chunks),) = await session.read_store(_ACTIVE)
+    ((slot, chunks),) = await session.read_store(f"{STATE} RETURN slot, chunks")
     session.known.chunks = chunks
     return slot_of(slot), chunks
 
 
 async def get_state(session: Session) -> StoreState:
-    ((slot, chunks, version),) = await session.read_store(f"{_ACTIVE}, s.version")
+    (row,) = await session.read_store(f"{STATE} RETURN slot, chunks, version")
+    return to_state(session, row)
+
+
+def to_state(session: Session, row: Sequence[Any]) -> StoreState:
+    """Return what `STATE` found."""
+    slot, chunks, version = row
     session.known.chunks = chunks
     return StoreState(int(version), slot_of(slot).space, chunks)
 
@@ -224,7 +235,14 @@ async def get_embeddings(
 
 
 async def get_tokens(session: Session, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-    rows = await session.read(_TOKENS, ids=list(chunk_ids)) if chunk_ids else []
+    if not chunk_ids:
+        return {}
+    ((tokens,),) = await session.read(TOKENS, token_ids=list(chunk_ids))
+    return to_tokens_by_id(tokens)
+
+
+def to_tokens_by_id(rows: Sequence[Sequence[str]]) -> dict[str, bytes]:
+    """Return what `TOKENS` found."""
     return {chunk_id: from_tokens(tokens) or b"" for chunk_id, tokens in rows}
 
 

@@ -44,6 +44,13 @@ def _read_state(connection: sqlite3.Connection, version: int) -> StoreState:
     return StoreState(version, vectors.get_space(connection), search.count_chunks(connection))
 
 
+def _begin_search(
+    connection: sqlite3.Connection, version: int, phrases: Sequence[str], limit: int
+) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
+    state = _read_state(connection, version)
+    return state, search.find_matches(connection, phrases, limit)
+
+
 def _read_pool(
     connection: sqlite3.Connection,
     token_ids: Sequence[str],
@@ -56,6 +63,19 @@ def _read_pool(
         graph_reads.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
         graph_reads.find_named(connection, names, as_of) if names else [],
     )
+
+
+def _read_hop(
+    connection: sqlite3.Connection,
+    chunk_ids: Sequence[str],
+    entity_ids: Sequence[str],
+    as_of: datetime | None,
+    limit: int,
+) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
+    passages = search.get_passages(connection, chunk_ids)
+    if not entity_ids:
+        return passages, {}
+    return passages, graph_reads.get_mentions(connection, entity_ids, as_of, limit)
 
 
 def _read_hits(
@@ -128,8 +148,16 @@ class SqliteStorage(SqliteFile):
 
     async def get_state(self) -> StoreState:
         """Return version, space and size at once."""
-        version = self.read_version() if self._snapshot is None else 0
-        return self.read_here("searching", _read_state, version)
+        return self.read_here("searching", _read_state, self._known_version())
+
+    async def begin_search(
+        self, phrases: Sequence[str], limit: int
+    ) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
+        """Return the state, and the chunks that contain each word or phrase."""
+        return self.read_here("searching", _begin_search, self._known_version(), phrases, limit)
+
+    def _known_version(self) -> int:
+        return self.read_version() if self._snapshot is None else 0
 
     async def get_surroundings(
         self,
@@ -155,6 +183,7 @@ class SqliteStorage(SqliteFile):
         )
 
     get_pool = reading_here("searching", _read_pool)
+    get_hop = reading_here("searching", _read_hop)
     get_hits = reading_here("searching", _read_hits)
 
     async def get_version(self) -> int:

@@ -11,13 +11,11 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from zapomni_db.graph_models import Mention
-from zapomni_db.interfaces import GraphReadStore
 from zapomni_db.rules import fold
 
-__all__ = ["SECONDS", "Links", "follow_graph", "names_in"]
+__all__ = ["RARE", "SECONDS", "Links", "link_passages", "names_in", "weigh_entities"]
 
 # Weights of beginning with an entity of the question, and of being linked to the best passages.
 ASKED, LINKED = 0.1, 0.2
@@ -65,36 +63,45 @@ class Links:
         }
 
 
-async def follow_graph(
-    storage: GraphReadStore,
-    asked: Collection[str],
-    mentions: Mapping[str, Sequence[Mention]],
-    best: Mapping[str, float],
-    total: int,
-    as_of: datetime | None,
-    *,
-    is_slow: bool,
-) -> Links:
-    """Find the passages that share entities with the best ones.
+def weigh_entities(
+    best: Mapping[str, float], mentions: Mapping[str, Sequence[Mention]], asked: Collection[str]
+) -> dict[str, float]:
+    """Return the entities of the best passages that the question does not name, with weights.
 
     Args:
-        storage: The graph.
+        best: How good each of the best passages is, relative to the best of them.
+        mentions: What each passage that may answer names, the best included.
+        asked: The entities that the question names.
+    """
+    weights: dict[str, float] = {}
+    for chunk_id, share in best.items():
+        for mention in mentions.get(chunk_id, ()):
+            if mention.type not in NOT_LINKING and mention.entity_id not in asked:
+                weights[mention.entity_id] = max(weights.get(mention.entity_id, 0.0), share)
+    return dict(sorted(weights.items(), key=lambda w: (-w[1], w[0]))[:MOST_ENTITIES])
+
+
+def link_passages(
+    asked: Collection[str],
+    mentions: Mapping[str, Sequence[Mention]],
+    weights: Mapping[str, float],
+    found: Mapping[str, Sequence[Mention]],
+    total: int,
+) -> Links:
+    """Return the passages that share entities with the best ones.
+
+    Args:
         asked: The entities that the question names.
         mentions: What each passage that may answer names, the best included.
-        best: How good each of the best passages is, relative to the best of them.
+        weights: The entities of the best passages, with their weights.
+        found: The passages that mention each of those.
         total: How many passages there are.
-        as_of: What was known at that time; None: now.
-        is_slow: Whether reading the mentions took so long that no more is asked.
     """
     begins = frozenset(
         chunk_id
         for chunk_id, named in mentions.items()
         if any(m.start_char == 0 and m.entity_id in asked for m in named)
     )
-    if is_slow:
-        return Links(begins)
-    weights = _weigh_entities(best, mentions, asked)
-    found = await storage.get_mentions(list(weights), as_of, RARE + 1) if weights else {}
     linked: dict[str, float] = {}
     for entity_id, others in found.items():
         if not 2 <= len(others) <= RARE:
@@ -104,18 +111,6 @@ async def follow_graph(
             gain = weights[entity_id] * rarity * (2 if mention.start_char == 0 else 1)
             linked[mention.chunk_id] = linked.get(mention.chunk_id, 0.0) + gain
     return Links(begins, linked)
-
-
-def _weigh_entities(
-    best: Mapping[str, float], mentions: Mapping[str, Sequence[Mention]], asked: Collection[str]
-) -> dict[str, float]:
-    """Return the entities of the best passages that the question does not name, with weights."""
-    weights: dict[str, float] = {}
-    for chunk_id, share in best.items():
-        for mention in mentions.get(chunk_id, ()):
-            if mention.type not in NOT_LINKING and mention.entity_id not in asked:
-                weights[mention.entity_id] = max(weights.get(mention.entity_id, 0.0), share)
-    return dict(sorted(weights.items(), key=lambda w: (-w[1], w[0]))[:MOST_ENTITIES])
 
 
 def names_in(query: str) -> list[str]:

@@ -10,13 +10,13 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
 from zapomni_core.modules.memories import graph_arm
-from zapomni_core.modules.memories.graph_arm import follow_graph, names_in
+from zapomni_core.modules.memories.graph_arm import link_passages, names_in, weigh_entities
 from zapomni_core.modules.memories.scoring import (
     HOP,
     SEED_HOP,
@@ -38,6 +38,7 @@ from zapomni_db.graph_models import Mention
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
+    Passage,
     Place,
     QueryEmbedding,
     Surroundings,
@@ -85,10 +86,16 @@ class Question:
     ranking: VectorRanking = NO_RANKING
     total: int = 0
     """How many passages there are."""
-    matches: dict[str, frozenset[str]] | None = None
-    """The passages that contain each term and phrase; common ones are left out."""
+    matches: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """The passages that contain each term and phrase; None where they are too many."""
     depth: int = 1
     exhausted: bool = False
+
+    @property
+    def phrases(self) -> list[str]:
+        """Return the terms, and the runs of words that count as phrases."""
+        runs = [] if self.by_rank else encodable(query_phrases(self.query))
+        return list(dict.fromkeys([*self.terms, *runs]))
 
     @property
     def common(self) -> int:
@@ -122,12 +129,7 @@ class MemoryRanker:
             question.depth *= 4
 
     async def _rank(self, question: Question) -> list[Candidate]:
-        if question.matches is None:
-            phrases = [] if question.by_rank else encodable(query_phrases(question.query))
-            asked = list(dict.fromkeys([*question.terms, *phrases]))
-            found = await self.storage.find_matches(asked, question.common)
-            question.matches = {text: ids for text, ids in found.items() if ids}
-        matches = {t: question.matches[t] for t in question.terms if t in question.matches}
+        matches = {t: ids for t in question.terms if (ids := question.matches.get(t))}
         word_hits, vector_hits = question.depth * WORD_HITS, question.depth * VECTOR_HITS
         bm25, question.ranking = await asyncio.gather(
             self._rank_by_words(question, list(matches), word_hits),
@@ -219,8 +221,8 @@ class MemoryRanker:
         if question.by_rank:
             fuse_by_rank(pool)
             return
-        terms, matches = set(question.terms), question.matches or {}
-        phrases = [found for text, found in matches.items() if text not in terms]
+        terms = set(question.terms)
+        phrases = [found for text, found in question.matches.items() if found and text not in terms]
         for candidate in pool:
             candidate.phrase = sum(
                 inverse_frequency(question.total, len(found))
@@ -248,18 +250,13 @@ class MemoryRanker:
         if not seeds or seeds[0].score <= 0:
             return pool
         best = {seed.chunk_id: seed.score / seeds[0].score for seed in seeds}
-        found, links = await asyncio.gather(
-            self._hop_scores(question, seeds),
-            follow_graph(
-                self.storage,
-                asked,
-                mentions,
-                best,
-                question.total,
-                question.filters.as_of,
-                is_slow=is_slow,
-            ),
+        # Where reading the mentions took long, the graph is not asked again.
+        weights = {} if is_slow else weigh_entities(best, mentions, asked)
+        passages, others = await self.storage.get_hop(
+            list(best), list(weights), question.filters.as_of, graph_arm.RARE + 1
         )
+        links = link_passages(asked, mentions, weights, others, question.total)
+        found = await self._hop_scores(question, seeds, passages)
         known = {candidate.chunk_id for candidate in pool}
         new = [i for i in sorted(found, key=lambda i: (-found[i], i)) if i not in known][:HOP_NEW]
         new += links.new({*known, *new})
@@ -272,8 +269,8 @@ class MemoryRanker:
                 pool = [*pool, *added]
                 self._score_pool(question, pool, around.tokens)
         first = {seed.chunk_id for seed in seeds}
-        others = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
-        highest = max(others, default=0.0)
+        gains = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
+        highest = max(gains, default=0.0)
         linked = links.scores([c.chunk_id for c in pool], first)
         for candidate in pool:
             gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
@@ -282,8 +279,9 @@ class MemoryRanker:
             candidate.score += HOP * candidate.hop + candidate.graph
         return pool
 
-    async def _hop_scores(self, question: Question, seeds: list[Candidate]) -> dict[str, float]:
-        passages = await self.storage.get_passages([seed.chunk_id for seed in seeds])
+    async def _hop_scores(
+        self, question: Question, seeds: list[Candidate], passages: Mapping[str, Passage]
+    ) -> dict[str, float]:
         words = {
             seed.chunk_id: rare_words(passages[seed.chunk_id].text, question.terms)
             for seed in seeds
