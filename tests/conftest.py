@@ -50,6 +50,8 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ZAPOMNI_MODELS_DIR", str(MODELS_DIR))
     # git that does not answer in a second is done without, which would be another result.
     monkeypatch.setattr(git, "HOOK_SECONDS", 60.0)
+    # A shared process would outlive a test; test_shared_process.py shares.
+    monkeypatch.setenv("ZAPOMNI_SHARE", "false")
     return home / ".zapomni"
 
 

@@ -1,6 +1,7 @@
 """Where `zapomni` and `python -m zapomni_cli` start.
 
-A hook pays for the standard library alone: `record` leaves before click is imported.
+A hook pays for the standard library alone, and so does `serve` where a process is shared: both
+leave before click is imported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ def main() -> None:
         from zapomni_cli.record import main as record
 
         sys.exit(record(sys.argv[2:], in_time=True))
+    if sys.argv[1:2] == ["serve"]:
+        from zapomni_cli.proxy import main as forward
+
+        code = forward(sys.argv[2:])
+        if code is not None:
+            sys.exit(code)
     # Modules are made of objects that stay: looking for garbage among them would take an eighth of
     # the time a short command takes.
     gc.set_threshold(100_000, 20, 20)

@@ -21,6 +21,7 @@ __all__ = ["serve", "stats", "status"]
         "claude mcp add --scope user zapomni -- zapomni serve",
         "codex mcp add zapomni -- zapomni serve",
         "zapomni serve --tools all",
+        "zapomni serve --no-share",
     )
 )
 @click.option(
@@ -30,12 +31,22 @@ __all__ = ["serve", "stats", "status"]
     show_default=True,
     help="Which tools the agent is shown: the usual ones, or also those rarely needed.",
 )
-def serve(tools: str) -> None:
+@click.option(
+    "--no-share",
+    is_flag=True,
+    help="Load the engine in this process instead of sharing one with other agents.",
+)
+def serve(tools: str, *, no_share: bool) -> None:
     """Serve an agent over MCP.
 
     Speaks the Model Context Protocol on standard input and output until the agent closes
     them. Your agent starts this command itself; `zapomni init` connects it.
+
+    Agents share one process with the engine and the model. The first one starts it, it survives
+    them all, and it ends by itself after 15 idle minutes. Where no process can be shared, such as
+    in a sandbox, this one serves by itself.
     """
+    del no_share  # `zapomni_cli.proxy` comes first, and leaves all options but --tools to us.
     # By name: the doors do not import each other, and this one only starts the other.
     import_module("zapomni_mcp.server").serve(load_settings(), every_tool=tools == "all")
 

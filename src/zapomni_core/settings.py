@@ -125,6 +125,11 @@ class Settings(BaseModel):
     tool_timeout_seconds: float = Field(
         default=600.0, gt=0, description="How long one call of an MCP tool may take."
     )
+    share: bool = Field(
+        default=True,
+        description="Whether `zapomni serve` processes with the same settings share one process, "
+        "which starts and ends by itself.",
+    )
     backup_passphrase: SecretStr = Field(
         default=SecretStr(""), description="Passphrase of encrypted backups."
     )

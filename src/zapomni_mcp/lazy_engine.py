@@ -21,30 +21,49 @@ class LazyEngine:
 
     def __init__(self, open_engine: Callable[[], Awaitable[ZapomniEngine]]) -> None:
         self._open = open_engine
-        self._engine: ZapomniEngine | None = None
-        self._lock = asyncio.Lock()
+        self._opening: asyncio.Task[ZapomniEngine] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the engine is there."""
+        opening = self._opening
+        return opening is not None and opening.done() and not _has_failed(opening)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a background task runs."""
+        return (
+            self.is_open and self._opening is not None and self._opening.result().tasks.is_working
+        )
 
     async def get(self) -> ZapomniEngine:
-        """Return the engine, opened.
+        """Return the engine, opened; a call that is cancelled does not stop the opening.
 
         Raises:
             ToolExecutionError: TOOL_002, it could not be started.
         """
-        async with self._lock:
-            if self._engine is None:
-                try:
-                    self._engine = await self._open()
-                except ZapomniError:
-                    raise
-                except Exception as error:
-                    raise ToolExecutionError(
-                        "The memory engine could not be started.",
-                        "TOOL_002",
-                        original_exception=error,
-                    ) from error
-            return self._engine
+        if self._opening is None or _has_failed(self._opening):
+            self._opening = asyncio.ensure_future(self._try_to_open())
+        return await asyncio.shield(self._opening)
 
     async def close(self) -> None:
         """Close the engine if it was opened."""
-        if self._engine is not None:
-            await self._engine.close()
+        if self._opening is None:
+            return
+        await asyncio.wait([self._opening])
+        if self.is_open:
+            await self._opening.result().close()
+
+    async def _try_to_open(self) -> ZapomniEngine:
+        try:
+            return await self._open()
+        except ZapomniError:
+            raise
+        except Exception as error:
+            raise ToolExecutionError(
+                "The memory engine could not be started.", "TOOL_002", original_exception=error
+            ) from error
+
+
+def _has_failed(opening: asyncio.Task[ZapomniEngine]) -> bool:
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)

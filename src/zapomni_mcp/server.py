@@ -49,7 +49,7 @@ from zapomni_mcp.tools.tasks import build_task_tools
 if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
 
-__all__ = ["ZapomniServer", "build_server", "serve"]
+__all__ = ["ZapomniServer", "build_server", "engine_opener", "serve"]
 
 log = get_logger(__name__)
 
@@ -95,16 +95,17 @@ def build_server(
     *,
     every_tool: bool = False,
     tool_seconds: float = 600,
+    lifespan: Callable[[MCPServer[LazyEngine]], Any] | None = None,
 ) -> ZapomniServer:
     """Return the server; `open_engine` is called once, by the first call that needs memories.
 
     Every tool an agent is shown costs it attention: without `every_tool` it is shown the usual.
-    A call may take `tool_seconds`.
+    A call may take `tool_seconds`. With `lifespan` the engine is another's to open and to close.
     """
     observing = observations or ObservationTools()
 
     @asynccontextmanager
-    async def lifespan(_server: MCPServer[LazyEngine]) -> AsyncIterator[LazyEngine]:
+    async def own_engine(_server: MCPServer[LazyEngine]) -> AsyncIterator[LazyEngine]:
         engine = LazyEngine(open_engine)
         # The wire is already taken from stdout. What a library prints from now on would stay in
         # stdout's buffer and reach the wire when Python exits.
@@ -118,7 +119,7 @@ def build_server(
                     await engine.close()
 
     return ZapomniServer(
-        lifespan,
+        lifespan or own_engine,
         [
             *build_tools(),
             *observing.build(),
@@ -130,9 +131,8 @@ def build_server(
     )
 
 
-def serve(settings: Settings, *, every_tool: bool = False) -> None:
-    """Serve MCP on stdin and stdout until the host closes them."""
-    setup_logging(settings.log_level or "INFO")
+def engine_opener(settings: Settings) -> Callable[[], Awaitable[ZapomniEngine]]:
+    """Return what opens the engine of a long-lived process."""
 
     async def open_engine() -> ZapomniEngine:
         from zapomni_core.engine import create_engine
@@ -141,10 +141,16 @@ def serve(settings: Settings, *, every_tool: bool = False) -> None:
         engine.start_background_work()
         return engine
 
+    return open_engine
+
+
+def serve(settings: Settings, *, every_tool: bool = False) -> None:
+    """Serve MCP on stdin and stdout until the host closes them."""
+    setup_logging(settings.log_level or "INFO")
     try:
         observations = ObservationTools(settings)
         build_server(
-            open_engine,
+            engine_opener(settings),
             observations,
             every_tool=every_tool,
             tool_seconds=settings.tool_timeout_seconds,
@@ -171,6 +177,9 @@ class ZapomniServer(MCPServer[LazyEngine]):
         tool_seconds: float,
     ) -> None:
         self._tool_seconds = tool_seconds
+        self.reading_tools = {
+            tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint
+        }
         self._arguments = {tool.name: tool.parameters["properties"].keys() for tool in tools}
         super().__init__(
             "zapomni",
@@ -239,8 +248,14 @@ class ZapomniServer(MCPServer[LazyEngine]):
     async def run_stdio_async(self) -> None:
         """Serve on stdin and stdout, as the base class does, and leave no message unanswered."""
         async with stdio_server() as (read, write):
-            options = self._lowlevel_server.create_initialization_options()
-            await self._lowlevel_server.run(_answer_unreadable(read, write), write, options)
+            await self.serve_streams(read, write)
+
+    async def serve_streams(
+        self, read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]
+    ) -> None:
+        """Serve one connection until it closes."""
+        options = self._lowlevel_server.create_initialization_options()
+        await self._lowlevel_server.run(_answer_unreadable(read, write), write, options)
 
     def _check_arguments(self, name: str, arguments: dict[str, Any]) -> None:
         if name not in self._arguments:

@@ -29,6 +29,7 @@ OWN = frozenset(
         "gazetteer.txt",
         "init.json",
         "roots.json",
+        "run",
         "spool",
     ]
 )

@@ -85,6 +85,7 @@ PLACES = (
     TextPlace("key of captures", "capture.key*", "no text"),
     TextPlace("mark that modes cannot be repaired", "open-home", "no text"),
     TextPlace("models", "models/**/*", "no text"),
+    TextPlace("socket, lock and log of the shared process", "run/*", "no text"),
 )
 
 

@@ -65,6 +65,7 @@ class TaskManager:
         self._handlers: dict[str, TaskHandler] = {}
         self._submitted = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
+        self.is_working = False  # Whether the worker of `start` is at a task.
 
     def register(self, task_type: str, handler: TaskHandler) -> None:
         """Say what does the work of a task type. See `TaskHandler` for what it must keep to."""
@@ -195,7 +196,11 @@ class TaskManager:
             try:
                 claim = await self._claim()
                 if claim is not None:
-                    await self._run(claim)
+                    self.is_working = True
+                    try:
+                        await self._run(claim)
+                    finally:
+                        self.is_working = False
                     continue
                 due_in = (await self._store.read_queue(list(self._handlers))).due_in
                 pause = pause if due_in is None else min(due_in, pause)

@@ -5,7 +5,6 @@ The contents of files are returned as quoted data: a comment may be written for 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from mcp.server.mcpserver import Context
@@ -21,6 +20,7 @@ from zapomni_core.modules.codebase import (
     SymbolRequest,
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
+from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools
 from zapomni_mcp.tools.code_answers import (
@@ -91,7 +91,7 @@ async def index_codebase(
     Starts a background task and returns its id at once; only files that changed are read. After
     it, search_memory finds code along with memories (kind `code`), and memories can cite code.
     """
-    folder = str(Path.cwd())
+    folder = current_folder()
     request = IndexRequest(path=path, folder=folder, roots=[folder], confirmed=confirm)
     engine = await ctx.request_context.lifespan_context.get()
     return Begun(task_id=await engine.code.index(request))
@@ -244,4 +244,4 @@ def build_code_tools(*, every_tool: bool) -> list[Tool]:
 
 
 def _scope(repository: str) -> dict[str, str]:
-    return {"repository": repository, "folder": str(Path.cwd())}
+    return {"repository": repository, "folder": current_folder()}

@@ -8,7 +8,6 @@ such an argument as JSON first, and a text that happens to be JSON could not be 
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -23,6 +22,7 @@ from zapomni_core.interfaces import (
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.models import MemoryStats
+from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, CHANGES, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memory_answers import (
@@ -127,7 +127,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         supersedes=supersedes or None,
         idempotency_key=idempotency_key or None,
         cites=cites or [],
-        folder=str(Path.cwd()),
+        folder=current_folder(),
         redact=redact,
     )
     answer = await engine.add_memory(request)
@@ -188,7 +188,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "as_of": with_zone(as_of),
     }
     # A folder that claims to be another's project sees no observations but its own.
-    scope = None if within == "memories" else await engine.observations.scope()
+    scope = None if within == "memories" else await engine.observations.scope(current_folder())
     request = SearchRequest(
         query=query,
         limit=limit,
@@ -256,7 +256,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         tags=tags,
         pinned=pinned,
         cites=cites,
-        folder=str(Path.cwd()),
+        folder=current_folder(),
         redact=redact,
     )
     record = await engine.update_memory(request)

@@ -26,6 +26,7 @@ from zapomni_db.observation_models import (
     Order,
     Timeline,
 )
+from zapomni_mcp.connection import current_folder
 from zapomni_mcp.exceptions import ValidationError
 from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone
 
@@ -149,7 +150,7 @@ class ObservationTools:
         and pushes. Use it to find when something was done, how an error was fixed, what was
         tried. Returns 120-character previews with ids: follow with timeline or get_observations.
         """
-        scope = await self._open().scope()
+        scope = await self._open().scope(current_folder())
         found = await self._open().search(
             ObservationQuery(
                 query=query,
@@ -175,7 +176,7 @@ class ObservationTools:
         Returns full content, file, session, project, host, tool and metadata (exit code, commit,
         output) in the order of ids. Ids that are gone are left out.
         """
-        scope = await self._open().scope()
+        scope = await self._open().scope(current_folder())
         found = [item for item in await self._open().get(ids) if _is_shown(item, scope)]
         return _answer(WholeObservations(result=found), found, scope)
 
@@ -190,7 +191,7 @@ class ObservationTools:
         Use it to understand the context of a hit: what led to an error, what was done next,
         which edit made a failing command pass.
         """
-        scope = await self._open().scope()
+        scope = await self._open().scope(current_folder())
         missing = "anchor observation not found"
         try:
             found = await self._open().timeline(anchor, before, after)
@@ -213,7 +214,7 @@ class ObservationTools:
         Catch up at the start of a task or after the context was lost: recent edits, commands,
         errors, prompts and commits, newest first; other projects fill up a short list.
         """
-        scope = await self._open().scope()
+        scope = await self._open().scope(current_folder())
         recent = await self._open().recent(await self._projects(project, scope), limit)
         found = [item for item in recent if _is_shown(item, scope)]
         return _answer(WholeObservations(result=found), found, scope)
