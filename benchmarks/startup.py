@@ -2,6 +2,7 @@
 
     python benchmarks/startup.py [--runs 15]
 
+The server is one that shares no process (`--no-share`); shared_process.py measures the others.
 Both servers are started in turn, so that the machine's load falls on both alike. Wall time runs
 from starting the process to the answer's last byte; CPU time is the process's own, user and
 system, from its start until it was told to exit. The ratio of the medians is the figure; the
@@ -73,7 +74,7 @@ def cpu_seconds(pid: int) -> float:
 def measure(runs: int) -> dict[str, dict[str, list[float]]]:
     commands = {
         "hello": [sys.executable, "-c", HELLO],
-        "zapomni": [sys.executable, "-m", "zapomni_cli", "serve"],
+        "zapomni": [sys.executable, "-m", "zapomni_cli", "serve", "--no-share"],
     }
     samples = {name: {"wall": [], "cpu": []} for name in commands}
     with tempfile.TemporaryDirectory() as home:
