@@ -28,6 +28,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("zapomni", deadline=None)
 settings.load_profile("zapomni")
 
+# These test what runs in a process of its own only: parsers, readers of documents, hooks.
+MEASURED_PROCESSES = {"test_child.py", "test_code_parse.py", "test_documents.py", "test_record.py"}
+
 # Read before any fixture moves HOME: `make test` pulled the model there.
 MODELS_DIR = load_settings().models_path
 
@@ -53,6 +56,13 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # A shared process would outlive a test; test_shared_process.py shares.
     monkeypatch.setenv("ZAPOMNI_SHARE", "false")
     return home / ".zapomni"
+
+
+@pytest.fixture(autouse=True)
+def _measure_few_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave coverage of other processes to files that need it: it doubles what a process costs."""
+    if request.node.path.name not in MEASURED_PROCESSES:
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def recorded_codes() -> set[str]:
 KNOWN = DEFINED | recorded_codes()
 
 
+@cache
 def raised_codes() -> set[str]:
     """Return the codes that errors are made with, anywhere in the source."""
     codes: set[str] = set()

@@ -93,7 +93,7 @@ def test_backups_made_while_others_write_are_checked_private_and_hold_no_half(
 
 def test_a_backup_that_is_killed_leaves_no_file_under_a_backups_name(private_home):
     async def some() -> None:
-        async with await create_engine(load_settings()) as engine:
+        async with await create_engine(load_settings(embedder="none")) as engine:
             texts = [f"Note {n} " + "many words " * 2000 for n in range(300)]
             await engine.add_memories([AddMemoryRequest(text=text) for text in texts])
 

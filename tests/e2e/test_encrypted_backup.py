@@ -136,7 +136,7 @@ def test_blocks_cannot_be_swapped_dropped_or_end_early(tmp_path):
 
 def test_a_large_backup_is_encrypted_block_by_block(private_home):
     async def fill() -> None:
-        async with await create_engine(load_settings()) as engine:
+        async with await create_engine(load_settings(embedder="none")) as engine:
             texts = [f"Note {n} " + f"word{n} " * 2000 for n in range(150)]
             await engine.add_memories([AddMemoryRequest(text=text) for text in texts])
 

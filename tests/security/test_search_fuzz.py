@@ -16,7 +16,7 @@ from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import load_settings
 
-QUERIES = int(os.environ.get("FUZZ_QUERIES", "1000"))
+QUERIES = int(os.environ.get("FUZZ_QUERIES", "400"))
 
 SYNTAX = [
     "AND", "OR", "NOT", "NEAR", "NEAR(a b, 2)", "*", "^", ":", "-", "+", "(", ")", "{", "}", "'",

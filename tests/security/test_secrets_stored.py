@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from command import patient_hook
+from command import zapomni as run
 
 PAT = "gh" + "p_" + "a1B2c3D4e5F6" * 3
 AWS = "AK" + "IA" + "QWADE5R42RDZ4JEM"
@@ -26,18 +28,14 @@ def home(private_home, monkeypatch) -> Path:
     return private_home
 
 
-def zapomni(*args: str, given: str = "", **options) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "zapomni_cli", *args],
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        **options,
-    )
+def zapomni(
+    *args: str, given: str = "", cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    with contextlib.chdir(cwd or Path.cwd()):
+        done = run(*args, given=given.encode(), **(env or {}))
     assert done.returncode == 0, done.stderr
-    return done
+    said, told = done.stdout.decode(), done.stderr.decode()
+    return subprocess.CompletedProcess(done.args, done.returncode, said, told)
 
 
 def record(event: dict, **env: str) -> None:

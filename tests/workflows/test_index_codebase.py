@@ -606,13 +606,13 @@ async def test_odd_files_are_left_out_or_read_and_never_stop_the_rest(
     assert result["added"] == 7
 
 
-async def test_ten_thousand_files_in_one_folder(wordy_engine, tmp_path):
+async def test_thousands_of_files_in_one_folder(wordy_engine, tmp_path):
     folder = tmp_path / "many" / "files"
     folder.mkdir(parents=True)
-    for number in range(10_000):
+    for number in range(2000):
         (folder / f"f{number}.txt").write_bytes(b"")
     (folder / "last.py").write_text("def last():\n    pass\n", encoding="utf-8")
-    assert (await index(wordy_engine, tmp_path / "many"))["added"] == 10_001
+    assert (await index(wordy_engine, tmp_path / "many"))["added"] == 2001
     outline = OutlineRequest(path="last.py", folder=str(folder))
     assert [s.name for s in (await wordy_engine.code.get_outline(outline)).symbols[1:]] == ["last"]
 
