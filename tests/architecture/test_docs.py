@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from zapomni_cli.main import COMMANDS
 from zapomni_core.settings import ENV_PREFIX, Settings
 
@@ -15,9 +13,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("name", Settings.model_fields)
-def test_every_setting_is_in_the_readme(name):
-    assert f"`{ENV_PREFIX}{name.upper()}`" in README
+def test_every_setting_is_in_the_readme():
+    names = [f"`{ENV_PREFIX}{name.upper()}`" for name in Settings.model_fields]
+    assert [name for name in names if name not in README] == []
 
 
 def test_the_readme_names_no_setting_that_does_not_exist():
@@ -25,18 +23,22 @@ def test_the_readme_names_no_setting_that_does_not_exist():
     assert named == {name.upper() for name in Settings.model_fields}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_a_page_shows_exists(page):
-    text = page.read_text(encoding="utf-8")
-    shown = set(re.findall(r"(?:^ {4}|`)zapomni ([a-z]+)", text, re.MULTILINE))
-    assert shown <= COMMANDS.keys()
+def find_in_pages(pattern: str) -> list[tuple[Path, str]]:
+    """Return what a pattern finds, each with its page."""
+    found = re.compile(pattern, re.MULTILINE)
+    return [(page, one) for page in PAGES for one in found.findall(page.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_files_of_the_repository_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
-    missing = [link for link in links if not (page.parent / link).exists()]
-    assert missing == []
+def test_every_command_a_page_shows_exists():
+    shown = find_in_pages(r"(?:^ {4}|`)zapomni ([a-z]+)")
+    assert shown
+    assert [(page.name, name) for page, name in shown if name not in COMMANDS] == []
+
+
+def test_links_to_files_of_the_repository_lead_somewhere():
+    links = find_in_pages(r"\]\(([^)#:]+)\)")
+    assert links
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
 
 
 def test_every_decision_has_its_own_number():

@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,14 @@ MARK = re.compile(r"<!-- promise: ([a-z0-9-]+) -->")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
-def named(promise: Promise) -> str:
-    return promise.id or "without-id"
+@functools.cache
+def read_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def list_marks(page: Path) -> set[str]:
+    """Return the promises that a page marks."""
+    return set(MARK.findall(read_text(page)))
 
 
 @functools.cache
@@ -57,50 +64,64 @@ def test_every_id_is_there_once():
     assert {name: count for name, count in counts.items() if count > 1 or not name} == {}
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=named)
-def test_an_entry_is_whole(promise):
-    assert re.fullmatch(r"[a-z0-9-]+", promise.id), "an id is lower-case words joined by -"
-    assert promise.sentence.strip(), f"{promise.id}: `sentence` is missing"
-    assert promise.where, f"{promise.id}: `where` names no page"
-    assert promise.tests, f"{promise.id}: `tests` names no test"
-    assert promise.unknown == {}, f"{promise.id}: unknown fields"
+def faults_of(promise: Promise) -> Iterator[str]:
+    """Say what an entry lacks."""
+    if not re.fullmatch(r"[a-z0-9-]+", promise.id):
+        yield "an id is lower-case words joined by -"
+    if not promise.sentence.strip():
+        yield "`sentence` is missing"
+    if not promise.where:
+        yield "`where` names no page"
+    if not promise.tests:
+        yield "`tests` names no test"
+    if promise.unknown:
+        yield f"unknown fields {sorted(promise.unknown)}"
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=named)
-def test_a_page_says_what_is_promised(promise):
-    mark = f"<!-- promise: {promise.id} -->"
-    for page in promise.where:
-        assert (ROOT / page).is_file(), f"{promise.id}: there is no page {page}"
-        marked = mark in (ROOT / page).read_text(encoding="utf-8")
-        assert marked, f"put `{mark}` next to the words in {page} that promise it"
+def test_every_entry_is_whole():
+    faults = [f"{promise.id}: {fault}" for promise in PROMISES for fault in faults_of(promise)]
+    assert faults == []
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=named)
-def test_the_tests_of_a_promise_exist(promise):
-    for test in promise.tests:
-        path, _, name = test.partition("::")
-        assert name.split("[")[0] in list_tests(path), f"{promise.id}: there is no test {test}"
+def test_a_page_says_what_is_promised():
+    named = [(promise.id, page) for promise in PROMISES for page in promise.where]
+    assert [(name, page) for name, page in named if not (ROOT / page).is_file()] == []
+    bare = [(name, page) for name, page in named if name not in list_marks(ROOT / page)]
+    assert bare == [], "put `<!-- promise: ID -->` next to the words of the page that promise it"
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=named)
-def test_the_mutation_of_a_promise_can_be_made(promise):
-    mutation = promise.mutation
-    assert mutation.keys() == {"file", "find", "replace"}, (
-        f"{promise.id}: mutation = {{ file, find, replace }} is wanted"
-    )
-    assert not mutation["file"].startswith("tests/"), f"{promise.id}: mutate the program"
-    text = (ROOT / mutation["file"]).read_text(encoding="utf-8")
-    count = text.count(mutation["find"])
-    assert count == 1, f"{promise.id}: `find` occurs {count} times in {mutation['file']}, not once"
-    assert mutation["find"] != mutation["replace"]
+def test_the_tests_of_a_promise_exist():
+    named = [(promise.id, *test.split("::", 1)) for promise in PROMISES for test in promise.tests]
+    missing = [entry for entry in named if entry[2].split("[")[0] not in list_tests(entry[1])]
+    assert missing == [], "there are no such tests"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_mark_of_a_page_has_its_entry(page: Path):
-    name = page.relative_to(ROOT).as_posix()
-    known = {promise.id for promise in PROMISES if name in promise.where}
-    marks = set(MARK.findall(page.read_text(encoding="utf-8")))
-    assert marks - known == set(), f"tests/promises.toml has no such promise with {name} in `where`"
+def mutation_faults_of(mutation: dict[str, str]) -> Iterator[str]:
+    """Say why a mutation cannot be made."""
+    if mutation.keys() != {"file", "find", "replace"}:
+        yield "mutation = { file, find, replace } is wanted"
+        return
+    if mutation["file"].startswith("tests/"):
+        yield "mutate the program"
+    count = read_text(ROOT / mutation["file"]).count(mutation["find"])
+    if count != 1:
+        yield f"`find` occurs {count} times in {mutation['file']}, not once"
+    if mutation["find"] == mutation["replace"]:
+        yield "`find` and `replace` are the same"
+
+
+def test_the_mutation_of_a_promise_can_be_made():
+    entries = [(promise, mutation_faults_of(promise.mutation)) for promise in PROMISES]
+    assert [f"{promise.id}: {fault}" for promise, faults in entries for fault in faults] == []
+
+
+def test_every_mark_of_a_page_has_its_entry():
+    unknown = []
+    for page in PAGES:
+        name = page.relative_to(ROOT).as_posix()
+        known = {promise.id for promise in PROMISES if name in promise.where}
+        unknown += [(name, mark) for mark in sorted(list_marks(page) - known)]
+    assert unknown == [], "tests/promises.toml has no such promise with the page in `where`"
 
 
 @pytest.mark.parametrize(
