@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import logging
 import os
@@ -16,10 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
+from zapomni_cli import record
 from zapomni_cli.main import cli, main
 from zapomni_cli.record import hook_command
 from zapomni_db import logs
@@ -108,6 +111,19 @@ def limited_hook() -> list[str]:
 def _patient(*options: str) -> list[str]:
     source = Path(hook_command()[-1]).parent.parent
     return [str(Path(__file__).with_name("patient_hook.py")), *options, str(source)]
+
+
+def record_here(event: bytes, *args: str) -> tuple[int, str]:
+    """Record an event in this process; return the exit code and what was complained of."""
+    streams = sys.stdin, sys.stdout, sys.stderr
+    complaint = io.StringIO()
+    sys.stdin = SimpleNamespace(buffer=io.BytesIO(event), isatty=lambda: False)
+    sys.stdout, sys.stderr = SimpleNamespace(buffer=io.BytesIO()), complaint
+    try:
+        code = record.main(args)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = streams
+    return code, complaint.getvalue()
 
 
 def answer(*args: str, given: bytes = b"", **env: str) -> str:

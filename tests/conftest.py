@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from zapomni_core.adapters import local_embedder
+from zapomni_core.adapters import local_embedder, tokenizer
 from zapomni_core.adapters.model_files import find_model
 from zapomni_core.infra import git
 from zapomni_core.settings import load_settings
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something about the machine only.
-settings.register_profile("zapomni", deadline=None)
+# The same examples in every run; `make soak` looks for others. How long an example takes says
+# something about the machine only.
+settings.register_profile("zapomni", deadline=None, derandomize=True)
+settings.register_profile("soak", deadline=None, max_examples=5000)
 settings.load_profile("zapomni")
 
 # These test what runs in a process of its own only: parsers, readers of documents, hooks.
@@ -67,20 +69,27 @@ def _measure_few_processes(request: pytest.FixtureRequest, monkeypatch: pytest.M
 
 @pytest.fixture(scope="session", autouse=True)
 def load_model() -> Iterator[Callable[[Path], object]]:
-    """Load the embedding model once, as long as its files stay the same: 0.2 s and 60 MB each."""
-    load = local_embedder._EncoderModel
+    """Load the embedding model once, as long as its files stay the same: 0.2 s and 60 MB each.
+
+    Its tokenizer too, which every text that is added needs: 25 ms.
+    """
+    load, read = local_embedder._EncoderModel, tokenizer.read_tokenizer
     loaded: dict[object, object] = {}
+
+    def once(make: Callable[[Path], object], given: Path, *files: Path) -> object:
+        state = [(path, path.stat()) for path in files]
+        key = tuple((path, file.st_ino, file.st_size, file.st_mtime_ns) for path, file in state)
+        if key not in loaded:
+            loaded[key] = make(given)
+        return loaded[key]
 
     def load_once(models_path: Path) -> object:
         found = find_model(models_path)
-        state = [(path, path.stat()) for path in (found.weights, found.tokenizer)]
-        key = tuple((path, file.st_ino, file.st_size, file.st_mtime_ns) for path, file in state)
-        if key not in loaded:
-            loaded[key] = load(models_path)
-        return loaded[key]
+        return once(load, models_path, found.weights, found.tokenizer)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(local_embedder, "_EncoderModel", load_once)
+        patched.setattr(tokenizer, "read_tokenizer", lambda path: once(read, path, path))
         yield load
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading import read
 
@@ -126,7 +126,6 @@ REPOSITORIES = st.fixed_dictionaries(
 
 
 @given(REPOSITORIES, st.sampled_from(["x.py", "y.py", "z.py"]), st.lists(LINES, max_size=4))
-@settings(max_examples=250, deadline=None)
 def test_nothing_else_changes_whatever_is_edited(files, path, lines):
     concerned(files, {**files, path: "".join(lines)})
     removed = {other: text for other, text in files.items() if other != path}

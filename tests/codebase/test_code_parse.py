@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading import Paragraphs, calls, outline, read
 
@@ -235,7 +235,6 @@ def test_functions_nested_without_end_are_read_without_recursion():
 
 
 @given(st.binary(max_size=300), st.sampled_from(sorted(LANGUAGES)))
-@settings(max_examples=300, deadline=None)
 def test_any_bytes_are_read(noise, language):
     data = noise.decode("utf-8", "replace").encode()
     suffix = LANGUAGES[language].suffixes.split()[0]

@@ -99,9 +99,7 @@ def kept_by_us(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @example(rules=["d/**/a"], inner=[], deeper=[])
 @example(rules=["**/e/**", "/**/f"], inner=[], deeper=[])
 @example(rules=["\\#x", "\\!x", "x\\ y", "a  "], inner=["/a", "/e/b.c"], deeper=[])
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_rules_leave_out_what_git_leaves_out(repository, monkeypatch, rules, inner, deeper):
     for folder, lines in (("", rules), ("d", inner), ("d/e", deeper)):
         (repository / folder / ".gitignore").write_bytes("\n".join(lines).encode())

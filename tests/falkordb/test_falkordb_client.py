@@ -7,7 +7,7 @@ import random
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import SPACE, memory, specified, vector
@@ -366,7 +366,6 @@ def stems_by_fts5(text: str) -> list[str]:
 
 
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4))
-@settings(deadline=None)
 def test_there_are_as_many_words_as_the_other_engine_has_and_none_is_syntax(texts):
     found = values.stems_of(texts)
 

@@ -122,9 +122,7 @@ values = st.recursive(
 
 
 @given(value=values)
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_value_comes_back_from_the_server_as_it_went(admin, falkordb_graph, value):
     answer = admin.execute_command(
         "GRAPH.QUERY", falkordb_graph, parameters({"value": value}) + "RETURN $value", "--compact"
@@ -134,7 +132,7 @@ def test_any_value_comes_back_from_the_server_as_it_went(admin, falkordb_graph, 
 
 
 @given(vector=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_vector_comes_back_as_the_same_float32(admin, falkordb_graph, vector):
     answer = admin.execute_command(
         "GRAPH.QUERY", falkordb_graph,

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from hostile_repositories import SETUPS, TRAPS, Trap
 
-from command import answer, patient_hook
+from command import answer, patient_hook, record_here
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra import git as guarded
 from zapomni_core.infra.projects import head_commit, project_of
@@ -98,24 +98,32 @@ def test_no_question_to_git_runs_a_command(trap, name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", SETUPS)
-def test_no_event_of_a_host_runs_a_command(trap, name, private_home):
+def test_no_event_of_a_host_runs_a_command(trap, name, private_home, monkeypatch):
     folder = SETUPS[name](trap)
     trap.canary.unlink(missing_ok=True)
-    for number, event in enumerate(EVENTS):
+    for variable, value in trap.environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(folder)
+    payloads = [
+        json.dumps({"session_id": "s", "cwd": str(folder), "tool_use_id": str(number), **event})
+        for number, event in enumerate(EVENTS)
+    ]
+
+    # As a host runs it; then every other event, in this process.
+    done = subprocess.run(
+        patient_hook("claude-code"),
+        input=payloads[0].encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not trap.canary.exists()
+    for payload in payloads:
         # Root commits are remembered; every event has to find this one itself.
         (private_home / "roots.json").unlink(missing_ok=True)
-        payload = {"session_id": "s", "cwd": str(folder), "tool_use_id": str(number), **event}
-        done = subprocess.run(
-            patient_hook("claude-code"),
-            input=json.dumps(payload).encode(),
-            cwd=folder,
-            env={**os.environ, **trap.environment},
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert not trap.canary.exists(), event["hook_event_name"]
+        assert record_here(payload.encode(), "--host", "claude-code") == (0, "")
+        assert not trap.canary.exists(), payload
 
 
 @pytest.mark.parametrize("name", INDEXED)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import random
 import sqlite3
-import sys
 import tempfile
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from mutator import mutate
 
+from command import record_here
 from figures import note
-from zapomni_cli import record
 from zapomni_cli.hosts import HOSTS
 from zapomni_core.modules.observations.spool import spool_state
 
@@ -37,16 +34,7 @@ def home(monkeypatch):
 
 
 def send(data: bytes, host: str | None) -> tuple[int, str]:
-    """Record an event in this process; return the exit code and what was complained of."""
-    streams = sys.stdin, sys.stdout, sys.stderr
-    output, complaint = io.BytesIO(), io.StringIO()
-    sys.stdin = SimpleNamespace(buffer=io.BytesIO(data), isatty=lambda: False)
-    sys.stdout, sys.stderr = SimpleNamespace(buffer=output), complaint
-    try:
-        code = record.main(["--host", host] if host else [])
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = streams
-    return code, complaint.getvalue()
+    return record_here(data, *(["--host", host] if host else []))
 
 
 def good(number: int) -> bytes:

@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from zapomni_core.adapters.chunkers import SemanticChunker
@@ -64,7 +64,6 @@ ANY_TEXT = st.one_of(st.text(max_size=400), st.lists(MARKDOWN_PIECES, max_size=4
 
 
 @given(text=ANY_TEXT, size=st.integers(1, 40), data=st.data())
-@settings(max_examples=400, deadline=None)
 def test_any_text_keeps_every_promise_at_any_size(text, size, data):
     overlap = data.draw(st.integers(0, size - 1))
     chunks = chunk(text, size, overlap)
@@ -73,7 +72,6 @@ def test_any_text_keeps_every_promise_at_any_size(text, size, data):
 
 
 @given(text=st.text(max_size=2000))
-@settings(max_examples=50, deadline=None)
 def test_text_the_tokenizer_knows_nothing_of_is_covered_all_the_same(text):
     chunks = SemanticChunker(SilentTokenizer(), 16, 4).chunk(text)
     assert_promises(text, chunks, len(text) + 1)

@@ -94,9 +94,7 @@ async def test_a_malformed_query_is_refused_with_what_is_wrong(store, query, sai
         await store.search(ObservationQuery(query=query))
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(
@@ -113,9 +111,7 @@ def test_no_query_text_makes_sqlite_fail(db, query):
         observation_search.search(db, ObservationQuery(query=query))
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_characters='"*'), min_size=1).filter(lambda t: t.strip()))
 def test_plain_words_never_raise(db, query):
     words = " ".join(w for w in query.split() if w.strip("()") not in {"AND", "OR", "NOT"})

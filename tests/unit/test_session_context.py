@@ -230,7 +230,6 @@ def test_a_context_stored_as_a_prompt_is_not_given_again(db):
 # --- Quoting ----------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(), st.integers(10, 200))
 def test_quoted_text_is_one_visible_line_without_syntax(text, limit):
     shown = quoted(text, limit)
@@ -239,9 +238,7 @@ def test_quoted_text_is_one_visible_line_without_syntax(text, limit):
     assert not set("<>|`\n") & set(shown)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
 def test_no_stored_text_breaks_the_tables(db, text):
     db.execute("DELETE FROM observations")

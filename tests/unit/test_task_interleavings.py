@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from zapomni_db.sqlite.tasks import SqliteTasks
@@ -105,7 +105,6 @@ class World:
             assert after.params == before.params
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(steps, max_size=40))
 def test_only_the_latest_claim_counts_whatever_happens(taken):
     async def run(path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_any_query_text_is_answered(engine, query):
     assert response.count in (0, 1)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(min_size=1))
 def test_no_fuzzed_query_raises_anything_but_validation_errors(query, fuzz_loop):
     run, engine = fuzz_loop
