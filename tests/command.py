@@ -180,7 +180,7 @@ def on_terminal(*args: str, typed: str = "") -> tuple[int, str]:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     os.close(theirs)
-    reader.join(60)
+    reader.join(180)
     os.close(terminal)
     return code, shown.decode()
 

@@ -15,6 +15,7 @@ from hypothesis import settings
 from zapomni_core.adapters import local_embedder, tokenizer
 from zapomni_core.adapters.model_files import find_model
 from zapomni_core.infra import git
+from zapomni_core.modules.memories import graph_arm
 from zapomni_core.settings import load_settings
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ZAPOMNI_HOME", str(home / ".zapomni"))
     monkeypatch.setenv("ZAPOMNI_MODELS_DIR", str(MODELS_DIR))
-    # git that does not answer in a second is done without, which would be another result.
+    # What takes longer is done without: a busy machine would get other results.
     monkeypatch.setattr(git, "HOOK_SECONDS", 60.0)
+    monkeypatch.setattr(graph_arm, "SECONDS", 60.0)
     # A shared process would outlive a test; test_shared_process.py shares.
     monkeypatch.setenv("ZAPOMNI_SHARE", "false")
     return home / ".zapomni"

@@ -53,7 +53,7 @@ def serve(answer: Callable[[Request], Answer], port: int = 0) -> Iterator[Server
 
         def _send(self, reply: Answer) -> None:
             if reply.hang:
-                closing.wait(30)
+                closing.wait(600)
                 return
             plain = isinstance(reply.body, bytes)
             content = reply.body if plain else json.dumps(reply.body).encode()

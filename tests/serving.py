@@ -24,7 +24,7 @@ from zapomni_db.falkordb.server import LocalServer, find_server
 from zapomni_mcp.server import build_server
 from zapomni_mcp.tools.observations import ObservationTools
 
-PATIENCE = 60
+PATIENCE = 180
 """Seconds a test waits for what must happen: a busy machine is slow."""
 
 

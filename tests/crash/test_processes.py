@@ -63,7 +63,7 @@ def kill_at_random(processes, home: Path, report: Path, cycles: int) -> None:
         wait_for(report, f"ack cycle{cycle}-", dice.randrange(4))
         time.sleep(dice.random() * 0.01)
         os.kill(writer.pid, signal.SIGKILL)
-        writer.join(60)
+        writer.join(180)
 
 
 async def test_kill_9_loses_nothing_acknowledged_and_leaves_nothing_half(processes, tmp_path):
@@ -115,12 +115,12 @@ async def test_readers_see_all_that_is_acknowledged_and_no_error_while_writers_a
         writer.start()
         wait_for(report, f"ack cycle{cycle}-", dice.randrange(1, 4))
         os.kill(writer.pid, signal.SIGKILL)
-        writer.join(60)
+        writer.join(180)
         if cycle % 5 == 4:
             # A reader that dies in the middle of its snapshot is in no one's way either.
             victim = readers.pop(0)
             os.kill(victim.pid, signal.SIGKILL)
-            victim.join(60)
+            victim.join(180)
             killed.append(victim.exitcode)
             start_reader()
     wait_for(report.with_name("read"), "\n", 2)

@@ -76,13 +76,13 @@ class Crew:
     def kill_one(self, dice: random.Random) -> None:
         number = dice.randrange(WORKERS)
         os.kill(self._workers[number].pid, signal.SIGKILL)
-        self._workers[number].join(60)
+        self._workers[number].join(180)
         self._workers[number] = self._hire()
 
     def dismiss(self) -> None:
         for worker in self._workers:
             worker.kill()
-            worker.join(60)
+            worker.join(180)
 
 
 async def wait_for(condition) -> None:

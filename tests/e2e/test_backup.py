@@ -103,7 +103,7 @@ def test_a_backup_that_is_killed_leaves_no_file_under_a_backups_name(private_hom
         child = subprocess.Popen([sys.executable, "-m", "zapomni_cli", "backup"])
         until(lambda child=child: child.poll() is not None or any(folder.glob("*.part")))
         child.send_signal(signal.SIGKILL)
-        child.wait(timeout=60)
+        child.wait(timeout=300)
     for path in folder.glob("*.db"):
         assert memories_in(path) == 300
     done = as_json("backup")

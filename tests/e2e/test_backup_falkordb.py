@@ -30,7 +30,7 @@ def capture(home: Path, text: str) -> None:
         patient_hook("claude-code"),
         input=json.dumps({**event, "prompt": text}).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

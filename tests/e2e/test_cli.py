@@ -207,7 +207,7 @@ def test_input_that_is_not_utf8_is_refused():
     done = subprocess.run(
         [sys.executable.encode(), b"-m", b"zapomni_cli", b"add", b"caf\xe9"],
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 2
@@ -250,7 +250,7 @@ def test_a_reader_that_stops_early_hears_no_complaint(monkeypatch):
             assert child.stderr is not None
             child.stdout.close()
             assert child.stderr.read() == b""
-            child.wait(timeout=60)
+            child.wait(timeout=300)
 
 
 def test_a_text_is_kept_though_making_its_vectors_is_interrupted(model, monkeypatch):
@@ -271,7 +271,7 @@ def test_a_text_is_kept_though_making_its_vectors_is_interrupted(model, monkeypa
         child.send_signal(signal.SIGINT)
         assert child.stderr is not None
         assert "The text is kept" in child.stderr.read().decode()
-        assert child.wait(timeout=60) == 130
+        assert child.wait(timeout=300) == 130
     assert zapomni("get", memory_id).stdout == text
 
 

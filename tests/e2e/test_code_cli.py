@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from code_trees import AUTH, Repository
@@ -141,7 +142,7 @@ def test_following_edits(repository):
     finally:
         child.send_signal(signal.SIGINT)
         child.stdout.read()
-        ended = child.wait(timeout=60)
+        ended = child.wait(timeout=300)
         child.stdout.close()
     assert ended == 130
 
@@ -392,9 +393,8 @@ def _some_files(tmp_path) -> bool:
     if not database.exists():
         return False
     try:
-        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-        found = connection.execute("SELECT count(*) FROM code_files").fetchone()[0]
-        connection.close()
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            found = connection.execute("SELECT count(*) FROM code_files").fetchone()[0]
     except sqlite3.Error:
         return False
     return found > 50

@@ -77,7 +77,7 @@ def typing(*args: str, asked: str) -> tuple[int, str]:
                 time.sleep(0.2)  # the echo is turned off after the question is shown
                 os.write(terminal, f"{PASSPHRASE}\n".encode())
     os.close(terminal)
-    return child.wait(timeout=60), shown.decode()
+    return child.wait(timeout=300), shown.decode()
 
 
 def test_the_passphrase_is_asked_for_on_a_terminal_twice(private_home):
@@ -154,7 +154,7 @@ def test_without_the_package_the_extra_is_named(private_home, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "zapomni_cli", "backup", "--encrypt"],
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, **KEY, "PYTHONPATH": str(tmp_path / "site")},
     )

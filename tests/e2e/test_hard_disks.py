@@ -31,12 +31,12 @@ def disk(tmp_path, monkeypatch) -> Iterator[Path]:
     mount("-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder))
     monkeypatch.setenv("ZAPOMNI_HOME", str(folder / "home"))
     yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=60)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=300)
 
 
 def mount(*args: str) -> None:
     try:
-        done = subprocess.run(["mount", *args], capture_output=True, check=False, timeout=60)
+        done = subprocess.run(["mount", *args], capture_output=True, check=False, timeout=300)
     except FileNotFoundError:
         pytest.skip("there is no mount command")
     if done.returncode:

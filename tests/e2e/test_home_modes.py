@@ -36,7 +36,7 @@ def hook(home: Path, **env: str) -> subprocess.CompletedProcess[bytes]:
         patient_hook("claude-code"),
         input=json.dumps({**event, "prompt": "A prompt"}).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, **env},
     )
@@ -73,7 +73,7 @@ def by_server(home: Path) -> None:
     while json.loads(process.stdout.readline()).get("id") != 2:
         pass
     process.stdin.close()
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     process.stdout.close()
 
 

@@ -247,7 +247,7 @@ def test_the_installed_hook_records_what_happens(home, name, tmp_path):
         line,
         input=json.dumps({**event, "prompt": "Make the tests pass"}).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

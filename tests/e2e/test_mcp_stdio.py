@@ -81,7 +81,7 @@ def speak(tmp_path, monkeypatch):
     yield start
     for process in processes:
         if process.poll() is None:
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
 
 
 def send(process: subprocess.Popen[bytes], method: str, params: dict, number: int | None) -> None:
@@ -215,7 +215,7 @@ async def test_stdout_carries_protocol_only_even_if_a_library_prints(speak):
     initialize(process)
     send(process, "tools/call", {"name": "get_stats", "arguments": {}}, 2)
     assert json.loads(process.stdout.readline())["id"] == 2
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=300)
     assert rest == b""
     assert process.returncode == 0
     for noise in ("before serving", "while serving", "behind our back", "exit"):

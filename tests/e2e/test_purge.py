@@ -32,7 +32,7 @@ def capture(home: Path, text: str, session: str = "s1", event: str = "UserPrompt
         patient_hook("claude-code"),
         input=json.dumps({**payload, "prompt": text}).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

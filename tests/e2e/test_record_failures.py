@@ -368,7 +368,7 @@ def test_a_disk_that_does_not_answer_costs_no_event(private_home, tmp_path):
     (tmp_path / "slow.c").write_text(SLOW_DISK, encoding="ascii")
     library = str(tmp_path / "slow.so")
     build = ["cc", "-shared", "-fPIC", "-o", library, str(tmp_path / "slow.c")]
-    subprocess.run(build, check=True, timeout=60)
+    subprocess.run(build, check=True, timeout=300)
     given = json.dumps(prompt("meanwhile")).encode()
     assert finish(start(LD_PRELOAD=library), given) == (0, b"")
     stored(prompt("after"))

@@ -37,7 +37,7 @@ def capture(home: Path, text: str) -> int:
         patient_hook("claude-code"),
         input=json.dumps(event).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     ).returncode
 

@@ -108,7 +108,7 @@ def test_watching_ends_as_the_task_does(tasks):
     good, bad = queue(to=2), queue(to=0, fail=True)
     watcher = start("watch", good, "--json")
     assert work()[0] == 1
-    out, _ = watcher.communicate(timeout=60)
+    out, _ = watcher.communicate(timeout=300)
     assert watcher.returncode == 0
     assert json.loads(out)["result"] == {"counted": 2}
     code, shown, _ = tasks("watch", bad)
@@ -119,7 +119,7 @@ def test_who_watches_a_task_nobody_works_on_is_told_what_would_help():
     watcher = start("watch", queue(to=0, ids=["x" * 50] * 50))
     assert b"zapomni tasks run" in watcher.stderr.readline()
     assert work()[0] == 0
-    out, _ = watcher.communicate(timeout=60)
+    out, _ = watcher.communicate(timeout=300)
     assert watcher.returncode == 0
     assert "parameters" not in fields(out.decode())
 
@@ -138,7 +138,7 @@ def test_a_running_task_is_cancelled_by_another_process(tasks):
 
     assert tasks("cancel", task_id) == (0, f"{task_id}\tstopping\n", "")
 
-    out, _ = worker.communicate(timeout=60)
+    out, _ = worker.communicate(timeout=300)
     assert worker.returncode == 0
     assert [task["status"] for task in json.loads(out)] == ["cancelled"]
     assert tasks("watch", task_id)[0] == 1
@@ -149,7 +149,7 @@ def test_an_interrupted_worker_gives_its_task_back():
     worker = start("run")
     wait_until(task_id, is_running)
     worker.send_signal(signal.SIGINT)
-    worker.communicate(timeout=60)
+    worker.communicate(timeout=300)
     assert worker.returncode == 130
     assert status_of(task_id).status == "pending"
 
@@ -160,7 +160,7 @@ def test_interrupting_work_in_the_foreground_cancels_it(tasks):
     worker = start("retry", task_id)
     wait_until(task_id, is_running)
     worker.send_signal(signal.SIGINT)
-    worker.communicate(timeout=60)
+    worker.communicate(timeout=300)
     assert worker.returncode == 130
     assert status_of(task_id).status == "cancelled"
 
@@ -170,7 +170,7 @@ def test_a_killed_workers_task_is_shown_as_stalled_and_taken_over(tasks):
     worker = start("run")
     wait_until(task_id, is_running)
     worker.kill()
-    worker.communicate(timeout=60)
+    worker.communicate(timeout=300)
     wait_until(task_id, lambda task: task.stalled)
     _, listed, hint = tasks()
     assert "\tstalled\t" in listed
@@ -195,7 +195,7 @@ def test_work_in_the_background_outlives_the_command(tasks, tmp_path):
         cwd=folder,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
     assert (done.returncode, done.stdout) == (0, f"{task_id}\n".encode()), done.stderr

@@ -84,7 +84,7 @@ def serve_provider(script: Sequence[Step]) -> Iterator[Provider]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(180)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -71,7 +71,7 @@ def test_the_trap_is_armed(trap, name):
         env={**os.environ, **trap.environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert trap.canary.exists()

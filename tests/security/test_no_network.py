@@ -108,7 +108,7 @@ def test_no_command_hook_or_server_touches_the_network(watched, tmp_path):
         server.stdin.flush()
         server.stdout.readline()
         assert b"Tuesdays" in server.stdout.readline()
-        server.communicate(timeout=60)
+        server.communicate(timeout=300)
     finally:
         server.kill()
         server.wait()

@@ -255,10 +255,10 @@ def test_private_paths_are_read_from_the_configuration_file_with_exceptions(home
 @pytest.mark.parametrize("word", ["tiger12x9", PAT])
 def test_credentials_of_a_remote_reach_no_file_of_the_home(home, tmp_path, word):
     root = tmp_path / "app"
-    subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=60)
+    subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=300)
     remote = f"https://bob:{word}@git.example.com/org/app.git"
     add = ["git", "-C", str(root), "remote", "add", "origin", remote]
-    subprocess.run(add, check=True, timeout=60)
+    subprocess.run(add, check=True, timeout=300)
     record({**prompt("go on"), "cwd": str(root)})
     record({"hook_event_name": "SessionStart", "source": "startup", "cwd": str(root)})
     (root / "a.py").write_text("x = 1\n", encoding="utf-8")

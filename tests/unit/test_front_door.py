@@ -21,7 +21,7 @@ import zapomni
 from zapomni import AddMemoryRequest, SearchRequest
 
 ROOT = Path(__file__).parents[2]
-BOUND = 60
+BOUND = 180
 """Seconds after which a wait of these tests is a deadlock."""
 
 

@@ -51,6 +51,17 @@ class Embedder:
         pass
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A server that is there may take its time; tests of one that is not set the limit again."""
+    monkeypatch.setattr(redis_cache, "ANSWER_SECONDS", 60.0)
+
+
+@pytest.fixture
+def hurry(patience, monkeypatch):
+    monkeypatch.setattr(redis_cache, "ANSWER_SECONDS", 0.5)
+
+
 @pytest.fixture
 async def server(anyio_backend, falkordb_server):
     """A connection to the Redis everybody shares, its keys gone afterwards."""
@@ -189,10 +200,11 @@ async def test_a_server_that_died_is_left_alone_and_found_again(own_server, monk
     assert await cache.get(SPACE, ["a"]) == {"a": HALF}
 
 
-async def test_a_halted_server_costs_one_bounded_wait(own_server):
+async def test_a_halted_server_costs_one_bounded_wait(own_server, monkeypatch):
     server, cache = own_server
     await cache.put(SPACE, {"a": HALF})
     os.kill(server.pid, signal.SIGSTOP)
+    monkeypatch.setattr(redis_cache, "ANSWER_SECONDS", 0.5)
     started = time.monotonic()
     with pytest.raises(DatabaseConnectionError) as caught:
         await cache.get(SPACE, ["a"])
@@ -235,7 +247,7 @@ async def silence(reader, writer):
 
 
 @pytest.mark.parametrize("answer", [cut_off, no_redis, trickle, silence])
-async def test_what_does_not_speak_like_a_redis_is_left_alone(answer):
+async def test_what_does_not_speak_like_a_redis_is_left_alone(answer, hurry):
     async with fake(answer) as cache:
         with pytest.raises(DatabaseConnectionError):
             await cache.get(SPACE, ["a"])

@@ -36,7 +36,7 @@ def _one_parser_process():
         yield
         for process in idle.values():
             process.stdin.close()
-            process.wait(60)
+            process.wait(180)
             process.stdout.close()
 
 

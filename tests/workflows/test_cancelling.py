@@ -44,7 +44,7 @@ class Halted:
 async def cancel_at(halt: Halted, call) -> None:
     """Cancel a call while it is halted, and let it go on only then."""
     task = asyncio.create_task(call)
-    await asyncio.wait_for(halt.reached.wait(), 60)
+    await asyncio.wait_for(halt.reached.wait(), 180)
     task.cancel()
     await asyncio.sleep(0)
     halt.go_on.set()
@@ -114,7 +114,7 @@ async def test_closing_waits_for_a_write_whose_caller_was_cancelled_twice(
     engine = wordy_engine
     halt = Halted(engine.storage, "store_memories", monkeypatch)
     task = asyncio.create_task(engine.add_memory(AddMemoryRequest(text="late")))
-    await asyncio.wait_for(halt.reached.wait(), 60)
+    await asyncio.wait_for(halt.reached.wait(), 180)
     for _ in range(2):
         task.cancel()
         await asyncio.sleep(0)
