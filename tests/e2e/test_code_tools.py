@@ -41,7 +41,7 @@ async def failure(client: Client, tool: str, **arguments) -> str:
 
 async def index(client: Client, **arguments) -> dict:
     begun = await call(client, "index_codebase", **arguments)
-    status = await call(client, "get_task_status", task_id=begun["task_id"], wait_seconds=60)
+    status = await call(client, "get_task_status", task_id=begun["task_id"], wait_seconds=300)
     assert status["status"] == "completed", status
     return status["result"]
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from command import refused, until
 from zapomni_cli.main import cli
+from zapomni_core.adapters import local_server
 from zapomni_db.exceptions import DatabaseConnectionError
 from zapomni_db.falkordb import server as server_module
 from zapomni_db.falkordb.server import find_server, socket_path, start_server, stop_server
@@ -27,8 +28,10 @@ WITHOUT_THE_EXTRA = (
 
 
 @pytest.fixture
-def folder(private_home):
+def folder(private_home, monkeypatch):
     """Where the command keeps the server; whatever a test leaves running ends here."""
+    # On a busy machine a server that answers may take its time.
+    monkeypatch.setattr(local_server, "ANSWER_SECONDS", 60)
     folder = private_home / "falkordb"
     yield folder
     stop_server(folder)
@@ -177,9 +180,10 @@ def test_a_halted_server_is_seen_and_can_be_ended(folder, monkeypatch):
     assert processes_in(folder) == set()
 
 
-def test_status_shows_a_server_that_does_not_answer(folder):
+def test_status_shows_a_server_that_does_not_answer(folder, monkeypatch):
     server = start_server(folder)
     os.kill(server.pid, signal.SIGSTOP)
+    monkeypatch.setattr(local_server, "ANSWER_SECONDS", 0.5)
     found = as_json("db", "status")
     assert (found["running"], found["answers"], found["pid"]) == (True, False, server.pid)
 

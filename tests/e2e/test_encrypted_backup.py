@@ -10,12 +10,12 @@ import pty
 import select
 import subprocess
 import sys
-import time
+import termios
 from pathlib import Path
 
 import pytest
 
-from command import add, answer, as_json, refused, zapomni
+from command import add, answer, as_json, refused, until, zapomni
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.encryption import BLOCK, decrypt_file, encrypt_file
@@ -54,10 +54,15 @@ def test_an_encrypted_backup_comes_back_and_shows_nothing(private_home, tmp_path
     assert not list(private_home.glob(".zapomni-staging-*"))
 
 
+def echoes(terminal: int) -> bool:
+    return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+
+
 def typing(*args: str, asked: str) -> tuple[int, str]:
     """Run a command on a terminal and type the passphrase whenever it is asked for.
 
-    What is typed before the question is thrown away by the terminal.
+    What is typed before the echo is turned off is thrown away by the terminal, and that is done
+    after the question is shown.
     """
     terminal, theirs = pty.openpty()
     child = subprocess.Popen(
@@ -70,11 +75,11 @@ def typing(*args: str, asked: str) -> tuple[int, str]:
     os.close(theirs)
     shown, answered = b"", 0
     with contextlib.suppress(OSError):  # the end of what a terminal shows
-        while select.select([terminal], [], [], 60)[0] and (part := os.read(terminal, 65536)):
+        while select.select([terminal], [], [], 300)[0] and (part := os.read(terminal, 65536)):
             shown += part
             while shown.count(asked.encode()) > answered:
                 answered += 1
-                time.sleep(0.2)  # the echo is turned off after the question is shown
+                until(lambda: child.poll() is not None or not echoes(terminal))
                 os.write(terminal, f"{PASSPHRASE}\n".encode())
     os.close(terminal)
     return child.wait(timeout=300), shown.decode()

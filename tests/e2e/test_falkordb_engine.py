@@ -94,7 +94,7 @@ async def use_every_tool(client: Client, observation: int) -> dict[str, list]:
     await call("timeline", anchor=observation)
     await call("recent_context")
     task = await call("build_graph")
-    done = await call("get_task_status", task_id=task["task_id"], wait_seconds=120)
+    done = await call("get_task_status", task_id=task["task_id"], wait_seconds=300)
     found = await call("get_related", entity="MySQL")
     answers["get_related"] = [found["entity"]["name"], [r["name"] for r in found["related"]]]
     await use_the_rest(call, ids[1])
@@ -128,7 +128,7 @@ async def use_the_rest(call, memory_id: str) -> None:
 async def index(call) -> None:
     """Index the folder we are in, and ask about its code."""
     task = await call("index_codebase")
-    done = await call("get_task_status", task_id=task["task_id"], wait_seconds=120)
+    done = await call("get_task_status", task_id=task["task_id"], wait_seconds=300)
     assert done["status"] == "completed"
     assert sum(done["result"][how] for how in ("added", "changed", "unchanged")) == 5
     await call("search_code", query="when is it too late?")

@@ -47,7 +47,7 @@ async def refuse(client: Client, tool: str, **arguments) -> str:
 
 async def build(client: Client, **scope) -> dict:
     begun = await call(client, "build_graph", **scope)
-    status = await call(client, "get_task_status", task_id=begun["task_id"], wait_seconds=60)
+    status = await call(client, "get_task_status", task_id=begun["task_id"], wait_seconds=300)
     assert status["status"] == "completed", status
     return status["result"]
 

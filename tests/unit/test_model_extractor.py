@@ -50,7 +50,7 @@ async def entities_of(reply, text: str = TEXT) -> list[tuple[str, str, int]]:
     return [(e.surface, e.type, e.start_char) for e in found]
 
 
-async def refused(answer, text: str = TEXT, seconds: float = 5.0) -> ExtractionError:
+async def refused(answer, text: str = TEXT, seconds: float = 60.0) -> ExtractionError:
     with serve(answer) as server:
         extractor = OllamaExtractor(server.url, timeout=seconds, policy=AT_ONCE)
         with pytest.raises(ExtractionError) as caught:

@@ -263,14 +263,14 @@ async def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
 
 
 async def test_a_write_waits_its_turn_as_long_as_others_commit(path, monkeypatch):
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 1500)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 5000)
     async with SqliteStorage(path) as storage:
         began = threading.Event()
 
         def hog() -> None:
             # Longer in all than a lock may stay; the pauses between are too short to slip into.
             db = connection.connect(path)
-            for number in range(24):
+            for number in range(60):
                 db.execute("BEGIN IMMEDIATE")
                 began.set()
                 db.execute("CREATE TABLE IF NOT EXISTS hog (n)")
@@ -280,7 +280,7 @@ async def test_a_write_waits_its_turn_as_long_as_others_commit(path, monkeypatch
             db.close()
 
         hogging = asyncio.create_task(asyncio.to_thread(hog))
-        await asyncio.to_thread(began.wait, 60)
+        await asyncio.to_thread(began.wait, 180)
         assert await storage.store_memory(memory("in its turn"))
         await hogging
 
