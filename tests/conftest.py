@@ -16,6 +16,7 @@ from zapomni_core.adapters import local_embedder, tokenizer
 from zapomni_core.adapters.model_files import find_model
 from zapomni_core.infra import git
 from zapomni_core.modules.memories import graph_arm
+from zapomni_core.modules.observations import spool
 from zapomni_core.settings import load_settings
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # What takes longer is done without: a busy machine would get other results.
     monkeypatch.setattr(git, "HOOK_SECONDS", 60.0)
     monkeypatch.setattr(graph_arm, "SECONDS", 60.0)
+    monkeypatch.setattr(spool, "DRAIN_SECONDS", 60.0)
     # A shared process would outlive a test; test_shared_process.py shares.
     monkeypatch.setenv("ZAPOMNI_SHARE", "false")
     return home / ".zapomni"

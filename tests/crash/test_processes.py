@@ -126,7 +126,7 @@ async def test_readers_see_all_that_is_acknowledged_and_no_error_while_writers_a
     wait_for(report.with_name("read"), "\n", 2)
     stop.touch()
     for reader in readers:
-        reader.join(120)
+        reader.join(900)
 
     assert [reader.exitcode for reader in readers] == [0, 0]
     assert set(killed) <= {-signal.SIGKILL}
@@ -146,7 +146,7 @@ async def test_eight_processes_may_write_at_once(processes, tmp_path):
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(120)
+        writer.join(900)
 
     assert [writer.exitcode for writer in writers] == [0] * 8
     _, acknowledged = read_report(report)

@@ -67,7 +67,7 @@ def test_sixteen_processes_of_a_hundred_events_make_1600_rows(processes, folder)
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(300)
+        writer.join(900)
 
     assert [writer.exitcode for writer in writers] == [0] * 16
     lines = report.read_text(encoding="utf-8").split("\n")

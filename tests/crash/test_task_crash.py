@@ -115,7 +115,7 @@ async def test_workers_killed_at_random_end_every_task_once(processes, folder):
     try:
         began = time.monotonic()
         await kill_at_random(crew, dice)
-        async with asyncio.timeout(300):
+        async with asyncio.timeout(900):
             for task_id in ids:
                 async for _ in manager.watch(task_id):
                     pass

@@ -160,5 +160,5 @@ async def test_searches_do_not_fail_while_other_processes_add_and_delete(tmp_pat
         finally:
             stop.set()
             for writer in writers:
-                writer.join(120)
+                writer.join(900)
         assert [writer.exitcode for writer in writers] == [0, 0]
