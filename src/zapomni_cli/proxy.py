@@ -6,7 +6,7 @@ The shared process is started when none answers, and again when it ends in the m
 that may have written something is answered with an error instead, so that nothing is done twice.
 """
 # pathlib would cost a start milliseconds:
-# ruff: noqa: PTH109
+# ruff: noqa: PTH108, PTH109
 
 from __future__ import annotations
 
