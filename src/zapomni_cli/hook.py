@@ -14,4 +14,4 @@ if __name__ == "__main__":
     from zapomni_cli.record import main
 
     # The database is closed and all is written: tearing the interpreter down would only cost.
-    os._exit(main(sys.argv[1:], in_time=True))
+    os._exit(main(sys.argv[1:], in_time=True, installed=True))

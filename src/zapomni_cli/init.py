@@ -12,13 +12,19 @@ import click
 
 from zapomni_cli.host_setup.files import diff
 from zapomni_cli.host_setup.hosts import HOSTS, Host, hosts_of, server_command
-from zapomni_cli.host_setup.plans import Plan, apply, plan_install, plan_uninstall
+from zapomni_cli.host_setup.plans import (
+    Plan,
+    apply,
+    has_older_hooks,
+    plan_install,
+    plan_uninstall,
+)
 from zapomni_cli.host_setup.records import Records, load_records
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import clean, count_of, print_json
 from zapomni_core.settings import Settings, load_settings
 
-__all__ = ["init", "list_connections"]
+__all__ = ["init", "list_connections", "list_outdated"]
 
 
 @click.command(
@@ -45,10 +51,11 @@ def init(
 ) -> None:
     """Connect the agents on this machine.
 
-    Finds Claude Code, Codex, Gemini CLI, Cursor, Windsurf, VS Code and Claude Desktop, shows
-    what it would change, asks, and registers the MCP server and the hooks in your user
-    settings. Every file is first copied in its own folder; nothing is ever written into a project.
-    Running it again changes nothing that is right already.
+    Finds Claude Code, Codex, Gemini CLI, Cursor, Windsurf, VS Code, Claude Desktop, opencode,
+    Copilot CLI, Qwen Code, Cline, Roo Code, Zed, Goose, Junie, Kiro and Amp, shows what it would
+    change, asks, and registers the MCP server and the hooks in your user settings. Every file is
+    first copied in its own folder; nothing is ever written into a project. Running it again
+    changes nothing that is right already.
     """
     settings = load_settings()
     records = load_records(settings.home / "init.json")
@@ -92,6 +99,14 @@ def list_connections(settings: Settings) -> dict[str, bool]:
     hosts = hosts_of(Path.home(), os.environ, server_command(), hook_command())
     plans = [plan_install(host, records) for host in hosts.values() if host.is_here]
     return {plan.host.name: plan.is_empty and not plan.problem for plan in plans}
+
+
+def list_outdated() -> list[str]:
+    """Return the hosts whose hooks another version of Zapomni, or one in another place, wrote."""
+    from zapomni_cli.record import hook_command
+
+    hosts = hosts_of(Path.home(), os.environ, server_command(), hook_command())
+    return [host.name for host in hosts.values() if host.is_here and has_older_hooks(host)]
 
 
 def _ask(*, uninstall: bool) -> None:

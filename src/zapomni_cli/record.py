@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-from zapomni_cli.hosts import HOSTS, PayloadError, detect_host, read_event
+from zapomni_cli.hosts import HOOKS_REVISION, HOSTS, PayloadError, detect_host, read_event
 from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.projects import Project, project_of
 from zapomni_core.modules.observations import (
@@ -69,11 +69,12 @@ STORED, REFUSED, DAMAGED = 0, 1, 2
 HOOK_SETTINGS = (b"private_paths", b"storage", b"trust")
 
 # Hosts that take the context of a session as JSON; the others take plain text.
-_JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini"])
+_JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini", "qwen"])
+_NAMED_CONTEXT = {"copilot": "additionalContext", "cursor": "additional_context"}
 # Starts after which a session no longer has what it was given, and hosts that drop it on resuming.
 _LOSSES = frozenset(["clear", "compact"])
-_FORGETFUL = frozenset(["gemini"])
-_NO_CONTEXT = frozenset(["copilot", "windsurf"])
+_FORGETFUL = frozenset(["gemini", "opencode"])
+_NO_CONTEXT = frozenset(["cline", "windsurf"])
 
 
 def hook_command(host: str | None = None) -> list[str]:
@@ -90,10 +91,21 @@ class _LateError(Exception):
 class _Job:
     """What is known of the event at any moment, for the watcher who may have to leave with it."""
 
-    __slots__ = ("config", "event", "home", "observation", "project", "redactor", "row", "started")
+    __slots__ = (
+        "config",
+        "event",
+        "home",
+        "observation",
+        "outdated",
+        "project",
+        "redactor",
+        "row",
+        "started",
+    )
 
-    def __init__(self, started: float) -> None:
+    def __init__(self, started: float, *, outdated: bool) -> None:
         self.started = started
+        self.outdated = outdated
         self.home = ""
         self.config: dict[str, Any] = {}
         self.event: Event | None = None  # as long as nothing of it is stored
@@ -103,19 +115,20 @@ class _Job:
         self.row: dict[str, Any] | None = None
 
 
-def main(argv: Sequence[str], *, in_time: bool = False) -> int:
+def main(argv: Sequence[str], *, in_time: bool = False, installed: bool = False) -> int:
     """Record one event.
 
     Args:
         argv: What follows `zapomni record`.
         in_time: End the process when the time limit is reached, the event left in the spool.
+        installed: `zapomni init` registered the caller; one that names no set of hooks is old.
 
     Returns:
         0 stored, waiting or ignored; 1 refused (malformed, incomplete, nowhere to store it); 2 the
         database is damaged, and no host called: for hosts 2 means to stop the agent.
     """
     try:
-        return _record(argv, in_time=in_time)
+        return _record(argv, in_time=in_time, installed=installed)
     except (PayloadError, UnicodeDecodeError) as error:
         what = error if isinstance(error, PayloadError) else "the input is not UTF-8"
         return _complain(f"event refused: {what}", REFUSED)
@@ -133,9 +146,11 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _record(argv: Sequence[str], *, in_time: bool) -> int:
-    job = _Job(time.monotonic())
-    given = _host_option(argv)
+def _record(argv: Sequence[str], *, in_time: bool, installed: bool) -> int:
+    given, revision = _options(argv)
+    if revision is None:
+        revision = 0 if installed else HOOKS_REVISION
+    job = _Job(time.monotonic(), outdated=revision < HOOKS_REVISION)
     data = _read_input(in_time=in_time)
     payload = _parse(data)
     if has_private(data):
@@ -214,15 +229,20 @@ def _unfinished_row(job: _Job, event: Event) -> dict[str, Any]:
     return _row(job.config, event, observation, project, redactor, key[:16].hex())
 
 
-def _host_option(argv: Sequence[str]) -> str | None:
-    if not argv:
-        return None
-    name = argv[1] if len(argv) == 2 and argv[0] == "--host" else ""
-    if argv[0].startswith("--host=") and len(argv) == 1:
-        name = argv[0][7:]
-    if name not in HOSTS:
-        raise PayloadError(f"usage: zapomni record [--host {'|'.join(HOSTS)}] < event.json")
-    return name
+def _options(argv: Sequence[str]) -> tuple[str | None, int | None]:
+    """Return the host and the set of hooks that the arguments name."""
+    host, revision = None, None
+    words = list(argv)
+    while words:
+        name, _, value = words.pop(0).partition("=")
+        value = value or (words.pop(0) if words else "")
+        if name == "--host" and value in HOSTS:
+            host = value
+        elif name == "--hooks" and value.isdecimal() and len(value) < 10:
+            revision = int(value)
+        else:
+            raise PayloadError(f"usage: zapomni record [--host {'|'.join(HOSTS)}] < event.json")
+    return host, revision
 
 
 def _read_input(*, in_time: bool) -> bytes:
@@ -451,6 +471,9 @@ def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
         return
 
 
+OUTDATED = (
+    "Zapomni's hooks in this host are those of an older version. Ask the user to run: zapomni init"
+)
 DAMAGE = (
     "Zapomni cannot recall anything: its database is damaged. New events wait in the spool. "
     "Ask the user to run: zapomni doctor"
@@ -492,7 +515,9 @@ def _print_context(
         text = session_context(connection, key, project.branch, changed, source, is_trusted=trusted)
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
         if text and job.row and not claim_context(connection, job.row, lost=lost):
-            return ""
+            text = ""
+        if job.outdated and source == "startup":
+            text = f"{text}\n{OUTDATED}" if text else OUTDATED
     except Exception as error:  # noqa: BLE001 - a session must start with or without its memories
         return _problem(error)
     _print_text(event, text)
@@ -508,8 +533,8 @@ def _print_text(event: Event, text: str) -> None:
     if event.host in _JSON_CONTEXT:
         output = {"hookEventName": "SessionStart", "additionalContext": text}
         text = json.dumps({"hookSpecificOutput": output})
-    elif event.host == "cursor":
-        text = json.dumps({"additional_context": text})
+    elif event.host in _NAMED_CONTEXT:
+        text = json.dumps({_NAMED_CONTEXT[event.host]: text})
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()

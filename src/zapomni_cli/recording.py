@@ -20,7 +20,8 @@ __all__ = ["record"]
     )
 )
 @click.option("--host", type=click.Choice(sorted(HOSTS)), help="Which agent sent it.")
-def record(host: str | None) -> None:
+@click.option("--hooks", type=int, help="Which set of hooks sent it; written by `zapomni init`.")
+def record(host: str | None, hooks: int | None) -> None:
     """Store an agent's hook event.
 
     It is one JSON object on standard input. Agents run this after `zapomni init`. Without --host
@@ -30,4 +31,5 @@ def record(host: str | None) -> None:
     Exits with 0 when stored, waiting or ignored, 1 when the event is not complete or can be stored
     nowhere, 2 when the database is damaged and no host called: for hosts 2 means to stop the agent.
     """
-    sys.exit(main(["--host", host] if host else []))
+    given = [*(["--host", host] if host else []), *(["--hooks", str(hooks)] if hooks else [])]
+    sys.exit(main(given))

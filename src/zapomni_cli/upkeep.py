@@ -71,7 +71,7 @@ def status(*, as_json: bool) -> None:
 
     A quick look; `zapomni doctor` tests everything.
     """
-    from zapomni_cli.init import list_connections  # not for serve
+    from zapomni_cli.init import list_connections, list_outdated  # not for serve
     from zapomni_cli.runtime import read_settings, with_engine
 
     settings = read_settings()
@@ -90,17 +90,22 @@ def status(*, as_json: bool) -> None:
         "notice": found.notice,
     }
     captured = _captured(settings)
-    agents = list_connections(settings)
+    agents, outdated = list_connections(settings), list_outdated()
     if as_json:
-        print_json({**shown, "connected": agents, "observations": captured})
+        lists = {"connected": agents, "outdated_hooks": outdated}
+        print_json({**shown, **lists, "observations": captured})
         return
     notice = shown.pop("notice")
     pairs = [(name.replace("_", " "), value) for name, value in shown.items()]
-    words = [name if on else f"{name} (not connected)" for name, on in agents.items()]
+    states = {name: "" if on else " (not connected)" for name, on in agents.items()}
+    states |= dict.fromkeys(outdated, " (older hooks)")
+    words = [name + state for name, state in states.items()]
     pairs.append(("agents", ", ".join(words) or "none found"))
     print_pairs([*pairs, *_capture_lines(captured)])
-    if not all(agents.values()):
+    if not all(on for name, on in agents.items() if name not in outdated):
         click.echo("`zapomni init` connects the other agents.", err=True)
+    if outdated:
+        click.echo("`zapomni init` renews the older hooks: they miss new events.", err=True)
     if shown["pending_vectors"]:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
     if notice:

@@ -47,7 +47,8 @@ def home(private_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     programs = private_home.parent / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    moved = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "XDG_CONFIG_HOME")
+    for name in (*moved, "CLINE_DIR", "CLINE_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
     return private_home.parent
 
@@ -142,7 +143,7 @@ def test_every_host_can_be_connected_checked_and_disconnected(home, tmp_path, mo
         os.umask(umask)
     connected = everything_under(home)
     written = [Path(name) for name in connected.keys() - before.keys()]
-    assert len(written) == 12
+    assert len(written) == 28
     assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
 
     again = json.loads(answer("init", "--json", *everyone))
@@ -258,6 +259,53 @@ def test_the_installed_hook_records_what_happens(home, name, tmp_path):
     assert (captured["lost"], captured["waiting_in_spool"]) == (0, 0)
 
 
+def run_hook(line: list[str], **event: str) -> str:
+    done = subprocess.run(
+        line, input=json.dumps(event).encode(), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
+
+
+def test_hooks_of_an_older_version_are_noticed_by_status_and_a_new_session_and_renewed(
+    home, tmp_path
+):
+    answer("init", "--host", "claude-code", "--host", "cursor", "--yes")
+    file = home / ".claude" / "settings.json"
+    new = file.read_text()
+    assert json.loads(answer("status", "--json"))["outdated_hooks"] == []
+    # What the version before this one wrote: no number, and no hook for the end of a turn.
+    older = json.loads(new)
+    del older["hooks"]["Stop"]
+    for groups in older["hooks"].values():
+        del groups[0]["hooks"][0]["args"][-2:]
+    file.write_text(json.dumps(older))
+
+    assert json.loads(answer("status", "--json"))["outdated_hooks"] == ["claude-code"]
+    done = zapomni("status")
+    assert b"claude-code (older hooks)" in done.stdout
+    assert b"`zapomni init` renews the older hooks" in done.stderr
+    handler = older["hooks"]["SessionStart"][0]["hooks"][0]
+    start = {"cwd": str(tmp_path), "hook_event_name": "SessionStart", "source": "startup"}
+    old, line = [handler["command"], *handler["args"]], "Ask the user to run: zapomni init"
+    assert run_hook(old, session_id="s1", **start).count(line) == 1
+    assert line not in run_hook(old, session_id="s1", **{**start, "source": "compact"})
+
+    answer("init", "--yes")
+    assert json.loads(file.read_text()) == json.loads(new)
+    handler = json.loads(file.read_text())["hooks"]["SessionStart"][0]["hooks"][0]
+    assert line not in run_hook([handler["command"], *handler["args"]], session_id="s2", **start)
+
+
+def test_the_end_of_a_turn_is_accepted_and_stores_nothing(home, tmp_path):
+    answer("init", "--host", "claude-code", "--yes")
+    hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]
+    handler = hooks["Stop"][0]["hooks"][0]
+    event = {"session_id": "s1", "cwd": str(tmp_path), "hook_event_name": "Stop"}
+    assert run_hook([handler["command"], *handler["args"]], **event) == ""
+    assert json.loads(answer("status", "--json"))["observations"]["total"] == 0
+
+
 # --- Plugins -----------------------------------------------------------------------------
 
 PLUGINS = [
@@ -307,6 +355,13 @@ def test_a_plugins_hooks_are_those_of_init_and_its_commands_exist(home, plugin, 
     done = zapomni("record", "--host", host, given=json.dumps(event).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert "serve" in COMMANDS
+
+
+def test_the_plugin_for_opencode_is_the_one_that_init_writes_with_the_command_from_the_path(home):
+    wanted = hosts_of(home, {}, ["zapomni", "serve"], ["zapomni", "record"])["opencode"]
+    (script,) = wanted.scripts.values()
+    mine = (ROOT / "plugins" / "opencode" / "zapomni.js").read_text()
+    assert mine.splitlines()[1:] == script.splitlines()[1:]
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)

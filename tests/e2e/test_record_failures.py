@@ -220,9 +220,16 @@ def test_a_damaged_database_never_blocks_an_agent(host, private_home):
     stored(marker("before"))
     damage(private_home)
     given = {
+        "cline": {
+            "hookName": "prompt_submit",
+            "taskId": "t",
+            "workspaceRoots": ["/nowhere/app"],
+            "userPromptSubmit": {"prompt": "waiting"},
+        },
         "copilot": {"timestamp": 1790000000000, "cwd": "/nowhere/app", "prompt": "waiting"},
         "cursor": {"hook_event_name": "beforeSubmitPrompt", "conversation_id": "c"},
         "gemini": {"hook_event_name": "BeforeAgent", "timestamp": "2026-09-21T14:13:20Z"},
+        "opencode": {"hook_event_name": "chat.message"},
         "windsurf": {"agent_action_name": "pre_user_prompt", "trajectory_id": "t"},
         "generic": marker("waiting"),
     }.get(host, {})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -8,13 +9,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
-from zapomni_cli.host_setup import entries, json_text, toml_text
+from zapomni_cli.host_setup import entries, json_text, toml_text, yaml_text
 from zapomni_cli.host_setup.files import UnfitFileError, read, replace
 from zapomni_cli.host_setup.hosts import HOSTS, hosts_of
 from zapomni_cli.host_setup.plans import apply, plan_install, plan_uninstall
 from zapomni_cli.host_setup.records import Records, load_records
-from zapomni_cli.hosts import read_event
+from zapomni_cli.hosts import HOOKS_REVISION, read_event
 
 SERVE = ["/opt/zapomni/bin/zapomni", "serve"]
 HOOK = ["/opt/zapomni/bin/python3", "-I", "-S", "/opt/zapomni/lib/zapomni_cli/hook.py"]
@@ -69,7 +71,17 @@ def host_of(home: Path, name: str, hook: list[str] = HOOK):
 
 
 def files_of(host) -> list[Path]:
+    """Return the files that a host and we share."""
     return list(dict.fromkeys(file for file in (host.server_file, host.hook_file) if file))
+
+
+# What a file may hold that is not JSON.
+OTHER_FORMATS = {
+    ".toml": "a = 1",
+    ".yaml": "# mine\nMODEL: x  # keep\nextensions:\n  developer: # that\n    enabled: true\n",
+}
+# Hosts that share a shape are not each given every document.
+SHAPES = ["claude-code", "codex", "gemini", "cursor", "vscode", "copilot", "zed", "goose"]
 
 
 def install(host, records: Records):
@@ -231,6 +243,86 @@ def test_an_inline_table_is_not_cut_out_of_its_line():
         toml_text.remove_table('mcp_servers = {zapomni = {command = "z"}}\n', TABLE)
 
 
+# --- YAML as text ------------------------------------------------------------------------
+
+ENTRY = ("extensions", "zapomni")
+EXTENSION = {"enabled": True, "type": "stdio", "cmd": "/opt/za: pomni", "args": ["serve", "# no"]}
+GOOSE = """\
+# mine
+GOOSE_PROVIDER: "anthropic"  # keep
+prompt: |
+  extensions:
+    zapomni: not this one
+extensions:
+  # the built-in one
+  developer:
+    bundled: true
+    args:
+    - a
+  memory:
+    enabled: false
+
+# after
+other: [1, 2]
+"""
+YAML_TEXTS = [
+    GOOSE,
+    GOOSE.replace("\n", "\r\n"),
+    "---\n" + GOOSE,
+    "\ufeff" + GOOSE,
+    GOOSE.replace("  developer", "    developer").replace("  memory", "    memory"),
+    "",
+    "# nothing yet\n",
+    "a: 1",
+    "extensions: {}  # none\nb: 2\n",
+    "extensions:\n",
+    '"extensions":\n  x:\n    cmd: y\nlast: 1\n',
+]
+
+
+@pytest.mark.parametrize("text", YAML_TEXTS)
+def test_a_yaml_entry_is_added_and_removed_without_touching_the_rest(text):
+    added = yaml_text.add_entry(text, ENTRY, EXTENSION)
+
+    before = yaml.safe_load(text) or {}
+    after = yaml.safe_load(added)
+    assert after["extensions"].pop("zapomni") == EXTENSION
+    assert after == {**before, "extensions": before.get("extensions") or {}}
+    for line in text.splitlines():
+        assert line in added.splitlines() or line.startswith("extensions: {}")
+    assert yaml_text.find_entry(added, ENTRY)["args"] == EXTENSION["args"]
+    removed = yaml_text.remove_entry(added, ENTRY)
+    assert yaml.safe_load(removed) == {**before, "extensions": before.get("extensions") or {}}
+    if before.get("extensions"):
+        assert removed == text
+
+
+def test_a_yaml_entry_that_the_host_wrote_again_is_read_changed_and_removed():
+    """Goose rewrites its file in its own style, without comments."""
+    ours = yaml.safe_dump({"a": 1, "extensions": {"zapomni": EXTENSION, "z": {"cmd": "x"}}, "b": 2})
+    found = yaml_text.find_entry(ours, ENTRY)
+    assert (found["cmd"], found["args"]) == (EXTENSION["cmd"], EXTENSION["args"])
+    removed = yaml_text.remove_entry(ours, ENTRY)
+    assert yaml.safe_load(removed) == {"a": 1, "extensions": {"z": {"cmd": "x"}}, "b": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extensions: {a: {cmd: b}}\n",
+        "extensions: null\n",
+        "extensions:\n  - a\n",
+        "- a\n",
+        "a: 1\n---\nb: 2\n",
+        "extensions:\n  a: 1\nextensions:\n  b: 1\n",
+        "\textensions:\n",
+    ],
+)
+def test_yaml_that_leaves_no_room_is_refused(text):
+    with pytest.raises(UnfitFileError):
+        yaml_text.add_entry(text, ENTRY, EXTENSION)
+
+
 # --- Install and uninstall ---------------------------------------------------------------
 
 
@@ -253,13 +345,15 @@ def test_what_was_created_for_a_host_is_gone_after_uninstall(home, records, name
     assert everything_under(home) == {}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [(name, document) for name in HOSTS for document in (DOCUMENTS if name in SHAPES else [ODD])],
+)
 def test_uninstall_restores_every_byte_if_nobody_wrote_meanwhile(home, records, name, document):
     host = host_of(home, name)
     for file in files_of(host):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"a = 1" if file.suffix == ".toml" else document.encode())
+        file.write_bytes(OTHER_FORMATS.get(file.suffix, document).encode())
     before = everything_under(home)
 
     install(host, records)
@@ -274,8 +368,9 @@ def test_edits_made_since_are_kept_by_uninstall(home, records, name):
     host = host_of(home, name)
     install(host, records)
     for file in files_of(host):
-        if file.suffix == ".toml":
-            file.write_text("late = 1\n" + file.read_text())
+        if file.suffix in OTHER_FORMATS:
+            late = "late = 1\n" if file.suffix == ".toml" else "late: 1\n"
+            file.write_text(late + file.read_text())
         else:
             file.write_text(json_text.put(file.read_text(), ["late", "edit"], 1))
 
@@ -283,8 +378,11 @@ def test_edits_made_since_are_kept_by_uninstall(home, records, name):
 
     for file in files_of(host):
         text = file.read_text()
-        content = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
-        expected = {"late": 1} if file.suffix == ".toml" else {"late": {"edit": 1}}
+        readers = {".toml": tomllib.loads, ".yaml": yaml.safe_load}
+        content = readers.get(file.suffix, json.loads)(text)
+        expected = {"late": 1} if file.suffix in OTHER_FORMATS else {"late": {"edit": 1}}
+        if file.suffix == ".yaml":
+            assert content.pop("extensions") == {}
         assert {**host.hook_frame, **content} == {**host.hook_frame, **expected}
 
 
@@ -457,7 +555,7 @@ def test_hooks_go_without_a_shell_where_the_host_can_and_quoted_where_it_cannot(
     spaced = ["/my tools/python3", "/my tools/zapomni_cli/hook.py"]
     claude = host_of(home, "claude-code", spaced).hooks["SessionStart"]["hooks"][0]
     assert claude["command"] == spaced[0]
-    assert claude["args"] == [spaced[1], "--host", "claude-code"]
+    assert claude["args"] == [spaced[1], "--host", "claude-code", "--hooks", str(HOOKS_REVISION)]
     codex = host_of(home, "codex", spaced).hooks["SessionEnd"]["hooks"][0]
     assert codex["command"].startswith("'/my tools/python3' '/my tools/")
     assert codex["timeout"] == 3
@@ -483,11 +581,47 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "cursor", "windsurf"])
+# The end of a turn: accepted, and nothing is stored of it.
+TURN_ENDS = {"Stop", "AfterAgent", "stop", "post_cascade_response", "agentStop"}
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "cursor", "windsurf", "qwen"])
 def test_every_event_a_hook_is_set_for_is_one_that_record_understands(home, name):
     info = {"user_prompt": "x", "command_line": "ls", "file_path": "/p/a", "mcp_tool_name": "t"}
-    for event in host_of(home, name).hooks:
+    events = host_of(home, name).hooks
+    assert len(events.keys() & TURN_ENDS) == 1
+    for event in events:
         tool = "Read" if name == "cursor" and event == "postToolUse" else FIELDS["tool_name"]
         named = {**FIELDS, "agent_action_name": event, "tool_info": info}
         payload = {**FIELDS, "tool_name": tool, "hook_event_name": event}
-        assert read_event(named if name == "windsurf" else payload, name) is not None, event
+        found = read_event(named if name == "windsurf" else payload, name)
+        assert (found is None) == (event in TURN_ENDS), event
+
+
+def test_a_change_of_the_registered_events_raises_the_number_by_which_old_hooks_are_noticed(home):
+    hosts = hosts_of(home, {}, SERVE, HOOK).values()
+    events = {
+        host.name: sorted([*host.hooks, *(path.name for path in host.scripts)]) for host in hosts
+    }
+    text = json.dumps({name: found for name, found in events.items() if found}, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert (HOOKS_REVISION, digest) == (2, "259aa21e60a9"), text
+
+
+def test_a_file_of_the_user_in_the_place_of_a_script_is_left_alone(home, records):
+    host = host_of(home, "opencode")
+    (script,) = host.scripts
+    replace(script, "export const Mine = async () => ({})\n")
+    plan = plan_install(host, records)
+    assert "was not written by zapomni" in plan.problem
+    assert plan.is_empty
+    assert uninstall(host, records).is_empty
+
+
+def test_an_older_script_is_replaced_and_uninstall_leaves_no_file(home, records):
+    install(host_of(home, "cline", ["/old/python3", "/old/zapomni_cli/hook.py"]), records)
+    host = host_of(home, "cline")
+    install(host, load_records(records.path))
+    assert {read(path) for path in host.scripts} == set(host.scripts.values())
+    uninstall(host, load_records(records.path))
+    assert everything_under(home) == {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from zapomni_cli.host_setup import json_text, toml_text
+from zapomni_cli.host_setup import json_text, toml_text, yaml_text
 from zapomni_cli.host_setup.files import UnfitFileError
 from zapomni_cli.host_setup.hosts import HOSTS, Host
 
@@ -34,6 +34,8 @@ def find_server(text: str | None, host: Host) -> Mapping[str, Any] | None:
         return None
     if host.server_format == "toml":
         return toml_text.find_table(text, host.server_path)
+    if host.server_format == "yaml":
+        return yaml_text.find_entry(text, host.server_path)
     found: Any = json_text.parse(text).value
     for step in host.server_path:
         if not isinstance(found, dict):
@@ -46,7 +48,8 @@ def find_server(text: str | None, host: Host) -> Mapping[str, Any] | None:
 
 def is_our_server(entry: Mapping[str, Any], host: Host) -> bool:
     """Say whether an entry starts what we would start; hosts add fields of their own."""
-    return all(entry.get(name) == host.server[name] for name in ("command", "args"))
+    started = [name for name in ("command", "cmd", "args") if name in host.server]
+    return all(entry.get(name) == host.server[name] for name in started)
 
 
 def add_server(text: str | None, host: Host) -> str:
@@ -54,6 +57,9 @@ def add_server(text: str | None, host: Host) -> str:
     if host.server_format == "toml":
         cleared = toml_text.remove_table(text or "", host.server_path)
         return toml_text.add_table(cleared, host.server_path, host.server)
+    if host.server_format == "yaml":
+        cleared = yaml_text.remove_entry(text or "", host.server_path)
+        return yaml_text.add_entry(cleared, host.server_path, host.server)
     return json_text.put(_document(text), host.server_path, dict(host.server))
 
 
@@ -61,6 +67,8 @@ def remove_server(text: str, host: Host) -> str:
     """Take our server out, and what would be left empty."""
     if host.server_format == "toml":
         return toml_text.remove_table(text, host.server_path)
+    if host.server_format == "yaml":
+        return yaml_text.remove_entry(text, host.server_path)
     if find_server(text, host) is None:
         return text
     return _remove_and_prune(text, list(host.server_path))
@@ -108,6 +116,8 @@ def has_nothing_else(text: str, host: Host) -> bool:
     """Return whether a file is empty without our entries."""
     if json_text.is_blank(text):
         return True
+    if host.server_format == "yaml":
+        return text.strip() == f"{host.server_path[0]}: {{}}"
     if host.server_format == "toml" and not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return False
     left = json_text.parse(text).value
@@ -153,10 +163,11 @@ def _our_handlers(document: Any, host: Host) -> Iterator[list[str | int]]:
 
 def _is_ours(handler: Any) -> bool:
     """Recognize `zapomni record --host NAME`, or its quick form, wherever it is installed."""
-    if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
+    line = handler.get("command", handler.get("bash")) if isinstance(handler, dict) else None
+    if not isinstance(line, str):
         return False
     try:
-        words = shlex.split(handler["command"])
+        words = shlex.split(line)
     except ValueError:
         return False
     args = handler.get("args", [])

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from zapomni_cli.host_setup import entries
 from zapomni_cli.host_setup.files import UnfitFileError, back_up, read, replace
-from zapomni_cli.host_setup.hosts import Host
+from zapomni_cli.host_setup.hosts import MARK, Host
 from zapomni_cli.host_setup.records import ABSENT, FileRecord, Records, fingerprint
 
-__all__ = ["Edit", "Plan", "apply", "plan_install", "plan_uninstall"]
+__all__ = ["Edit", "Plan", "apply", "has_older_hooks", "plan_install", "plan_uninstall"]
 
 COMMAND_TIMEOUT = 60
 
@@ -74,10 +74,32 @@ def plan_install(host: Host, records: Records) -> Plan:
             text = texts.get(host.hook_file, read(host.hook_file))
             if not entries.has_hooks(text, host):
                 texts[host.hook_file] = entries.add_hooks(text, host)
+        _plan_scripts(host, texts)
     except (OSError, UnfitFileError) as error:
         return _refused(host, error, installing=True)
     plan.edits = [Edit(path, read(path), text) for path, text in texts.items()]
     return plan
+
+
+def _plan_scripts(host: Host, texts: dict[Path, str | None]) -> None:
+    for path, script in host.scripts.items():
+        before = read(path)
+        if before is not None and MARK not in before:
+            raise UnfitFileError(f"{path} was not written by zapomni")
+        if before != script:
+            texts[path] = script
+
+
+def has_older_hooks(host: Host) -> bool:
+    """Return whether hooks of ours are there, but not those that would be written now."""
+    try:
+        text = host.hook_file and read(host.hook_file)
+        if text and entries.remove_hooks(text, host) != text:
+            return not entries.has_hooks(text, host)
+        scripts = {path: read(path) or "" for path in host.scripts}
+    except (OSError, UnfitFileError):
+        return False  # The plan says what is wrong.
+    return any(MARK in found for found in scripts.values()) and scripts != host.scripts
 
 
 def _plan_server(plan: Plan, records: Records, texts: dict[Path, str | None]) -> None:
@@ -122,6 +144,7 @@ def plan_uninstall(host: Host, records: Records) -> Plan:
             text = texts.get(host.hook_file, before)
             if text and (cut := entries.remove_hooks(text, host)) != text:
                 texts[host.hook_file] = cut
+        texts |= {path: None for path in host.scripts if MARK in (read(path) or "")}
         plan.edits = [_restoration(path, text, host, records) for path, text in texts.items()]
     except (OSError, UnfitFileError) as error:
         return _refused(host, error, installing=False)
@@ -146,7 +169,8 @@ def _restoration(path: Path, cut: str | None, host: Host, records: Records) -> E
 
 def _refused(host: Host, error: Exception, *, installing: bool) -> Plan:
     why = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
-    files = " or ".join(str(f) for f in dict.fromkeys([host.server_file, host.hook_file]) if f)
+    touched = dict.fromkeys([host.server_file, host.hook_file, *host.scripts])
+    files = " or ".join(str(file) for file in touched if file)
     problem = f"{files} cannot be changed safely: {why}. Nothing was changed."
     return Plan(host, installing=installing, problem=problem)
 
@@ -201,6 +225,8 @@ def _is_free_of_ours(edit: Edit, host: Host) -> bool:
     text = edit.before
     if text is None:
         return True
+    if edit.path in host.scripts:
+        return False
     if edit.path == host.server_file and entries.find_server(text, host) is not None:
         return False
     return edit.path != host.hook_file or entries.remove_hooks(text, host) == text

@@ -10,16 +10,23 @@ if TYPE_CHECKING:
 
     from zapomni_core.modules.observations import Event
 
-__all__ = ["HOSTS", "PayloadError", "detect_host", "read_event"]
+__all__ = ["HOOKS_REVISION", "HOSTS", "PayloadError", "detect_host", "read_event"]
+
+# Which events `zapomni init` registers, as a number that grows: a hook that was registered for an
+# older set says so, and one line asks the user to run `zapomni init` again.
+HOOKS_REVISION = 2
 
 # The name `--host` takes, and the module that reads its events.
 HOSTS = {
     "claude-code": "claude_code",
+    "cline": "cline",
     "codex": "codex",
     "copilot": "copilot",
     "cursor": "cursor",
     "gemini": "gemini",
     "generic": "generic",
+    "opencode": "opencode",
+    "qwen": "qwen",
     "windsurf": "windsurf",
 }
 
@@ -31,6 +38,8 @@ _GEMINI_EVENTS = frozenset(
 
 def detect_host(payload: dict[str, Any]) -> str:
     """Detect the host by the fields only it sends; Claude Code's form is the common one."""
+    if "hookName" in payload and "taskId" in payload:
+        return "cline"
     if "agent_action_name" in payload or "trajectory_id" in payload:
         return "windsurf"
     if "conversation_id" in payload or "workspace_roots" in payload:

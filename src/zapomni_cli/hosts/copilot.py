@@ -12,7 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["read"]
 
-_NAMES = {"bash": "Bash", "create": "Write", "edit": "Edit", "view": "Read", "grep": "Grep"}
+_NAMES = {
+    "ask_user": "AskUserQuestion",
+    "bash": "Bash",
+    "create": "Write",
+    "edit": "Edit",
+    "glob": "Glob",
+    "grep": "Grep",
+    "skill": "Skill",
+    "task": "Task",
+    "view": "Read",
+    "web_fetch": "WebFetch",
+}
+_FIELDS = {"file_text": "content", "old_str": "old_string", "new_str": "new_string"}
 
 
 def read(payload: dict[str, Any]) -> Event | None:
@@ -33,7 +45,7 @@ def read(payload: dict[str, Any]) -> Event | None:
 
 
 def _action(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
-    if "toolResult" in payload:
+    if "toolResult" in payload or ("toolName" in payload and "error" in payload):
         return _tool(payload)
     if "toolName" in payload:
         return None  # Before the tool: it may still be refused.
@@ -48,13 +60,27 @@ def _action(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
 
 
 def _tool(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
-    given = parsed(payload.get("toolArgs"))
+    given = {_FIELDS.get(key, key): value for key, value in parsed(payload.get("toolArgs")).items()}
     result = mapping(payload, "toolResult")
     output = text(result, "textResultForLlm")
     name = text(payload, "toolName")
-    found = tool_action(_NAMES.get(name, name), given, output)
+    server, separator, tool = name.rpartition("-")
+    name = f"mcp__{server}__{tool}" if separator else _NAMES.get(name, name)
+    answer: Any = output
+    if name == "Bash":
+        # The last line is the host's: "<shellId: 0 completed with exit code 3>".
+        said, _, last = output.rstrip().rpartition("\n")
+        code = last.rpartition(" exit code ")[2].removesuffix(">")
+        if last.startswith("<") and code.isascii() and code.isdecimal() and len(code) < 12:
+            answer = {"stdout": said, "exit_code": int(code)}
+    found = tool_action(name, given, answer)
     if found is None:
         return None
+    if name == "Bash" and answer is output:
+        found[1]["outcome"] = "unknown"
+    if "error" in payload:
+        found[1]["error"] = text(payload, "error") or "failed"
+        return "postToolUseFailure", *found
     if text(result, "resultType") == "failure":
         found[1]["error"] = output or "failed"
-    return ("postToolUse", *found)
+    return "postToolUse", *found

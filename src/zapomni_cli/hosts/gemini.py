@@ -10,8 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["read"]
+__all__ = ["read", "read_tool"]
 
+# The last part are tools of Qwen Code, which grew out of it.
 _NAMES = {
     "edit": "Edit",
     "glob": "Glob",
@@ -24,6 +25,13 @@ _NAMES = {
     "search_file_content": "Grep",
     "web_fetch": "WebFetch",
     "write_file": "Write",
+    "agent": "Agent",
+    "ask_user_question": "AskUserQuestion",
+    "notebook_edit": "NotebookEdit",
+    "skill": "Skill",
+    "task_stop": "TaskStop",
+    "tool_search": "ToolSearch",
+    "web_search": "WebSearch",
 }
 
 # What the host adds after a command's output.
@@ -49,7 +57,7 @@ def read(payload: dict[str, Any]) -> Event | None:
 
 def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     if name == "AfterTool":
-        return _tool(payload)
+        return read_tool(payload)
     if name == "BeforeAgent":
         return "prompt", {"text": text(payload, "prompt")}
     if name == "SessionStart":
@@ -60,7 +68,8 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
     return None
 
 
-def _tool(payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def read_tool(payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Read what a tool did."""
     name = text(payload, "tool_name")
     answer = mapping(payload, "tool_response")
     content = _unwrapped(words(answer.get("llmContent")))
