@@ -27,8 +27,15 @@ from mcp.server.mcpserver.exceptions import (
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+)
 from pydantic import AnyUrl
 
 from zapomni_core.exceptions import NotFoundError, ZapomniError
@@ -40,6 +47,7 @@ from zapomni_core.shared.text import has_nul
 from zapomni_mcp.error_messages import describe_failure, find_cause, refuse_message
 from zapomni_mcp.exceptions import ToolExecutionError, ValidationError
 from zapomni_mcp.lazy_engine import LazyEngine
+from zapomni_mcp.prompts import build_prompts
 from zapomni_mcp.tools.code import build_code_tools
 from zapomni_mcp.tools.graph import build_graph_tools
 from zapomni_mcp.tools.memories import build_tools, read_memory
@@ -118,7 +126,7 @@ def build_server(
                     await observing.close()
                     await engine.close()
 
-    return ZapomniServer(
+    server = ZapomniServer(
         lifespan or own_engine,
         [
             *build_tools(),
@@ -129,6 +137,9 @@ def build_server(
         ],
         tool_seconds,
     )
+    for prompt in build_prompts(observing):
+        server.add_prompt(prompt)
+    return server
 
 
 def engine_opener(settings: Settings) -> Callable[[], Awaitable[ZapomniEngine]]:
@@ -245,6 +256,31 @@ class ZapomniServer(MCPServer[LazyEngine]):
                 kind = ResourceNotFoundError if isinstance(cause, NotFoundError) else ResourceError
                 raise kind(describe_failure(cause, correlation_id)) from cause
 
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[LazyEngine] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Read a prompt.
+
+        Raises:
+            MCPError: It failed; the text is made for the user.
+        """
+        with operation() as correlation_id:
+            try:
+                self._check_prompt(name, arguments or {})
+                async with asyncio.timeout(self._tool_seconds):
+                    return await super().get_prompt(name, arguments, context)
+            except (ValueError, ZapomniError, TimeoutError) as error:
+                # The SDK wraps twice what a prompt raises.
+                cause: BaseException = error
+                while isinstance(cause, ValueError) and cause.__cause__ is not None:
+                    cause = cause.__cause__
+                _log_failure("prompt_failed", cause)
+                code = INVALID_PARAMS if isinstance(cause, InvalidRequestError) else INTERNAL_ERROR
+                raise MCPError(code, describe_failure(cause, correlation_id)) from cause
+
     async def run_stdio_async(self) -> None:
         """Serve on stdin and stdout, as the base class does, and leave no message unanswered."""
         async with stdio_server() as (read, write):
@@ -267,6 +303,16 @@ class ZapomniServer(MCPServer[LazyEngine]):
         for argument, value in arguments.items():
             if has_nul(value):
                 raise ValidationError(f"{argument} has a NUL character; take it out", "VAL_004")
+
+    def _check_prompt(self, name: str, arguments: dict[str, Any]) -> None:
+        prompts = {prompt.name: prompt for prompt in self._prompt_manager.list_prompts()}
+        if name not in prompts:
+            raise ValidationError(f"No such prompt. Known are: {', '.join(prompts)}.", "VAL_004")
+        known = [argument.name for argument in prompts[name].arguments or ()]
+        if arguments.keys() - set(known):
+            raise ValidationError(f"Unknown arguments. Known are: {', '.join(known)}.", "VAL_004")
+        if any(map(has_nul, arguments.values())):
+            raise ValidationError("An argument has a NUL character; take it out", "VAL_004")
 
 
 def _answer_unreadable(

@@ -138,7 +138,7 @@ async def test_a_memory_can_be_added_found_read_changed_and_deleted(client):
     assert stats["total_memories"] == 1
 
     deleted = await client.call_tool("delete_memory", {"memory_id": memory_id})
-    assert deleted.structured_content == {"memory_id": memory_id, "deleted": True}
+    assert deleted.structured_content["deleted"] is True
     gone = await client.call_tool("get_memory", {"memory_id": memory_id})
     assert gone.is_error
     assert "MEM_001" in gone.content[0].text
@@ -179,7 +179,7 @@ async def test_a_long_text_is_read_back_in_parts_byte_for_byte(client):
         arguments = {"memory_id": memory_id, "offset": offset, "max_tokens": 50_000}
         page = (await client.call_tool("get_memory", arguments)).structured_content
         parts.append(page["text"])
-        offset = page["next_offset"]
+        offset = page.get("next_offset")
     assert "".join(parts) == text
     assert len(parts) > 1
 

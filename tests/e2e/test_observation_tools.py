@@ -75,9 +75,7 @@ async def test_search_then_timeline_then_get(client, db, here):
                   metadata={"exit_code": 101}, tool_name="Bash")  # fmt: skip
     after = observe(db, "file_edit", "src/auth.rs", file_path="/w/src/auth.rs", project=here)
     (found,) = (await call(client, "search", query="cargo"))["result"]
-    assert set(found) == {
-        *("id", "timestamp", "obs_type", "content_preview", "file_path", "session_id")
-    }
+    assert set(found) == {"id", "timestamp", "obs_type", "content_preview", "session_id"}
     around = await call(client, "timeline", anchor=found["id"], before=1, after=1)
     assert [o["id"] for o in around["before"]] == [before]
     assert around["anchor"]["id"] == hit

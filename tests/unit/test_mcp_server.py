@@ -225,7 +225,7 @@ async def test_a_conversation_is_told_once_in_order_with_what_stands_beside_the_
 
     answer = await call(client, "search_memory", query="kettle")
 
-    by_parent = {hit["parent"]: hit for hit in answer["results"]}
+    by_parent = {hit.get("parent", ""): hit for hit in answer["results"]}
     assert len(answer["results"]) == 2
     assert by_parent["chat"]["text"] == "\n".join(turns)
     assert {by_parent["chat"]["memory_id"], *by_parent["chat"]["more_ids"]} <= set(ids)
@@ -275,7 +275,7 @@ async def test_what_agents_did_is_found_beside_memories(client):
     found = (await call(client, "search_memory", query="kettle"))["results"]
     alone = (await call(client, "search_memory", query="kettle", within="observations"))["results"]
 
-    assert {hit["observation_id"] for hit in found} == {None, number}
+    assert {hit.get("observation_id") for hit in found} == {None, number}
     assert [hit["title"].split(" · ", 1)[1] for hit in alone] == [
         f"command · observation #{number}"
     ]
@@ -291,15 +291,14 @@ async def test_a_long_memory_comes_in_parts_with_a_note_how_to_read_on(client):
     assert "offset=700" in first["note"]
     last = await call(client, "get_memory", memory_id=memory_id, offset=4900)
     assert last["text"] == text[4900:]
-    assert last["next_offset"] is None
-    assert last["note"] is None
+    assert not last.keys() & {"next_offset", "note"}
 
 
 async def test_metadata_that_would_fill_the_answer_is_left_out_and_named(client):
     metadata = {"log": "x" * 5000}
     added = await call(client, "add_memory", text="The run failed.", metadata=metadata)
     short = await call(client, "get_memory", memory_id=added["memory_id"], max_tokens=200)
-    assert short["metadata"] == {}
+    assert "metadata" not in short
     assert "Metadata" in short["note"]
     whole = await call(client, "get_memory", memory_id=added["memory_id"], max_tokens=10_000)
     assert whole["metadata"] == metadata

@@ -22,7 +22,7 @@ from zapomni_core.modules.codebase import (
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
-from zapomni_mcp.tools.building import ADDS, READS, as_tools
+from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result
 from zapomni_mcp.tools.code_answers import (
     Calls,
     FoundCode,
@@ -80,21 +80,21 @@ CodePath = Annotated[
 async def index_codebase(
     ctx: Ctx,
     path: Annotated[
-        str, Field(max_length=1000, description="The repository's folder; left out: this one.")
+        str, Field(max_length=1000, description="The repository's folder, if not this one.")
     ] = ".",
     confirm: Annotated[
         bool, Field(description="Only if the user wants the whole home folder indexed.")
     ] = False,
-) -> Begun:
-    """Index a repository's code, or bring its index up to date after changes.
+) -> Annotated[CallToolResult, Begun]:
+    """Index a repository's code, or update its index after changes.
 
-    Starts a background task and returns its id at once; only files that changed are read. After
-    it, search_memory finds code along with memories (kind `code`), and memories can cite code.
+    Then search_memory finds code (kind `code`) and memories can cite it. Starts a background task
+    and returns its id; only changed files are read.
     """
     folder = current_folder()
     request = IndexRequest(path=path, folder=folder, roots=[folder], confirmed=confirm)
     engine = await ctx.request_context.lifespan_context.get()
-    return Begun(task_id=await engine.code.index(request))
+    return to_result(Begun(task_id=await engine.code.index(request)))
 
 
 async def search_code(

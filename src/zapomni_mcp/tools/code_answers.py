@@ -39,7 +39,6 @@ LINE_CHARS = 200
 class FoundCode(BaseModel):
     """Passages of code, best first."""
 
-    data_notice: str = DATA_NOTICE
     results: list[CodeHit]
     omitted: int = Field(description="Results left out to keep within max_tokens.")
     note: str | None
@@ -48,12 +47,13 @@ class FoundCode(BaseModel):
 class OutlineAnswer(BaseModel, title="Outline"):
     """A file's symbols in order."""
 
-    data_notice: str = DATA_NOTICE
     repository: str
     path: str
     state: str = Field(description="fresh, changed since it was indexed, or gone.")
     lines: list[str] = Field(description="First line, then signature, indented by nesting.")
-    candidates: list[str] = Field(description="The choices, if several files have this path.")
+    candidates: list[str] = Field(
+        default=[], description="The choices, if several files have this path."
+    )
     omitted: int = Field(description="Symbols left out to keep within max_tokens.")
 
 
@@ -62,7 +62,7 @@ class SymbolInfo(BaseModel):
 
     id: int
     kind: str
-    name: str = Field(description="Qualified; empty: the file itself.")
+    name: str = Field(description="Qualified; absent: the file itself.")
     path: str
     start_line: int
     end_line: int
@@ -72,14 +72,17 @@ class SymbolInfo(BaseModel):
 class SymbolSource(BaseModel):
     """A symbol with its source as it is now."""
 
-    data_notice: str = DATA_NOTICE
-    symbol: SymbolInfo | None = Field(description="null if the name may mean several.")
-    candidates: list[SymbolInfo] = Field(description="The choices, if the name may mean several.")
+    symbol: SymbolInfo | None = Field(description="Absent if the name may mean several.")
+    candidates: list[SymbolInfo] = Field(
+        default=[], description="The choices, if the name may mean several."
+    )
     docstring: str
     source: str
     truncated: bool
     state: str = Field(description="fresh, changed since it was indexed, or gone.")
-    edits: list[FileEdit] = Field(description="By agents, the last first, if history was asked.")
+    edits: list[FileEdit] = Field(
+        default=[], description="By agents, the last first, if history was asked."
+    )
     note: str | None
 
 
@@ -87,7 +90,7 @@ class Call(BaseModel):
     """One symbol refers to another."""
 
     kind: str = Field(description="call, inherit or decorate")
-    symbol: SymbolInfo | None = Field(description="Who, or whom; null if only a name is known.")
+    symbol: SymbolInfo | None = Field(description="Who, or whom; absent if only a name is known.")
     name: str
     path: str
     line: int
@@ -97,9 +100,10 @@ class Call(BaseModel):
 class Calls(BaseModel):
     """Who refers to a symbol, or whom it refers to."""
 
-    data_notice: str = DATA_NOTICE
-    symbol: SymbolInfo | None = Field(description="null if the name may mean several.")
-    candidates: list[SymbolInfo] = Field(description="The choices, if the name may mean several.")
+    symbol: SymbolInfo | None = Field(description="Absent if the name may mean several.")
+    candidates: list[SymbolInfo] = Field(
+        default=[], description="The choices, if the name may mean several."
+    )
     calls: list[Call]
     more: bool
 

@@ -27,8 +27,8 @@ from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
 from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result, with_zone
-from zapomni_mcp.tools.memories import MaxTokens, MemoryId
-from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
+from zapomni_mcp.tools.memories import MaxTokens, MemoryId, Project
+from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN, Id
 
 __all__ = ["build_graph_tools"]
 
@@ -39,13 +39,7 @@ Format = Literal["graphml", "cytoscape", "cypher", "jsonld"]
 
 # --- Arguments --------------------------------------------------------------------------
 
-EntityName = Annotated[
-    str, Field(min_length=1, max_length=500, description="Its name, an alias or its id.")
-]
-AsOf = Annotated[
-    datetime,
-    Field(description="What held at that time instead of now. ISO 8601, UTC without a zone."),
-]
+EntityName = Annotated[str, Field(min_length=1, max_length=500, description="Name, alias or id.")]
 Type = Annotated[str, Field(min_length=1, max_length=100)]
 
 
@@ -55,16 +49,17 @@ Type = Annotated[str, Field(min_length=1, max_length=100)]
 class Begun(BaseModel):
     """A task that works in the background."""
 
-    task_id: str
+    task_id: Id
     note: str = "Follow it with get_task_status, which can wait for its end."
 
 
 class Related(BaseModel):
     """What is related to an entity, the strongest way first."""
 
-    data_notice: str = DATA_NOTICE
-    entity: Entity | None = Field(description="null if the name may mean several.")
-    candidates: list[Entity] = Field(description="The choices, if the name may mean several.")
+    entity: Entity | None = Field(description="Absent if the name may mean several.")
+    candidates: list[Entity] = Field(
+        default=[], description="The choices, if the name may mean several."
+    )
     related: list[RelatedEntity]
     omitted: int = Field(description="Entities left out to keep within max_tokens.")
     note: str | None
@@ -73,7 +68,6 @@ class Related(BaseModel):
 class Entities(BaseModel):
     """Entities, best match first."""
 
-    data_notice: str = DATA_NOTICE
     entities: list[Entity]
 
 
@@ -88,7 +82,6 @@ class Exported(BaseModel):
 class History(BaseModel):
     """Versions of a memory, oldest first."""
 
-    data_notice: str = DATA_NOTICE
     versions: list[MemoryVersion] = Field(description="A text that does not fit is cut.")
     omitted: int = Field(description="Older versions left out to keep within max_tokens.")
 
@@ -98,41 +91,38 @@ class History(BaseModel):
 
 async def build_graph(
     ctx: Ctx,
-    project: Annotated[str, Field(max_length=200, description="Only this project's.")] = "",
-    memory_ids: Annotated[
-        list[MemoryId], Field(min_length=1, max_length=1000, description="Only these.")
-    ]
-    | None = None,
-) -> Begun:
-    """Build or update the knowledge graph: read new memories for entities and relationships.
+    project: Project = "",
+    memory_ids: Annotated[list[MemoryId], Field(min_length=1, max_length=1000)] | None = None,
+) -> Annotated[CallToolResult, Begun]:
+    """Build or update the knowledge graph: read memories, all or some, that are new to it.
 
-    Starts a background task and returns its id at once. Only what was not read before is read, so
-    repeating it is cheap. Run it after adding memories, before get_related.
+    Run it after adding memories, before get_related. Starts a background task and returns its id;
+    what was read before is skipped.
     """
     request = BuildGraphRequest(project=project or None, memory_ids=memory_ids)
     engine = await ctx.request_context.lifespan_context.get()
-    return Begun(task_id=await engine.graph.build(request))
+    return to_result(Begun(task_id=await engine.graph.build(request)))
 
 
 async def get_related(
     ctx: Ctx,
     *,
     entity: EntityName,
-    depth: Annotated[int, Field(ge=1, le=3, description="How many steps away.")] = 2,
+    depth: Annotated[int, Field(ge=1, le=3)] = 2,
     types: Annotated[
         list[Type],
-        Field(max_length=20, description="Only such relationships: USES, WORKS_AT, FIXES, ..."),
+        Field(max_length=20, description="Only these: USES, WORKS_AT, FIXES, ..."),
     ]
     | None = None,
-    as_of: AsOf | None = None,
-    limit: Annotated[int, Field(ge=1, le=100, description="Most entities.")] = 10,
+    as_of: datetime | None = None,
+    limit: Annotated[int, Field(ge=1, le=100)] = 10,
     max_tokens: MaxTokens = 2000,
 ) -> Annotated[CallToolResult, Related]:
-    """Explore the knowledge graph: what a person, project, technology or file has to do with.
+    """Explore the knowledge graph: how a person, project, technology or file relates to others.
 
-    Returns related entities with the path to each and the sentences that state it, with memory
-    ids. Use it for "who works on X", "what depends on Y", "what did we use before", and with
-    as_of for "what was true in March". If a name is ambiguous, ask again with a candidate's id.
+    For "who works on X", "what depends on Y", and with as_of "what was true in March". Returns
+    the path to each and the sentences that state it. If a name is ambiguous, ask again with a
+    candidate's id.
     """
     request = RelatedRequest(
         entity=entity, depth=depth, types=types or [], as_of=with_zone(as_of), limit=limit
@@ -165,8 +155,8 @@ async def find_entities(
         list[Type], Field(max_length=20, description="PERSON, ORG, TECHNOLOGY, FILE, ...")
     ]
     | None = None,
-    as_of: AsOf | None = None,
-    limit: Annotated[int, Field(ge=1, le=100, description="Most entities.")] = 20,
+    as_of: datetime | None = None,
+    limit: Annotated[int, Field(ge=1, le=100)] = 20,
 ) -> Annotated[CallToolResult, Entities]:
     """Find entities of the knowledge graph by name; without a query the most mentioned ones."""
     engine = await ctx.request_context.lifespan_context.get()
@@ -176,17 +166,16 @@ async def find_entities(
     return _answer(Entities(entities=found), map(_entity_line, found), note)
 
 
-async def graph_status(ctx: Ctx) -> GraphStats:
+async def graph_status(ctx: Ctx) -> Annotated[CallToolResult, GraphStats]:
     """Size of the knowledge graph: entities and relationships by type, passages still unread."""
     engine = await ctx.request_context.lifespan_context.get()
-    status: GraphStats = await engine.graph.get_status()
-    return status
+    return to_result(await engine.graph.get_status())
 
 
 async def export_graph(
     ctx: Ctx,
     format: Annotated[Format, Field(description="What the file is for.")] = "graphml",  # noqa: A002
-) -> Exported:
+) -> Annotated[CallToolResult, Exported]:
     """Write the knowledge graph to a new temporary file for Gephi, Cytoscape, Neo4j or the web."""
     engine = await ctx.request_context.lifespan_context.get()
     pieces = engine.graph.export(format)
@@ -200,7 +189,7 @@ async def export_graph(
         except BaseException:
             Path(file.name).unlink()  # noqa: ASYNC240 - a moment's work
             raise
-    return Exported(path=file.name, format=format, bytes=size)
+    return to_result(Exported(path=file.name, format=format, bytes=size))
 
 
 async def merge_entities(
@@ -223,7 +212,7 @@ async def undo_merge(
 
 
 async def get_history(
-    ctx: Ctx, memory_id: MemoryId, as_of: AsOf | None = None, max_tokens: MaxTokens = 4000
+    ctx: Ctx, memory_id: MemoryId, as_of: datetime | None = None, max_tokens: MaxTokens = 4000
 ) -> Annotated[CallToolResult, History]:
     """See what a memory was before it was updated or superseded, or what it was at a time."""
     engine = await ctx.request_context.lifespan_context.get()

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -36,10 +36,13 @@ TITLE_CHARS = 80
 SHORTEST_OVERLAP, LONGEST_OVERLAP = 12, 600
 
 
+Id = Annotated[str, Field(min_length=1)]
+
+
 class Added(BaseModel):
     """What became of a text."""
 
-    memory_id: str
+    memory_id: Id
     status: str = Field(description="created, duplicate (same text) or replayed (same key)")
     chunks_created: int
     pending_vectors: int = Field(description="Passages found by words only until embedded.")
@@ -49,13 +52,13 @@ class Added(BaseModel):
 class MemoryInfo(BaseModel):
     """A memory without its text."""
 
-    memory_id: str
+    memory_id: Id
     created_at: datetime
     updated_at: datetime
     source: str
     project: str
     kind: str
-    tags: list[str]
+    tags: list[str] = []
     pinned: bool
     superseded_by: str | None
     total_chars: int
@@ -78,20 +81,19 @@ class Cited(BaseModel):
 class MemoryText(MemoryInfo):
     """A memory with its text, or the part of it that was asked for."""
 
-    data_notice: str = DATA_NOTICE
     metadata: dict[str, Any]
-    citations: list[Cited] = Field(description="Code it cites, checked just now.")
+    citations: list[Cited] = Field(default=[], description="Code it cites, checked just now.")
     text: str
     offset: int
-    next_offset: int | None = Field(description="Where to read on; null at the end.")
+    next_offset: int | None = Field(description="Where to read on, if there is more.")
     note: str | None
 
 
 class Found(BaseModel):
     """The best passages of one memory, document or conversation, with their neighbors."""
 
-    title: str = Field(description="Its day, and what it is part of.")
-    memory_id: str = Field(description="For get_memory; empty for an observation.")
+    title: str = Field(description="Day and origin.")
+    memory_id: str = Field(description="For get_memory; not of an observation.")
     observation_id: int | None = Field(default=None, description="For timeline, get_observations.")
     more_ids: list[str] = Field(
         default=[], description="Other hits in the same conversation, or with the same text."
@@ -118,7 +120,6 @@ class Found(BaseModel):
 class SearchAnswer(BaseModel):
     """Passages, best first."""
 
-    data_notice: str = DATA_NOTICE
     results: list[Found]
     omitted: int = Field(description="Results left out to keep within max_tokens.")
     total: int = Field(description="How many memories and observations were found in all.")
@@ -129,7 +130,7 @@ class SearchAnswer(BaseModel):
 class Deleted(BaseModel):
     """Which memory is gone."""
 
-    memory_id: str
+    memory_id: Id
     deleted: bool = True
 
 

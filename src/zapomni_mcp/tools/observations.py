@@ -28,12 +28,16 @@ from zapomni_db.observation_models import (
 )
 from zapomni_mcp.connection import current_folder
 from zapomni_mcp.exceptions import ValidationError
-from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone
+from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone, without_empty
 
 if TYPE_CHECKING:
     from zapomni_core.modules.observations import FolderScope, Observations
 
 __all__ = ["ObservationTools"]
+
+# One observation of recent_context: 35 of them and the notice are read for 900 tokens.
+BRIEF_BYTES = 90
+AN_HOUR = 3600
 
 # --- Arguments --------------------------------------------------------------------------
 
@@ -41,14 +45,11 @@ Project = Annotated[
     str | None,
     Field(
         max_length=1000,
-        description="A project's key or name. Absent: the current project. null: all projects.",
+        description="Key or name. Left out: this project. null: all.",
     ),
 ]
-Limit = Annotated[int, Field(ge=1, description="Most results; capped at 100.")]
-Moment = Annotated[
-    datetime, Field(description="ISO 8601 (UTC without a zone) or seconds since 1970.")
-]
-Neighbours = Annotated[int, Field(ge=0, description="How many; capped at 100.")]
+Limit = Annotated[int, Field(ge=1)]
+Neighbours = Annotated[int, Field(ge=0)]
 
 
 # --- Answers ----------------------------------------------------------------------------
@@ -57,7 +58,6 @@ Neighbours = Annotated[int, Field(ge=0, description="How many; capped at 100.")]
 class Previews(BaseModel):
     """Hits, best first."""
 
-    data_notice: str = DATA_NOTICE
     result: list[ObservationPreview]
 
 
@@ -66,14 +66,27 @@ class WholeObservations(BaseModel):
 
     model_config = ConfigDict(title="Observations")
 
-    data_notice: str = DATA_NOTICE
     result: list[Observation]
 
 
 class TimelineAnswer(Timeline):
     """An observation and what happened around it."""
 
-    data_notice: str = DATA_NOTICE
+
+class BriefObservation(BaseModel):
+    """An observation in one line; what is as in the one before it is left out."""
+
+    id: int = Field(description="For get_observations.")
+    timestamp: int | None = Field(description="If an hour or more from the last one given.")
+    project: str = Field(description="If another than before.")
+    obs_type: str
+    content: str
+
+
+class RecentObservations(BaseModel):
+    """Observations in brief, newest first."""
+
+    result: list[BriefObservation]
 
 
 # --- Tools ------------------------------------------------------------------------------
@@ -94,7 +107,7 @@ class ObservationTools:
         """Return the tools of this family."""
         return as_tools(
             (
-                (self.search, "Search past work", READS),
+                (self.search, "Search past actions", READS),
                 (self.get_observations, "Read observations", READS),
                 (self.timeline, "What happened around it", READS),
                 (self.recent_context, "Recent work", READS),
@@ -114,7 +127,7 @@ class ObservationTools:
             str,
             Field(
                 max_length=10_000,
-                description='Words; also AND, OR, NOT, "a phrase", prefix*, parentheses.',
+                description='Words, "a phrase", prefix*, AND, OR, NOT, parentheses.',
             ),
         ],
         project: Project = "",
@@ -122,33 +135,29 @@ class ObservationTools:
             str,
             Field(
                 max_length=50,
-                description="Only this type: file_read, file_write, file_edit, command, "
-                "command_error, search, user_prompt, git_commit, git_push, mcp_call, "
-                "task_spawn, web_fetch, web_search, session_start, session_end, ...",
+                description="command, command_error, user_prompt, file_read, file_write, "
+                "file_edit, search, git_commit, git_push, mcp_call, task_spawn, web_fetch, "
+                "web_search, session_start, session_end, ...",
             ),
         ]
         | None = None,
         limit: Limit = 20,
-        offset: Annotated[int, Field(ge=0, le=10_000, description="Results to skip.")] = 0,
-        order_by: Annotated[
-            Order,
-            Field(description="relevance (BM25), blended (with recency) or recent (newest)."),
-        ] = "relevance",
-        before: Moment | None = None,
-        after: Moment | None = None,
+        offset: Annotated[int, Field(ge=0, le=10_000)] = 0,
+        order_by: Order = "relevance",
+        before: datetime | None = None,
+        after: datetime | None = None,
         file: Annotated[
-            str, Field(max_length=1000, description="Only this file or folder (path or its end).")
+            str,
+            Field(max_length=1000, description="File or folder; a path's end is enough."),
         ]
         | None = None,
         failed: Annotated[bool, Field(description="true: only failures; false: none.")]
         | None = None,
     ) -> Annotated[CallToolResult, Previews]:
-        """Search what agents did before: commands run, errors, file edits, prompts, commits.
+        """Search the log of past actions: commands, errors, file edits, prompts, commits.
 
-        The history of all sessions on this machine, recorded by hooks: shell commands and their
-        failures, files read, written and edited, searches, web pages, user requests, git commits
-        and pushes. Use it to find when something was done, how an error was fixed, what was
-        tried. Returns 120-character previews with ids: follow with timeline or get_observations.
+        When was it done, what was tried, how did an error go away? Returns previews with ids for
+        timeline and get_observations. For knowledge use search_memory.
         """
         scope = await self._open().scope(current_folder())
         found = await self._open().search(
@@ -169,12 +178,12 @@ class ObservationTools:
 
     async def get_observations(
         self,
-        ids: Annotated[list[int], Field(description="Observation ids; at most 50.")],
+        ids: Annotated[list[int], Field(description="At most 50.")],
     ) -> Annotated[CallToolResult, WholeObservations]:
         """Read past actions whole by their ids, from search, timeline or the session context.
 
-        Returns full content, file, session, project, host, tool and metadata (exit code, commit,
-        output) in the order of ids. Ids that are gone are left out.
+        Returns content, file, session, tool and metadata (exit code, commit, output). Ids that
+        are gone are left out.
         """
         scope = await self._open().scope(current_folder())
         found = [item for item in await self._open().get(ids) if _is_shown(item, scope)]
@@ -182,14 +191,13 @@ class ObservationTools:
 
     async def timeline(
         self,
-        anchor: Annotated[int, Field(description="Id of the observation in the middle.")],
+        anchor: Annotated[int, Field(description="An observation's id.")],
         before: Neighbours = 5,
         after: Neighbours = 5,
     ) -> Annotated[CallToolResult, TimelineAnswer]:
         """See what happened before and after an observation, in the same session, in order.
 
-        Use it to understand the context of a hit: what led to an error, what was done next,
-        which edit made a failing command pass.
+        What led to an error, what was done next, which edit made a failing command pass.
         """
         scope = await self._open().scope(current_folder())
         missing = "anchor observation not found"
@@ -208,16 +216,16 @@ class ObservationTools:
 
     async def recent_context(
         self, project: Project = "", limit: Limit = 30
-    ) -> Annotated[CallToolResult, WholeObservations]:
-        """Recall what was done last in this project: the newest actions, one per file.
+    ) -> Annotated[CallToolResult, RecentObservations]:
+        """Catch up on the newest actions in this project, briefly, one per file.
 
-        Catch up at the start of a task or after the context was lost: recent edits, commands,
-        errors, prompts and commits, newest first; other projects fill up a short list.
+        For the start of a task or after the context was lost; other projects fill up a short
+        list. get_observations reads one whole.
         """
         scope = await self._open().scope(current_folder())
         recent = await self._open().recent(await self._projects(project, scope), limit)
-        found = [item for item in recent if _is_shown(item, scope)]
-        return _answer(WholeObservations(result=found), found, scope)
+        found = _in_brief([item for item in recent if _is_shown(item, scope)], scope.key)
+        return _answer(RecentObservations(result=found), found, scope)
 
     def _open(self) -> Observations:
         if self._observations is None:
@@ -246,8 +254,63 @@ def _seconds(moment: datetime | None) -> int | None:
     return None if zoned is None else int(zoned.timestamp())
 
 
+def _in_brief(found: list[Observation], project: str) -> list[BriefObservation]:
+    """Return observations with their contents cut so that together they fit `BRIEF_BYTES`.
+
+    Short contents stay whole, and leave their room to the long ones.
+    """
+    brief = []
+    given = 0
+    for item in found:
+        timestamp = item.timestamp if abs(item.timestamp - given) >= AN_HOUR else None
+        given = timestamp or given
+        brief.append(
+            BriefObservation(
+                id=item.id,
+                timestamp=timestamp,
+                project=item.project if item.project != project else "",
+                obs_type=item.obs_type,
+                content=_one_line(item),
+            )
+        )
+        project = item.project
+    room = BRIEF_BYTES * max(len(found), 35)
+    room -= sum(_size(item.model_copy(update={"content": "…"})) for item in brief)
+    sizes = sorted(_size(item.content) for item in brief)
+    most = 0
+    for number, size in enumerate(sizes):
+        most = room // (len(sizes) - number)
+        if size > most:
+            break
+        room -= size
+    return [item.model_copy(update={"content": _cut(item.content, most)}) for item in brief]
+
+
+def _one_line(item: Observation) -> str:
+    """Return the content as one line; of a long path its end."""
+    words = item.content.split()
+    if item.obs_type.startswith("file_") and words and words[0].count("/") > 2:
+        words[0] = f"…/{'/'.join(words[0].split('/')[-2:])}"
+    return " ".join(words)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the beginning of a text that takes so many bytes as JSON."""
+    if _size(text) <= most:
+        return text
+    kept = text[: max(most, 1)]
+    while kept and _size(kept) > most:
+        kept = kept[: -max((_size(kept) - most) // 12, 1)]
+    return f"{kept.rstrip()}…"
+
+
+def _size(value: BaseModel | str) -> int:
+    data = without_empty(value) if isinstance(value, BaseModel) else value
+    return len(_quoted_json(data).encode())
+
+
 def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: FolderScope) -> CallToolResult:
-    lines = ",\n".join(_quoted_json(item.model_dump(mode="json")) for item in items)
+    lines = ",\n".join(_quoted_json(without_empty(item)) for item in items)
     text = lines if isinstance(answer, Timeline) else f"[\n{lines}\n]" if lines else "[]"
     notice = DATA_NOTICE
     if not scope.trusted:
@@ -255,7 +318,7 @@ def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: FolderScope) -
 
         notice = f"{UNTRUSTED}\n\n{DATA_NOTICE}"
     block = f"{notice}\n\n{fence(text, kind='observations')}"
-    return to_result(answer.model_copy(update={"data_notice": notice}), block)
+    return to_result(answer, block, notice=notice)
 
 
 def _quoted_json(value: Any) -> str:
@@ -266,5 +329,5 @@ def _quoted_json(value: Any) -> str:
         else f"\\u{ord(character):04x}"
         if ord(character) < 0x10000
         else json.dumps(character)[1:-1]
-        for character in json.dumps(value, ensure_ascii=False)
+        for character in json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     )

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult
 from pydantic import Field
 
 from zapomni_db.models import TaskStatus
 from zapomni_mcp.lazy_engine import LazyEngine
-from zapomni_mcp.tools.building import ADDS, READS, as_tools
+from zapomni_mcp.tools.building import ADDS, READS, as_tools, is_empty, to_result
+from zapomni_mcp.tools.memory_answers import Id
 
 __all__ = ["build_task_tools"]
 
 Ctx = Context[LazyEngine]
 
-TaskId = Annotated[
-    str,
-    Field(min_length=1, max_length=100, description="The task's id, from the tool that began it."),
-]
+TaskId = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class TaskAnswer(TaskStatus):
+    """How far a background task is."""
+
+    task_id: Id
+    result: dict[str, Any] | None = None
 
 
 async def get_task_status(
     ctx: Ctx,
     task_id: TaskId,
-    wait_seconds: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=300,
-            description="Wait up to so long for it to end, with progress notifications.",
-        ),
-    ] = 0,
-) -> TaskStatus:
-    """Follow a background task, such as building the graph: progress, result or error.
+    wait_seconds: Annotated[float, Field(ge=0, le=300)] = 0,
+) -> Annotated[CallToolResult, TaskAnswer]:
+    """Follow a task that build_graph or index_codebase began: progress (0 to 1), result or error.
 
-    status is pending, running, completed, failed or cancelled; progress goes from 0 to 1. Tasks
-    outlive sessions and crashes: a stalled one is taken over. Wait instead of asking repeatedly.
+    With wait_seconds it waits for the end: better than asking repeatedly.
     """
     engine = await ctx.request_context.lifespan_context.get()
     status = await engine.tasks.get_task_status(task_id)
@@ -50,17 +48,31 @@ async def get_task_status(
                 reported = status.progress
                 words = status.message or status.status
                 await ctx.report_progress(status.progress, 1.0, words)
-    return status
+    return _answer(status)
 
 
-async def cancel_task(ctx: Ctx, task_id: TaskId) -> TaskStatus:
+async def cancel_task(ctx: Ctx, task_id: TaskId) -> Annotated[CallToolResult, TaskAnswer]:
     """Stop or abort a background task; what it has stored so far stays.
 
     A task that no worker has claimed is cancelled at once, a running one at its next step: then
     cancel_requested is true until it has stopped. A task that has ended stays as it is.
     """
     engine = await ctx.request_context.lifespan_context.get()
-    return await engine.tasks.cancel_task(task_id)
+    return _answer(await engine.tasks.cancel_task(task_id))
+
+
+def _answer(status: TaskStatus) -> CallToolResult:
+    result = status.result
+    # A handler of another program's may return anything.
+    objects = {
+        "params": status.params or {},
+        "result": result if isinstance(result, dict) else {"value": result},
+    }
+    lean = {
+        name: {key: item for key, item in value.items() if not is_empty(item)}
+        for name, value in objects.items()
+    }
+    return to_result(TaskAnswer(**{**dict(status), **lean}))
 
 
 def build_task_tools(*, every_tool: bool) -> list[Tool]:
