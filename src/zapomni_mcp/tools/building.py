@@ -20,6 +20,7 @@ __all__ = [
     "ADDS",
     "CHANGES",
     "READS",
+    "answer_data",
     "as_tools",
     "is_empty",
     "to_result",
@@ -70,16 +71,21 @@ def to_result(answer: BaseModel, text: str = "", *, notice: str = DATA_NOTICE) -
         text: The same with every quotation fenced. Without it the text is the data, as JSON.
         notice: What to keep in mind when reading it.
     """
-    always = {
-        name: getattr(answer, name)
-        for name, field in type(answer).model_fields.items()
-        if field.is_required() and getattr(answer, name) == []
-    }
-    data = {"data_notice": notice, **without_empty(answer), **always}
+    data = {"data_notice": notice, **answer_data(answer)}
     return CallToolResult(
         content=[TextContent(type="text", text=text or json.dumps(data, ensure_ascii=False))],
         structured_content=data,
     )
+
+
+def answer_data(answer: BaseModel) -> dict[str, Any]:
+    """Return an answer as JSON data without empty fields, but with the lists it is about."""
+    lists: dict[str, Any] = {
+        name: []
+        for name, field in type(answer).model_fields.items()
+        if field.is_required() and getattr(answer, name) == []
+    }
+    return {**without_empty(answer), **lists}
 
 
 def without_empty(model: BaseModel) -> dict[str, Any]:

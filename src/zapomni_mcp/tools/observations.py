@@ -28,7 +28,14 @@ from zapomni_db.observation_models import (
 )
 from zapomni_mcp.connection import current_folder
 from zapomni_mcp.exceptions import ValidationError
-from zapomni_mcp.tools.building import READS, as_tools, to_result, with_zone, without_empty
+from zapomni_mcp.tools.building import (
+    READS,
+    answer_data,
+    as_tools,
+    to_result,
+    with_zone,
+    without_empty,
+)
 
 if TYPE_CHECKING:
     from zapomni_core.modules.observations import FolderScope, Observations
@@ -212,7 +219,7 @@ class ObservationTools:
             "after": [item for item in found.after if _is_shown(item, scope)],
         }
         found = found.model_copy(update=around)
-        return _answer(TimelineAnswer(**dict(found)), [found], scope)
+        return _answer(TimelineAnswer(**dict(found)), (), scope)
 
     async def recent_context(
         self, project: Project = "", limit: Limit = 30
@@ -310,8 +317,11 @@ def _size(value: BaseModel | str) -> int:
 
 
 def _answer(answer: BaseModel, items: Iterable[BaseModel], scope: FolderScope) -> CallToolResult:
-    lines = ",\n".join(_quoted_json(without_empty(item)) for item in items)
-    text = lines if isinstance(answer, Timeline) else f"[\n{lines}\n]" if lines else "[]"
+    if isinstance(answer, Timeline):
+        text = _quoted_json(answer_data(answer))
+    else:
+        lines = ",\n".join(_quoted_json(without_empty(item)) for item in items)
+        text = f"[\n{lines}\n]" if lines else "[]"
     notice = DATA_NOTICE
     if not scope.trusted:
         from zapomni_core.modules.observations import UNTRUSTED
