@@ -18,6 +18,7 @@ import pytest
 from command import add, answer, as_json, refused, until, zapomni
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra import encryption
 from zapomni_core.infra.encryption import BLOCK, decrypt_file, encrypt_file
 from zapomni_core.interfaces import AddMemoryRequest
 from zapomni_core.settings import load_settings
@@ -30,6 +31,12 @@ KEY = {"ZAPOMNI_BACKUP_PASSPHRASE": PASSPHRASE}
 @pytest.fixture(autouse=True)
 def words_only(monkeypatch):
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+
+
+@pytest.fixture
+def quick_key(monkeypatch):
+    """A key that costs milliseconds: how long an attacker takes is not what is tested."""
+    monkeypatch.setattr(encryption, "LOG_N", 12)
 
 
 def test_an_encrypted_backup_comes_back_and_shows_nothing(private_home, tmp_path):
@@ -95,6 +102,7 @@ def test_the_passphrase_is_asked_for_on_a_terminal_twice(private_home):
     assert code == 0, shown
 
 
+@pytest.mark.usefixtures("quick_key")
 def test_what_is_wrong_is_said_and_nothing_changes(private_home):
     add("A note.")
     sealed = Path(as_json("backup", "--encrypt", **KEY)["path"])
@@ -123,6 +131,7 @@ def test_what_is_wrong_is_said_and_nothing_changes(private_home):
     assert [b["reason"] for b in as_json("restore")] == ["manual"]
 
 
+@pytest.mark.usefixtures("quick_key")
 def test_blocks_cannot_be_swapped_dropped_or_end_early(tmp_path):
     plain = tmp_path / "plain"
     plain.write_bytes(os.urandom(BLOCK) * 3)
@@ -139,16 +148,17 @@ def test_blocks_cannot_be_swapped_dropped_or_end_early(tmp_path):
             decrypt_file(sealed, None, PASSPHRASE)
 
 
+@pytest.mark.usefixtures("quick_key")
 def test_a_large_backup_is_encrypted_block_by_block(private_home):
     async def fill() -> None:
         async with await create_engine(load_settings(embedder="none")) as engine:
-            texts = [f"Note {n} " + f"word{n} " * 2000 for n in range(150)]
+            texts = [f"Note {n} " + f"word{n} " * 2000 for n in range(60)]
             await engine.add_memories([AddMemoryRequest(text=text) for text in texts])
 
     asyncio.run(fill())
     made = as_json("backup", "--encrypt", **KEY)
     assert made["size_bytes"] > 2 * BLOCK
-    assert as_json("restore", made["path"], "--yes", **KEY)["tables"]["memories"] == 150
+    assert as_json("restore", made["path"], "--yes", **KEY)["tables"]["memories"] == 60
 
 
 def test_without_the_package_the_extra_is_named(private_home, tmp_path):
@@ -168,6 +178,7 @@ def test_without_the_package_the_extra_is_named(private_home, tmp_path):
     assert answer("backup")
 
 
+@pytest.mark.usefixtures("quick_key")
 def test_keep_and_the_list_count_encrypted_ones_too(private_home):
     add("A note.")
     answer("backup")

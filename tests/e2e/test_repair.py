@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -42,12 +43,13 @@ def capture(home: Path, text: str) -> int:
     ).returncode
 
 
-@pytest.fixture
-def database(private_home):
-    """A database with memories, their history and graph, and observations; nothing in its log."""
+@pytest.fixture(scope="module")
+def filled_home(tmp_path_factory) -> Path:
+    """A home with memories, their history and graph, and observations; nothing in its log."""
+    home = tmp_path_factory.mktemp("filled") / ".zapomni"
 
     async def fill() -> None:
-        async with await create_engine(load_settings()) as engine:
+        async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
             await engine.add_memories(
                 [
                     AddMemoryRequest(
@@ -59,9 +61,10 @@ def database(private_home):
             )
 
     asyncio.run(fill())
-    assert capture(private_home, "Prompt 0") == 0
-    path = private_home / "zapomni.db"
-    db = sqlite3.connect(path)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("ZAPOMNI_HOME", str(home))
+        assert capture(home, "Prompt 0") == 0
+    db = sqlite3.connect(home / "zapomni.db")
     for number in range(1, PROMPTS):
         db.execute(
             "INSERT INTO observations (session_id, project, host, timestamp, obs_type,"
@@ -72,7 +75,14 @@ def database(private_home):
     db.commit()
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
-    return path
+    return home
+
+
+@pytest.fixture
+def database(private_home, filled_home) -> Path:
+    """The database of a home of one's own, filled."""
+    shutil.copytree(filled_home, private_home)
+    return private_home / "zapomni.db"
 
 
 def overwrite(path: Path, pages: list[int], seed: int = 1) -> None:
