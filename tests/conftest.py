@@ -33,7 +33,7 @@ settings.register_profile("soak", deadline=None, max_examples=5000)
 settings.load_profile("zapomni")
 
 # These test what runs in a process of its own only: parsers, readers of documents, hooks.
-MEASURED_PROCESSES = {"test_child.py", "test_code_parse.py", "test_documents.py", "test_record.py"}
+MEASURED_PROCESSES = {"codebase", "test_child.py", "test_documents.py", "test_record.py"}
 
 # Read before any fixture moves HOME: `make test` pulled the model there.
 MODELS_DIR = load_settings().models_path
@@ -67,7 +67,8 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def _measure_few_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave coverage of other processes to files that need it: it doubles what a process costs."""
-    if request.node.path.name not in MEASURED_PROCESSES:
+    path = request.node.path
+    if not {path.name, path.parent.name} & MEASURED_PROCESSES:
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 

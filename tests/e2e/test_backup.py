@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
@@ -94,10 +95,13 @@ def test_backups_made_while_others_write_are_checked_private_and_hold_no_half(
 def test_a_backup_that_is_killed_leaves_no_file_under_a_backups_name(private_home):
     async def some() -> None:
         async with await create_engine(load_settings(embedder="none")) as engine:
-            texts = [f"Note {n} " + "many words " * 2000 for n in range(300)]
+            texts = [f"Note {n} " + "many words " * 20 for n in range(300)]
             await engine.add_memories([AddMemoryRequest(text=text) for text in texts])
 
     asyncio.run(some())
+    with contextlib.closing(sqlite3.connect(private_home / "zapomni.db")) as db:
+        db.execute("UPDATE memory_texts SET text = text || hex(randomblob(20000))")
+        db.commit()
     folder = private_home / "backups"
     for _ in range(5):
         child = subprocess.Popen([sys.executable, "-m", "zapomni_cli", "backup"])

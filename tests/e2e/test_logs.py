@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,18 +22,39 @@ TEXT = f"The {CANARY} code is under the mat."
 QUERY = f"{CANARY} code"
 
 
+class Log(NamedTuple):
+    """What one server wrote while it was used, and to its end."""
+
+    engine: str
+    memory_id: str
+    lines: list[dict[str, Any]]
+    written: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def logs() -> dict[tuple[str, str], Log]:
+    return {}
+
+
 @pytest.fixture(params=["sqlite", "falkordb"])
-def engine(request, private_home):
-    """The settings of each engine."""
-    settings = {"ZAPOMNI_EMBEDDER": "none"}
-    if request.param == "sqlite":
-        yield settings
-        return
-    server = start_server(private_home / "falkordb")
-    try:
-        yield {**settings, "ZAPOMNI_STORAGE": f"unix://{server.socket}?graph=zapomni"}
-    finally:
-        stop_server(server.folder)
+async def get_log(request, logs, tmp_path, falkordb_server):
+    """Return what a server on each engine wrote at a level: one session serves several tests."""
+    engine = request.param
+    given = {"ZAPOMNI_EMBEDDER": "none"}
+    if engine == "falkordb":
+        given["ZAPOMNI_STORAGE"] = f"unix://{falkordb_server.socket}?graph={uuid.uuid4()}"
+
+    async def get(level: str) -> Log:
+        if (engine, level) not in logs:
+            async with serving(tmp_path, ZAPOMNI_LOG_LEVEL=level, **given) as zapomni:
+                memory_id = await use(zapomni)
+                lines = zapomni.lines()
+            written = zapomni.stderr.read_text(encoding="utf-8")
+            logs[engine, level] = Log(engine, memory_id, lines, written, tmp_path)
+        return logs[engine, level]
+
+    return get
 
 
 async def use(zapomni) -> str:
@@ -60,14 +84,11 @@ def only(lines: list[dict], event: str) -> dict:
     return line
 
 
-async def test_every_add_search_update_and_delete_is_one_line(engine, tmp_path):
-    async with serving(tmp_path, **engine) as zapomni:
-        memory_id = await use(zapomni)
-        lines = zapomni.lines()
+async def test_every_add_search_update_and_delete_is_one_line(get_log):
+    engine, memory_id, lines, *_ = await get_log("info")
 
-    name = "falkordb" if "ZAPOMNI_STORAGE" in engine else "sqlite"
     stored = only(lines, "memories_stored")
-    assert (stored["engine"], stored["memory_ids"]) == (name, [memory_id])
+    assert (stored["engine"], stored["memory_ids"]) == (engine, [memory_id])
     assert (stored["chunks"], stored["retries"], stored["metadata_keys"]) == (1, 0, ["author"])
     added = only(lines, "memories_added")
     assert (added["count"], added["created"], added["text_chars"]) == (1, 1, len(TEXT))
@@ -91,10 +112,8 @@ async def test_every_add_search_update_and_delete_is_one_line(engine, tmp_path):
     assert not [line for line in lines if line["level"] == "debug"]
 
 
-async def test_debug_adds_every_operation_of_the_database_and_every_tool(engine, tmp_path):
-    async with serving(tmp_path, ZAPOMNI_LOG_LEVEL="debug", **engine) as zapomni:
-        await use(zapomni)
-        lines = zapomni.lines()
+async def test_debug_adds_every_operation_of_the_database_and_every_tool(get_log):
+    lines = (await get_log("debug")).lines
 
     added = only(lines, "memories_added")
     same = [line for line in lines if line["correlation_id"] == added["correlation_id"]]
@@ -109,13 +128,11 @@ async def test_debug_adds_every_operation_of_the_database_and_every_tool(engine,
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-async def test_no_line_has_a_word_of_what_was_given(engine, tmp_path, level):
-    async with serving(tmp_path, ZAPOMNI_LOG_LEVEL=level, **engine) as zapomni:
-        await use(zapomni)
-    written = zapomni.stderr.read_text(encoding="utf-8")
-    assert "memory_deleted" in written
-    assert CANARY not in written
-    assert str(tmp_path) not in written
+async def test_no_line_has_a_word_of_what_was_given(get_log, level):
+    log = await get_log(level)
+    assert "memory_deleted" in log.written
+    assert CANARY not in log.written
+    assert str(log.folder) not in log.written
 
 
 async def test_a_failing_server_is_in_the_log_with_attempts_and_kinds_of_error(
