@@ -14,7 +14,7 @@ from typing import Any
 
 from zapomni_core.infra.sharing import ShareKey, connect, greet
 
-PATIENCE = 120
+PATIENCE = 60
 """Seconds a test waits for what must happen: a busy machine is slow."""
 
 SERVE = [sys.executable, "-m", "zapomni_cli", "serve"]
@@ -42,6 +42,7 @@ class SharingHost:
         )
         self._number = 0
         self._received = b""
+        self._answers: dict[int, dict[str, Any]] = {}
         if initialize:
             self.initialize()
 
@@ -81,9 +82,11 @@ class SharingHost:
         return json.loads(line)
 
     def answer(self, number: int) -> dict[str, Any]:
-        while (message := self.receive()).get("id") != number:
-            pass
-        return message
+        while number not in self._answers:
+            message = self.receive()
+            if "id" in message:
+                self._answers[message["id"]] = message
+        return self._answers.pop(number)
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         return self.answer(self.begin(method, params))
@@ -105,7 +108,8 @@ class SharingHost:
         return self.call("add_memory", text=text)["memory_id"]
 
     def found(self, query: str) -> set[str]:
-        answer = self.call("search_memory", query=query, limit=50, within="memories")
+        wanted = {"query": query, "limit": 50, "within": "memories", "max_tokens": 20_000}
+        answer = self.call("search_memory", **wanted)
         return {hit["text"] for hit in answer["results"]}
 
     def close(self) -> int:
@@ -135,6 +139,28 @@ def describe(*, own: bool = False, **env: str) -> dict[str, Any] | None:
         return greet(connection, key.hello("status"), PATIENCE) or None
     finally:
         connection.close()
+
+
+START = """
+import os, sys
+from zapomni_cli import proxy
+from zapomni_core.infra.sharing import ShareKey, make_folder
+proxy.PROCESS = ["-c", sys.argv[1]]
+key = ShareKey(os.environ)
+make_folder(key.folder())
+assert proxy._start(key, key.socket_in(key.folder(), own=False))
+"""
+
+
+def start_process(**changed: Any) -> int:
+    """Start the shared process as a server does, with other constants; return its pid."""
+    lines = ["import zapomni_core.engine as engine, zapomni_mcp.shared_process as process"]
+    lines += [f"{name.replace('__', '.')} = {value!r}" for name, value in changed.items()]
+    code = "\n".join([*lines, "process.main()"])
+    subprocess.run([sys.executable, "-c", START, code], check=True, timeout=PATIENCE)
+    found = describe()
+    assert found
+    return found["pid"]
 
 
 def is_running(pid: int) -> bool:

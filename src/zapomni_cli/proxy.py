@@ -47,6 +47,7 @@ MAX_WAITING = 1 << 20
 # What a host is given after it closed its side.
 LAST_SECONDS = 15.0
 LOST = -32000
+PROCESS = ["-P", "-m", "zapomni_mcp.shared_process"]
 _REFUSED = (errno.ENOENT, errno.ECONNREFUSED)
 
 
@@ -64,8 +65,7 @@ def main(argv: Sequence[str]) -> int | None:
     if tools is None or not key.wanted:
         return None
     try:
-        hello = key.hello("mcp", cwd=os.getcwd(), tools=tools)
-        proxy = _Proxy(key, hello)
+        proxy = _Proxy({"cwd": os.getcwd(), "tools": tools, "environ": dict(os.environ)})
         if not proxy.reach():
             return None
     except OSError:
@@ -100,9 +100,8 @@ class _Request:
 
 
 class _Proxy:
-    def __init__(self, key: ShareKey, hello: dict[str, Any]) -> None:
-        self._key = key
-        self._hello = hello
+    def __init__(self, about: dict[str, Any]) -> None:
+        self._about = about
         self._link: _socket.socket | None = None
         self._reading_tools: frozenset[str] = frozenset()
         self._is_closing = False  # The process said that it begins nothing more.
@@ -122,10 +121,11 @@ class _Proxy:
     def reach(self) -> bool:
         """Connect to the process, or to one that is started for it; return whether that worked."""
         until = time.monotonic() + START_SECONDS
-        folder = self._key.folder()
+        key = ShareKey(os.environ)  # Read again: config.toml may have changed.
+        folder = key.folder()
         make_folder(folder)
-        path = self._key.socket_in(folder, own=False)
-        starts = 0
+        path = key.socket_in(folder, own=False)
+        starts = silences = 0
         while (left := until - time.monotonic()) > 0:
             try:
                 link = connect(path, left)
@@ -134,13 +134,13 @@ class _Proxy:
                     raise
                 if starts >= STARTS:
                     return False
-                if _start(self._key, path):
+                if _start(key, path):
                     starts += 1
                 else:
                     time.sleep(0.02)  # Another one starts it, or it is about to end.
                 continue
             try:
-                answer = greet(link, self._hello, left)
+                answer = greet(link, key.hello("mcp", **self._about), left)
             except (OSError, ValueError):
                 link.close()
                 return False
@@ -151,10 +151,11 @@ class _Proxy:
                 return True
             link.close()
             reason = answer.get("reason")
-            if reason in ("full", "alone"):
+            silences += not answer
+            if reason in ("full", "alone") or silences > STARTS:
                 return False
             if reason == "settings":
-                path = self._key.socket_in(folder, own=True)
+                path = key.socket_in(folder, own=True)
             else:
                 time.sleep(0.02)  # It ends; the next one is started when its socket is gone.
         return False
@@ -392,7 +393,7 @@ def _start(key: ShareKey, path: str) -> bool:
         except BlockingIOError:
             return False
         if os.path.lexists(path):
-            os.unlink(path)  # Of a process that was killed.
+            os.unlink(path)  # noqa: PTH108 - of a process that was killed
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             mask = os.umask(0o177)
@@ -436,7 +437,7 @@ def _spawn(key: ShareKey, path: str, listener: int, lock: int) -> None:
         os.chdir("/")
         os.umask(0o077)
         environment = {**os.environ, "ZAPOMNI_HOME": key.home}
-        command = [sys.executable, "-P", "-m", "zapomni_mcp.shared_process", path]
+        command = [sys.executable, *PROCESS, path]
         os.execve(sys.executable, command, environment)  # noqa: S606 - ourselves
     finally:
         os._exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
 from types import TracebackType
@@ -19,6 +19,7 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.infra.memory import return_memory
 from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
@@ -44,6 +45,7 @@ from zapomni_db.models import MemoryPage, MemoryRecord
 from zapomni_db.sqlite.code import SqliteCode
 
 if TYPE_CHECKING:
+    from zapomni_core.adapters.local_embedder import LocalEmbedder
     from zapomni_core.modules.codebase import CodeMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
     from zapomni_db.graph_models import MemoryVersion
@@ -52,6 +54,7 @@ __all__ = ["ZapomniEngine", "create_engine", "create_extractor", "open_storage"]
 
 BACKUP_AFTER_SECONDS = 5
 BACKUP_CHECK_SECONDS = 3600
+MODEL_IDLE_SECONDS = 300.0
 
 logger = get_logger(__name__)
 
@@ -161,7 +164,7 @@ class ZapomniEngine:
         self.tasks.register(
             "index_codebase", lambda given, task: self.code.run_index(given, task.report)
         )
-        self._backups: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     def _choose_chunker(self, kind: str, source: str) -> TextChunker:
         if kind != "document" or not source:
@@ -209,9 +212,9 @@ class ZapomniEngine:
 
     async def close(self) -> None:
         """Stop background work between two batches and release everything."""
-        if self._backups is not None:
-            self._backups.cancel()
-            await asyncio.gather(self._backups, return_exceptions=True)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self.memories.close()
         await self.tasks.close()
         if "graph" in vars(self):
@@ -292,9 +295,37 @@ class ZapomniEngine:
         if self._settings.server is not None:
             self.memories.keep_checking_storage(self._settings.health_check_seconds)
         self.memories.keep_filling_vectors()
-        if self._backups is None:
-            self._backups = asyncio.create_task(self._back_up_daily())
+        if not self._background:
+            self._background = [
+                asyncio.create_task(self._back_up_daily()),
+                asyncio.create_task(self._release_idle_models()),
+            ]
         self.tasks.start()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is in memory."""
+        return any(local.is_loaded for local in self._local_embedders())
+
+    def learn_secrets(self, environ: Mapping[str, str]) -> None:
+        """Find the secrets of another process's environment in texts, too."""
+        self._redactor.learn(environ)
+
+    def _local_embedders(self) -> list[LocalEmbedder]:
+        if not self.memories.embeddings.embedders:
+            return []
+        from zapomni_core.adapters.local_embedder import LocalEmbedder
+
+        found = self.memories.embeddings.embedders
+        return [one for one in found if isinstance(one, LocalEmbedder)]
+
+    async def _release_idle_models(self) -> None:
+        while True:
+            await asyncio.sleep(MODEL_IDLE_SECONDS / 5)
+            released = [one.release_idle(MODEL_IDLE_SECONDS) for one in self._local_embedders()]
+            if any(released):
+                logger.info("model_released")
+                await asyncio.to_thread(return_memory)
 
     async def _back_up_daily(self) -> None:
         await asyncio.sleep(BACKUP_AFTER_SECONDS)  # The call that opened the engine comes first.

@@ -24,17 +24,12 @@ class LazyEngine:
         self._opening: asyncio.Task[ZapomniEngine] | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the engine is there."""
+    def opened(self) -> ZapomniEngine | None:
+        """The engine, if it is open."""
         opening = self._opening
-        return opening is not None and opening.done() and not _has_failed(opening)
-
-    @property
-    def is_working(self) -> bool:
-        """Whether a background task runs."""
-        return (
-            self.is_open and self._opening is not None and self._opening.result().tasks.is_working
-        )
+        if opening is None or not opening.done() or _has_failed(opening):
+            return None
+        return opening.result()
 
     async def get(self) -> ZapomniEngine:
         """Return the engine, opened; a call that is cancelled does not stop the opening.
@@ -51,8 +46,8 @@ class LazyEngine:
         if self._opening is None:
             return
         await asyncio.wait([self._opening])
-        if self.is_open:
-            await self._opening.result().close()
+        if self.opened is not None:
+            await self.opened.close()
 
     async def _try_to_open(self) -> ZapomniEngine:
         try:

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Before pydantic is imported: as `zapomni` itself does, and for the same reasons.
 gc.set_threshold(100_000, 20, 20)
@@ -55,7 +55,10 @@ from zapomni_mcp.lazy_engine import LazyEngine  # noqa: E402
 from zapomni_mcp.server import ZapomniServer, build_server, engine_opener  # noqa: E402
 from zapomni_mcp.tools.observations import ObservationTools  # noqa: E402
 
-__all__ = ["SharedProcess", "main"]
+if TYPE_CHECKING:
+    from zapomni_core.engine import ZapomniEngine
+
+__all__ = ["ClientConnection", "SharedProcess", "main"]
 
 log = get_logger("zapomni_mcp.shared_process")  # It runs as __main__.
 
@@ -105,9 +108,10 @@ class SharedProcess:
     ) -> None:
         self.settings = settings
         self.key = key
-        self.engine = LazyEngine(engine_opener(settings))
+        self.engine = LazyEngine(self._open_engine)
         self.connections: set[ClientConnection] = set()
         self.last_used = time.monotonic()
+        self._environments: list[dict[str, str]] = []
         self._observations = ObservationTools(settings)
         self._servers: dict[str, ZapomniServer] = {}
         self._path = path
@@ -173,6 +177,23 @@ class SharedProcess:
             )
         return self._servers[tools]
 
+    async def _open_engine(self) -> ZapomniEngine:
+        engine = await engine_opener(self.settings)()
+        for environ in self._environments:
+            engine.learn_secrets(environ)
+        self._environments.clear()
+        return engine
+
+    def _learn(self, environ: object) -> None:
+        """Have the secrets of a client's environment found in what is stored, as in its own."""
+        if not isinstance(environ, dict):
+            return
+        known = {str(name): str(value) for name, value in environ.items()}
+        if self.engine.opened is not None:
+            self.engine.opened.learn_secrets(known)
+        else:
+            self._environments.append(known)
+
     @asynccontextmanager
     async def _share_engine(self, _server: MCPServer[LazyEngine]) -> AsyncIterator[LazyEngine]:
         yield self.engine  # A connection that ends leaves it open for the others.
@@ -197,7 +218,9 @@ class SharedProcess:
             if self._read_identities() != self._identities:
                 log.info("shared_process_home_gone")
                 break
-            if any(c.is_busy for c in self.connections) or self.engine.is_working:
+            opened = self.engine.opened
+            works = opened is not None and opened.tasks.is_working
+            if works or any(c.is_busy for c in self.connections):
                 self.last_used = time.monotonic()
             if time.monotonic() - self.last_used > IDLE_SECONDS:
                 break
@@ -243,6 +266,7 @@ class SharedProcess:
             server = self.server(str(hello.get("tools")))
             reading = sorted(server.reading_tools)
             await connection.send({"ok": True, **self._describe(), "reading_tools": reading})
+            self._learn(hello.get("environ"))
             enter_folder(str(hello.get("cwd")))
             await connection.serve(server)
         except (OSError, TimeoutError, ValueError) as error:
@@ -279,7 +303,7 @@ class SharedProcess:
             "started": int(self._started),
             "connections": len(self.connections),
             "clients": sorted(clients),
-            "is_open": self.engine.is_open,
+            "model_loaded": self.engine.opened is not None and self.engine.opened.has_model,
         }
 
 
@@ -328,10 +352,11 @@ class ClientConnection:
         line = await self.receive_line(MAX_GREETING)
         if line is None:
             return None
-        value = json.loads(line)
+        value = json.loads(line.decode("utf-8", "surrogateescape"))
         return value if isinstance(value, dict) else {}
 
     async def send(self, message: dict[str, Any]) -> None:
+        """Send a message of our own."""
         await self._send_line(json.dumps(message).encode())
 
     async def _send_line(self, line: bytes) -> None:

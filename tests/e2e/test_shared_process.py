@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from sharing import SERVE, SharingHost, describe, end_shared_processes
-from zapomni_core.infra.sharing import ShareKey, ask
+from command import as_json
+from sharing import (
+    PATIENCE,
+    SERVE,
+    SharingHost,
+    describe,
+    end_shared_processes,
+    is_running,
+    start_process,
+    wait_until_ended,
+)
+from zapomni_core.infra.sharing import ShareKey, ask, connect
 
 HEAVY = {"mcp", "numpy", "pydantic", "click", "asyncio", "json", "socket", "subprocess"}
 
@@ -184,3 +197,229 @@ def test_no_process_is_started_by_a_question(home):
     assert ask(ShareKey(os.environ), {"request": "search", "query": "zebra"}, 60) is None
     assert describe() is None
     assert not home.exists()
+
+
+# --- Lifetime ---------------------------------------------------------------------------
+
+
+def test_it_survives_its_clients_and_their_process_groups(start, home):
+    first, second = start(), start()
+    shared = describe()["pid"]
+
+    first.kill()
+
+    second.add("The zebra lives in Lisbon.")
+    second.close()
+    assert is_running(shared)
+    assert start().found("zebra") == {"The zebra lives in Lisbon."}
+    assert describe()["pid"] == shared
+    # It is nobody's child, so that a host that ends a tree of processes does not find it.
+    if Path("/proc").exists():
+        parent = Path(f"/proc/{shared}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+        assert int(parent.split()[1]) not in (first.process.pid, second.process.pid, os.getpid())
+
+
+def test_it_ends_when_it_is_idle_and_the_next_call_starts_it_again(start, home):
+    pid = start_process(process__IDLE_SECONDS=1.0)
+    host = start()
+    host.add("The zebra lives in Lisbon.")
+
+    wait_until_ended(pid)
+
+    assert describe() is None
+    assert host.found("zebra") == {"The zebra lives in Lisbon."}
+    assert describe()["pid"] != pid
+
+
+def test_it_gives_way_to_a_newer_version_and_finishes_what_it_began(start, home):
+    pid = start_process(process__VERSION="0.0.9")
+    code = (
+        "import sys; from zapomni_core.infra import sharing; sharing.VERSION = '0.0.9'\n"
+        "sys.argv = ['zapomni', 'serve']; from zapomni_cli.__main__ import main; main()"
+    )
+    old = start(command=[sys.executable, "-c", code])
+    assert describe()["pid"] == pid
+    calls = [old.begin_call("add_memory", text=f"The zebra number {n}.") for n in range(30)]
+
+    new = start()
+
+    # Every call is answered once, whichever process did it.
+    assert [old.answer(number)["result"]["isError"] for number in calls] == [False] * 30
+    assert old.found("zebra") == new.found("zebra") == {f"The zebra number {n}." for n in range(30)}
+    wait_until_ended(pid)
+    assert describe()["connections"] == 2
+
+
+def test_changed_settings_reach_the_agents_that_are_connected(start, home):
+    first = start()
+    first.add("The zebra lives in Lisbon.")
+    old = describe()["pid"]
+    (home / "config.toml").write_text("chunk_size = 100\n", encoding="utf-8")
+
+    second = start()
+
+    assert second.found("zebra") == first.found("zebra") == {"The zebra lives in Lisbon."}
+    wait_until_ended(old)
+    assert describe()["connections"] == 2
+
+
+def test_it_ends_when_its_home_folder_is_removed_and_the_next_call_makes_a_new_one(start, home):
+    host = start()
+    host.add("The zebra of the old home.")
+    pid = describe()["pid"]
+    shutil.rmtree(home)
+
+    wait_until_ended(pid)
+
+    assert not home.exists()
+    host.add("The zebra of the new home.")
+    assert host.found("zebra") == {"The zebra of the new home."}
+    assert as_json("stats")["total_memories"] == 1
+
+
+def test_it_ends_on_a_signal_and_loses_no_call(start, home):
+    host = start()
+    pid = describe()["pid"]
+    calls = [host.begin_call("add_memory", text=f"The zebra number {n}.") for n in range(30)]
+
+    os.kill(pid, 15)
+
+    assert [host.answer(number)["result"]["isError"] for number in calls] == [False] * 30
+    assert len(host.found("zebra")) == 30
+    wait_until_ended(pid)
+
+
+def test_a_model_that_is_not_used_is_dropped_and_loaded_again(start, home, model, monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "local")
+    pid = start_process(engine__MODEL_IDLE_SECONDS=1.0)
+    host = start()
+    host.add("The zebra lives in Lisbon.")
+
+    until = time.monotonic() + PATIENCE
+    while describe()["model_loaded"]:
+        assert time.monotonic() < until, "the model is still there"
+        time.sleep(0.05)
+
+    found = host.call("search_memory", query="where is the striped animal")["results"]
+    assert found[0]["text"] == "The zebra lives in Lisbon."
+    assert describe()["pid"] == pid
+    assert "model_released" in (home / "run" / "zapomni.log").read_text(encoding="utf-8")
+
+
+# --- Clients among each other -----------------------------------------------------------
+
+
+def test_a_client_that_floods_and_does_not_read_leaves_the_others_served(start, home):
+    flooding, other = start(), start()
+    numbers = list(range(1000, 1400))
+    is_sent = threading.Event()
+
+    def flood() -> None:
+        # Requests and answers are larger than all pipes and queues on the way.
+        params = {"_meta": {"padding": "x" * 20_000}}
+        ask = {"jsonrpc": "2.0", "method": "tools/list", "params": params}
+        for number in numbers:
+            flooding.send({**ask, "id": number})
+        is_sent.set()
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    other.add("The zebra lives in Lisbon.")
+    assert other.found("zebra") == {"The zebra lives in Lisbon."}
+    # What is not read yet stays in the client's own pipe; nothing grows in the process.
+    assert not is_sent.is_set()
+
+    answered = [flooding.receive()["id"] for _ in numbers]
+    thread.join()
+    assert sorted(answered) == numbers
+
+
+def test_a_cancelled_call_is_that_clients_alone(start, home):
+    first, second = start(), start()
+    begun = [first.begin_call("add_memory", text=f"The zebra number {n}.") for n in range(40)]
+    same = [second.begin_call("add_memory", text=f"The horse number {n}.") for n in range(40)]
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    first.send(*({**cancel, "params": {"requestId": number}} for number in begun[20:]))
+
+    assert [second.answer(number)["result"]["isError"] for number in same] == [False] * 40
+    assert [first.answer(number)["result"]["isError"] for number in begun[:20]] == [False] * 20
+    assert first.ask("ping")["result"] == {}
+
+
+def test_a_client_that_sends_nonsense_ends_alone(start, home):
+    host = start()
+    key = ShareKey(os.environ)
+    path = key.socket_in(key.folder(), own=False)
+    for sent in (
+        b"",
+        b"\n",
+        b"[]\n",
+        b"not json\n",
+        b"\xff\xfe\n",
+        b'{"kind":"mcp"}\n',
+        b"x" * 1000,
+    ):
+        connection = connect(path, PATIENCE)
+        connection.sendall(sent)
+        connection.close()
+    connection = connect(path, PATIENCE)
+    with pytest.raises(OSError):  # noqa: PT011 - a closed pipe has several
+        while True:
+            connection.sendall(b"x" * (1 << 16))
+    connection.close()
+
+    host.add("The zebra lives in Lisbon.")
+    assert host.found("zebra") == {"The zebra lives in Lisbon."}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_is_not_answered(start, home):
+    start()
+    for folder in (home.parent, home, home / "run"):
+        folder.chmod(0o777)
+    (home / "run" / "zapomni.sock").chmod(0o777)
+    code = f"""
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_UNIX); s.settimeout(60)
+s.connect({str(home / "run" / "zapomni.sock")!r})
+s.sendall(b'{{"zapomni": 1, "kind": "status"}}\\n')
+print(len(s.recv(100)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "0"
+
+
+def test_each_client_has_its_own_folder(start, home, tmp_path):
+    for name in ("red", "blue"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "code.py").write_text("def f(): pass\n", encoding="utf-8")
+    red, blue = start(cwd=tmp_path / "red"), start(cwd=tmp_path / "blue")
+
+    assert red.call("index_codebase")["task_id"]
+    assert blue.call("index_codebase", path=str(tmp_path / "blue"))["task_id"]
+    assert "folder" in red.refused("index_codebase", path=str(tmp_path / "blue"))
+
+    for folder, host in (("red", red), ("blue", blue)):
+        event = {
+            "session_id": folder, "cwd": str(tmp_path / folder), "prompt_id": folder,
+            "hook_event_name": "UserPromptSubmit", "prompt": f"paint it {folder}",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "zapomni_cli", "record"]
+        subprocess.run(command, input=json.dumps(event).encode(), check=True)
+        (found,) = host.call("search", query="paint")["result"]
+        assert f"paint it {folder}" in json.dumps(found)
+
+
+def test_secrets_of_every_clients_environment_are_found(start, home):
+    first = start()
+    first.add("The zebra lives in Lisbon.")
+    second = start(SERVICE_PASSWORD="synthetic-value-47")
+
+    text = "The service opens with synthetic-value-47 only."
+    notice = second.call("add_memory", text=text)["notice"]
+
+    assert "secret" in notice

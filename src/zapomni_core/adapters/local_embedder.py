@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,6 +60,20 @@ class LocalEmbedder:
         self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
         self._loading = threading.Lock()
         self._model: _EncoderModel | None = None
+        self._used_at = 0.0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is in memory."""
+        return self._model is not None
+
+    def release_idle(self, seconds: float) -> bool:
+        """Drop the model if no text came for so long; the next one loads it again."""
+        with self._loading:
+            if self._model is None or time.monotonic() - self._used_at < seconds:
+                return False
+            self._model = None
+            return True
 
     @property
     def model_id(self) -> str:
@@ -129,6 +144,7 @@ class LocalEmbedder:
 
     def _loaded(self) -> _EncoderModel:
         with self._loading:
+            self._used_at = time.monotonic()
             if self._model is None:
                 self._model = _EncoderModel(self._models_path)
             return self._model

@@ -8,10 +8,11 @@ first one says who connects and why:
     {"zapomni": 1, "kind": "mcp", "version": "0.1.0", "digest": "...", "cwd": "/", "tools": "all"}
 
 `mcp` is followed by the frames of the Model Context Protocol, `ask` by questions (below), `status`
-by nothing. The process answers {"ok": true, "pid": ..., "version": ...} or {"ok": false, "reason":
-...}: `settings` (connect to the other socket), `older` (it ends, start a newer one), `closing` (it
-ends), `full`, `alone` (these settings cannot be shared). Before it ends it sends {"zapomni":
-"closing"}: no request without an answer was begun.
+by nothing. With `mcp` comes `environ`, the client's environment: its secrets are found in texts.
+The process answers {"ok": true, "pid": ..., "version": ...} or {"ok": false, "reason": ...}:
+`settings` (connect to the other socket), `older` (it ends, start a newer one), `closing` (it ends),
+`full`, `alone` (these settings cannot be shared). Before it ends it sends {"zapomni": "closing"}:
+no request without an answer was begun.
 
 A program that wants to search without loading the engine, such as a hook, calls `ask`:
 
@@ -67,7 +68,6 @@ VERSION = "0.1.0"
 PROTOCOL = 1
 # What a socket's path may have in bytes: 107 on Linux, 103 on macOS and BSD.
 LONGEST_PATH = 100
-MAX_GREETING = 1 << 16
 # These settings do not decide what a process does for its clients.
 NOT_SHARED = frozenset(["ZAPOMNI_HOME", "ZAPOMNI_SHARE"])
 _NO = frozenset(["0", "f", "false", "n", "no", "off"])

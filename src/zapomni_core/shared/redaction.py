@@ -110,10 +110,13 @@ class Redactor:
     def __init__(self, environ: Mapping[str, str], key: bytes) -> None:
         """Remember the environment's secrets, and the key that links two mentions of one."""
         self._key = key
-        self._values = sorted(
-            {value for name, value in environ.items() if _is_secret_variable(name, value)},
-            key=lambda value: (-len(value), value),
-        )
+        self._values: list[str] = []
+        self.learn(environ)
+
+    def learn(self, environ: Mapping[str, str]) -> None:
+        """Add the secrets of an environment to those that are remembered."""
+        found = {value for name, value in environ.items() if _is_secret_variable(name, value)}
+        self._values = sorted(found.union(self._values), key=lambda value: (-len(value), value))
 
     def redact(self, text: str) -> tuple[str, int]:
         """Return the text with placeholders for secrets, and how many there are.
