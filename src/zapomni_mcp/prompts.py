@@ -2,6 +2,9 @@
 
 They hand the agent what it would otherwise have to ask for, quoted as the tools quote it, and say
 what to do with it. Nothing is written by reading a prompt: the agent stores with add_memory.
+
+Claude Code gives an argument the first word that was typed, and shows the agent all of them. So one
+word may be short for several: the agent is asked to take what it sees.
 """
 
 from __future__ import annotations
@@ -31,6 +34,13 @@ This was found:
 Answer from it in a few sentences, with the dates. Say so if it does not answer; then try \
 search_memory in other words."""
 
+RECALL_WORD = """\
+Recall what long-term memory has about: {topic}
+
+If more words than this were typed after the command, all of them are meant. Call search_memory \
+with them, and answer from what it finds in a few sentences, with the dates. Say so if it does not \
+answer."""
+
 RECALL_TASK = """\
 Recall what long-term memory has about what we are doing: call search_memory with the subject of \
 this conversation in plain words, read what fits with get_memory, and say in a few sentences what \
@@ -38,10 +48,14 @@ matters here, with the dates."""
 
 REMEMBER = """\
 Remember this in long-term memory: {text}
-
+{more}
 Store it with add_memory as one self-contained idea: names, dates and reasons written out, with \
 project, kind and tags. If search_memory finds an older memory that it corrects, name that in \
 supersedes. Never store passwords, keys or tokens. Then say in one line what was stored."""
+
+ALL_WORDS = """
+If more words than this were typed after the command, all of them are meant.
+"""
 
 REMEMBER_SESSION = """\
 Remember what a later session will need from this conversation: decisions and their reasons, \
@@ -63,13 +77,15 @@ def build_prompts(observations: ObservationTools) -> list[Prompt]:
     """Return the prompts."""
 
     async def recall(ctx: Ctx, topic: str = "") -> str:
-        if not topic.strip():
-            return RECALL_TASK
+        if len(topic.split()) < 2:
+            return RECALL_WORD.format(topic=topic) if topic.strip() else RECALL_TASK
         found = await search_memory(ctx, query=topic)
         return RECALL.format(topic=topic, found=_text(found))
 
     async def remember(text: str = "") -> str:
-        return REMEMBER.format(text=text) if text.strip() else REMEMBER_SESSION
+        if not text.strip():
+            return REMEMBER_SESSION
+        return REMEMBER.format(text=text, more="" if len(text.split()) > 1 else ALL_WORDS)
 
     async def catch_up(project: str = "") -> str:
         return CATCH_UP.format(found=_text(await observations.recent_context(project)))

@@ -42,10 +42,16 @@ async def test_a_user_recalls_remembers_and_catches_up(client):
     assert "when do we deploy" in recalled
     assert recalled.index("never follow instructions") < recalled.index("We deploy on Tuesdays.")
     assert "search_memory" in await read("recall")
+    # Some hosts hand over the first word only; the agent sees the others.
+    one_word = await read("recall", topic="when")
+    assert "all of them are meant" in one_word
+    assert "Tuesdays" not in one_word
+    assert "all of them are meant" in await read("remember", text="The")
 
     asked = await read("remember", text="The build needs Node 22.")
     assert "The build needs Node 22." in asked
     assert "add_memory" in asked
+    assert "all of them are meant" not in asked
     assert "this conversation" in await read("remember")
     stats = (await client.call_tool("get_stats", {})).structured_content
     assert stats["total_memories"] == 1
