@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ __all__ = ["init", "list_connections", "list_outdated"]
         "zapomni init --dry-run",
         "zapomni init",
         "zapomni init --host claude-code --host codex --yes",
+        "zapomni init --verify",
         "zapomni init --uninstall",
     )
 )
@@ -45,9 +47,16 @@ __all__ = ["init", "list_connections", "list_outdated"]
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--uninstall", is_flag=True, help="Take back what init wrote.")
+@click.option("--verify", "trying", is_flag=True, help="Try out what is connected; change nothing.")
 @json_option
 def init(
-    *, names: tuple[str, ...], dry_run: bool, yes: bool, uninstall: bool, as_json: bool
+    *,
+    names: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    uninstall: bool,
+    trying: bool,
+    as_json: bool,
 ) -> None:
     """Connect the agents on this machine.
 
@@ -56,7 +65,16 @@ def init(
     change, asks, and registers the MCP server and the hooks in your user settings. Every file is
     first copied in its own folder; nothing is ever written into a project. Running it again
     changes nothing that is right already.
+
+    With --verify it starts the server of each connected host exactly as the host is configured to,
+    asks for its tools, sends a test event through the host's hook, reads it back and removes it.
+    It exits with 1 if anything is wrong, and says what to do.
     """
+    if trying:
+        if dry_run or yes or uninstall:
+            raise click.UsageError("--verify goes with --host and --json only.")
+        _verify(names, as_json=as_json)
+        return
     settings = load_settings()
     records = load_records(settings.home / "init.json")
     hosts = _chosen_hosts(names, everyone=uninstall)
@@ -89,6 +107,32 @@ def _chosen_hosts(names: Sequence[str], *, everyone: bool) -> list[Host]:
             f"zapomni init --host {HOSTS[0]}. docs/hosts.md shows how to connect any other."
         )
     return found
+
+
+def _verify(names: Sequence[str], *, as_json: bool) -> None:
+    from zapomni_cli.host_setup.verify import is_configured, verify
+    from zapomni_cli.runtime import read_settings
+
+    hosts = _chosen_hosts(names, everyone=False)
+    tried = [host for host in hosts if names or is_configured(host)]
+    if not tried:
+        raise click.ClickException("No agent is connected. Connect them with: zapomni init")
+    settings = read_settings()
+    found = {}
+    for host in tried:
+        found[host.name] = checks = verify(host, settings)
+        if as_json:
+            continue
+        click.secho(host.title, bold=True)
+        for check in checks:
+            state = click.style("ok  ", fg="green") if check.ok else click.style("FAIL", fg="red")
+            click.echo(f"  {state}  {check.name}: {clean(check.detail)}")
+            if check.fix:
+                click.echo(f"        {clean(check.fix)}")
+    if as_json:
+        print_json({name: [asdict(check) for check in checks] for name, checks in found.items()})
+    if not all(check.ok for checks in found.values() for check in checks):
+        click.get_current_context().exit(1)
 
 
 def list_connections(settings: Settings) -> dict[str, bool]:

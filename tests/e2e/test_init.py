@@ -306,6 +306,94 @@ def test_the_end_of_a_turn_is_accepted_and_stores_nothing(home, tmp_path):
     assert json.loads(answer("status", "--json"))["observations"]["total"] == 0
 
 
+# --- Trying it out -----------------------------------------------------------------------
+
+
+def test_verify_starts_each_server_and_sends_an_event_through_each_hook(home):
+    hosts = ["--host=cursor", "--host=goose", "--host=opencode"]
+    answer("init", "--yes", *hosts)
+    connected = everything_under(home)
+
+    tried = json.loads(answer("init", "--verify", "--json", *hosts))
+
+    names = {host: [check["name"] for check in checks] for host, checks in tried.items()}
+    with_hooks = ["server", "hooks", "test event"]
+    assert names == {"cursor": with_hooks, "goose": ["server"], "opencode": with_hooks}
+    assert all(check["ok"] for checks in tried.values() for check in checks), tried
+    assert "14 tools" in tried["goose"][0]["detail"]
+    captured = json.loads(answer("status", "--json"))["observations"]
+    assert (captured["total"], captured["sessions"]) == (0, 0)
+    assert b"zapomni init --verify" not in (home / ".zapomni" / "zapomni.db").read_bytes()
+    after = everything_under(home)
+    assert {name: after[name] for name in connected} == connected
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "advice"),
+    [
+        ({"command": "/gone/zapomni"}, "cannot be started", "zapomni init --host cursor"),
+        ({"command": "/bin/echo", "args": ["hi"]}, "something else than MCP", "by hand"),
+        ({"command": "/bin/true", "args": []}, "ended", "by hand"),
+        ({"disabled": True}, "switched off", "Switch zapomni on"),
+        (None, "not registered", "zapomni init --host cursor"),
+    ],
+)
+def test_verify_says_what_is_wrong_with_a_server_and_what_to_do(home, change, said, advice):
+    answer("init", "--yes", "--host", "cursor")
+    file = home / ".cursor" / "mcp.json"
+    content = json.loads(file.read_text())
+    if change is None:
+        content["mcpServers"].clear()
+    else:
+        content["mcpServers"]["zapomni"] |= change
+    file.write_text(json.dumps(content))
+
+    done = zapomni("init", "--verify", "--host", "cursor")
+
+    assert done.returncode == 1
+    shown = done.stdout.decode()
+    assert "FAIL  server: " in shown
+    assert said in shown
+    assert advice in shown
+    assert "ok    test event: stored, read back and removed" in shown
+
+
+@pytest.mark.parametrize(
+    ("event", "line", "said"),
+    [
+        ("stop", None, "Missing: stop."),
+        ("beforeSubmitPrompt", "/gone/zapomni record --host cursor", "exit code 127"),
+        ("beforeSubmitPrompt", "ZAPOMNI_HOME=$PWD/z {}", "not in this home"),
+        ("beforeSubmitPrompt", "{} --nonsense", "usage: zapomni record"),
+    ],
+)
+def test_verify_says_what_is_wrong_with_a_hook_and_what_to_do(home, event, line, said):
+    answer("init", "--yes", "--host", "cursor")
+    file = home / ".cursor" / "hooks.json"
+    content = json.loads(file.read_text())
+    if line is None:
+        del content["hooks"][event]
+    else:
+        (handler,) = content["hooks"][event]
+        handler["command"] = line.format(handler["command"])
+    file.write_text(json.dumps(content))
+    (home / ".cursor" / "mcp.json").unlink()  # The server is another test's.
+
+    done = zapomni("init", "--verify", "--host", "cursor")
+
+    assert done.returncode == 1
+    assert said in done.stdout.decode()
+    assert b"Run: zapomni " in done.stdout
+
+
+def test_verify_without_anything_connected_says_so(home):
+    (home / ".cursor").mkdir()
+    done = zapomni("init", "--verify")
+    assert done.returncode == 1
+    assert b"zapomni init" in done.stderr
+    assert zapomni("init", "--verify", "--uninstall").returncode == 2
+
+
 # --- Plugins -----------------------------------------------------------------------------
 
 PLUGINS = [

@@ -14,6 +14,7 @@ from zapomni_cli.host_setup.hosts import HOSTS, Host
 __all__ = [
     "add_hooks",
     "add_server",
+    "find_hooks",
     "find_server",
     "has_hooks",
     "has_nothing_else",
@@ -72,6 +73,14 @@ def remove_server(text: str, host: Host) -> str:
     if find_server(text, host) is None:
         return text
     return _remove_and_prune(text, list(host.server_path))
+
+
+def find_hooks(text: str, host: Host) -> dict[str, Mapping[str, Any]]:
+    """Return our handler of each event."""
+    if host.hook_file is None or json_text.is_blank(text):
+        return {}
+    document = json_text.parse(text).value
+    return {str(path[1]): _at(document, path) for path in _our_handlers(document, host)}
 
 
 def has_hooks(text: str | None, host: Host) -> bool:

@@ -244,6 +244,16 @@ class Observations:
         found = await self._file.read(None, rows.count_usage)
         return await self._file.write(rows.count_usage) if found is None else found
 
+    async def delete(self, ids: Sequence[int]) -> int:
+        """Delete observations of this file; copies of it keep them, other than with `purge`."""
+        from zapomni_db.sqlite.purging import delete_observations  # few calls need it
+
+        def work() -> int:
+            with open_for_writing(observations_path(self._settings)) as connection:
+                return delete_observations(connection, ids)
+
+        return await asyncio.to_thread(work)
+
     async def purge(
         self,
         selection: PurgeSelection,
