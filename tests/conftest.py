@@ -101,13 +101,17 @@ def load_model() -> Iterator[Callable[[Path], object]]:
 @pytest.fixture(scope="session")
 def falkordb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
     """A real server for everybody; whoever wants to hurt one starts one of his own."""
+    from zapomni_db.falkordb import FalkorDBClient
     from zapomni_db.falkordb.server import start_server, stop_server
 
     folder = tmp_path_factory.mktemp("falkordb")
-    try:
-        yield start_server(folder)
-    finally:
-        stop_server(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        # On a busy machine a server that is sound may take its time.
+        patched.setitem(FalkorDBClient.__init__.__kwdefaults__, "timeout", 180.0)
+        try:
+            yield start_server(folder)
+        finally:
+            stop_server(folder)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def processes():
 
 
 def rows(home, sql):
-    with closing(sqlite3.connect(home / "zapomni.db", timeout=30)) as connection:
+    with closing(sqlite3.connect(home / "zapomni.db", timeout=180)) as connection:
         return connection.execute(sql).fetchall()
 
 
