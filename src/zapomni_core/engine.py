@@ -14,7 +14,6 @@ from zapomni_core.adapters.chunkers import SemanticChunker
 from zapomni_core.adapters.embedders import adapt_embedder, build_cache, build_embedders
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
-from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
@@ -37,7 +36,6 @@ from zapomni_core.modules.memories import EmbeddingChain, Memories, Progress
 from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_core.settings import Settings, load_settings
-from zapomni_core.shared.redaction import Redactor
 from zapomni_core.workflows.add_memory import MemoryWriter
 from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.interfaces import StorageProvider
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from zapomni_core.adapters.local_embedder import LocalEmbedder
     from zapomni_core.modules.codebase import CodeMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
+    from zapomni_core.shared.redaction import Redactor
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["ZapomniEngine", "create_engine", "create_extractor", "open_storage"]
@@ -99,6 +98,8 @@ def create_extractor(settings: Settings) -> GraphExtractor:
 def _read_key(settings: Settings) -> bytes:
     """Return the key that links two mentions of a masked secret."""
     try:
+        from zapomni_core.infra.capture_key import capture_key
+
         return capture_key(str(settings.home))
     except OSError:
         return os.urandom(32)  # The disk takes nothing: then nothing is linked either.
@@ -150,8 +151,7 @@ class ZapomniEngine:
         self._code = code or SqliteCode(observations_path(settings))
         self.observations = observations or Observations(settings)
         self._reranker = reranker
-        self._redactor = Redactor(os.environ, _read_key(settings))
-        self.memories = Memories(storage, embedder, self._choose_chunker, self._redactor)
+        self.memories = Memories(storage, embedder, self._choose_chunker, lambda: self._redactor)
         self.citations = Citations(self._code, storage)
         self._writer = MemoryWriter(self.memories, self.citations)
         self._searcher = Searcher(
@@ -173,6 +173,13 @@ class ZapomniEngine:
         from zapomni_core.modules.codebase import ASTChunker
 
         return ASTChunker(source, self._chunker, self._settings.chunk_size)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        # Only what adds texts needs it: a search does not import its rules.
+        from zapomni_core.shared.redaction import Redactor
+
+        return Redactor(os.environ, _read_key(self._settings))
 
     @cached_property
     def graph(self) -> KnowledgeGraph:

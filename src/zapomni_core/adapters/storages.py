@@ -11,11 +11,6 @@ from zapomni_core.exceptions import (
     DatabaseConnectionError,
     DatabaseTimeoutError,
 )
-from zapomni_core.infra.circuit_breaker import (
-    CircuitBreaker,
-    CircuitBreakerConfig,
-    CircuitState,
-)
 from zapomni_core.settings import Settings
 from zapomni_core.shared.addresses import ServerAddress
 from zapomni_db.interfaces import StorageProvider
@@ -99,6 +94,9 @@ class ServerGuard:
     """
 
     def __init__(self) -> None:
+        # A file needs no circuit breaker, and most memories are in one.
+        from zapomni_core.infra.circuit_breaker import CircuitBreaker, CircuitBreakerConfig
+
         config = CircuitBreakerConfig(failure_threshold=2, success_threshold=1, timeout_seconds=15)
         self.breaker = CircuitBreaker(config, name="falkordb", is_outage=_is_outage)
 
@@ -108,6 +106,7 @@ class ServerGuard:
         Raises:
             DatabaseConnectionError: CONN_001, the server is down and was not asked.
         """
+        from zapomni_core.infra.circuit_breaker import CircuitState
 
         async def admitted() -> T:
             return await work(self.breaker.state is CircuitState.HALF_OPEN)

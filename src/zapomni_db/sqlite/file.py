@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -32,7 +33,7 @@ from zapomni_db.sqlite.connection import (
 )
 from zapomni_db.sqlite.vectors import prune_log
 
-__all__ = ["SqliteFile", "reading", "reading_here", "writing"]
+__all__ = ["SqliteFile", "imported_later", "reading", "reading_here", "writing"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -300,6 +301,20 @@ def writing(
         return await self.write(operation, function, *args, **kwargs)
 
     return _named(method, function)
+
+
+def imported_later(module: str) -> Any:
+    """Return what has the functions of a module, which is imported when one of them is called."""
+
+    class Functions:
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            def function(*args: Any, **kwargs: Any) -> Any:
+                return getattr(import_module(module), name)(*args, **kwargs)
+
+            function.__name__ = name
+            return function
+
+    return Functions()
 
 
 def _named(method: M, function: Callable[..., object]) -> M:

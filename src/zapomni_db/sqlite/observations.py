@@ -33,7 +33,6 @@ from zapomni_db.sqlite.connection import (
 )
 from zapomni_db.sqlite.observation_search import dict_rows, previews
 from zapomni_db.sqlite.project_folders import list_untrusted, untrusted_folders
-from zapomni_db.sqlite.purging import OBSERVATION_BYTES
 from zapomni_db.values import from_json, to_json
 
 __all__ = [
@@ -455,11 +454,6 @@ def switch_context(connection: sqlite3.Connection, key: str, name: str, *, on: b
 
 # --- Usage ------------------------------------------------------------------------------
 
-USAGE_BY_TYPE: LiteralString = (
-    "SELECT obs_type, count(*), total("
-    + OBSERVATION_BYTES
-    + ") FROM observations GROUP BY obs_type ORDER BY 3 DESC, obs_type"
-)
 USAGE_BY_HOST: LiteralString = """
 SELECT host, count(*), max(timestamp) FROM observations GROUP BY host ORDER BY host"""
 
@@ -472,6 +466,8 @@ ACTIVE_SESSIONS: LiteralString = "SELECT count(*) FROM sessions s WHERE " + read
 
 def count_usage(connection: sqlite3.Connection) -> dict[str, Any]:
     """Count observations, their bytes by type, and what each host delivered."""
+    from zapomni_db.sqlite.purging import USAGE_BY_TYPE
+
     by_type = {
         obs_type: {"count": count, "bytes": int(size)}
         for obs_type, count, size in connection.execute(USAGE_BY_TYPE)

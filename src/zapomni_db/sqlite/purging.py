@@ -18,8 +18,8 @@ from typing import Final, LiteralString
 from zapomni_db.sqlite.connection import write_transaction
 
 __all__ = [
-    "OBSERVATION_BYTES",
     "RETENTION_DAYS",
+    "USAGE_BY_TYPE",
     "PurgeSelection",
     "delete_memories",
     "delete_mentions",
@@ -150,6 +150,12 @@ EXPIRED: Final[LiteralString] = (
     " WHERE obs_type = ? AND timestamp < ? AND pinned = 0"
 )
 
+USAGE_BY_TYPE: Final[LiteralString] = (
+    "SELECT obs_type, count(*), total("
+    + OBSERVATION_BYTES
+    + ") FROM observations GROUP BY obs_type ORDER BY 3 DESC, obs_type"
+)
+"""Counts observations by type, with about how much they take."""
 TOTAL_BYTES: Final[LiteralString] = "SELECT total(" + OBSERVATION_BYTES + ") FROM observations"
 
 # Observations that may be deleted, the oldest first, with their sizes.

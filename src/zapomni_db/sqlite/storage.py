@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.graph_models import Mention
@@ -29,8 +29,15 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import copying, damage, graph, graph_reads, memories, search, vectors
-from zapomni_db.sqlite.file import SqliteFile, reading, reading_here, writing
+from zapomni_db.sqlite import graph, graph_reads, memories, search, vectors
+from zapomni_db.sqlite.file import SqliteFile, imported_later, reading, reading_here, writing
+
+if TYPE_CHECKING:
+    from zapomni_db.sqlite import copying, damage
+else:
+    # Few processes copy or check a file; every search would import what that needs.
+    copying = imported_later("zapomni_db.sqlite.copying")
+    damage = imported_later("zapomni_db.sqlite.damage")
 
 __all__ = ["SqliteStorage"]
 

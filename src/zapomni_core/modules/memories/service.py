@@ -45,7 +45,6 @@ from zapomni_core.modules.memories.validation import (
     validate_update,
     without_code,
 )
-from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.text import context_words
 from zapomni_core.shared.validation import validate_id, validate_page
 from zapomni_db.interfaces import StorageProvider
@@ -64,6 +63,7 @@ from zapomni_db.models import (
 )
 
 if TYPE_CHECKING:
+    from zapomni_core.shared.redaction import Redactor
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["Memories"]
@@ -114,7 +114,7 @@ class Memories:
         storage: The store, connected.
         embeddings: Makes vectors; without an embedder, memories are found by words alone.
         choose_chunker: Returns what splits a text.
-        redactor: Finds and masks secrets.
+        get_redactor: Returns what finds and masks secrets; called when a text is added.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class Memories:
         storage: StorageProvider,
         embeddings: EmbeddingChain,
         choose_chunker: ChooseChunker,
-        redactor: Redactor,
+        get_redactor: Callable[[], Redactor],
     ) -> None:
         self.embeddings = embeddings
         self.answers = AnswerCache()
         self._storage = storage
         self._choose_chunker = choose_chunker
-        self._redactor = redactor
+        self._get_redactor = get_redactor
         self._uninterrupted = Uninterrupted()
         self._keeps_filling = False
         self._filler: asyncio.Task[None] | None = None
@@ -208,9 +208,10 @@ class Memories:
     def _mask(self, value: Any, kinds: Counter[str]) -> Any:
         """Mask the secrets in every text of a JSON value, and count them by kind."""
         if isinstance(value, str):
-            spans = self._redactor.find(value)
+            redactor = self._get_redactor()
+            spans = redactor.find(value)
             kinds.update(kind for _, _, kind in spans)
-            return self._redactor.mask(value, spans) if spans else value
+            return redactor.mask(value, spans) if spans else value
         if isinstance(value, list):
             return [self._mask(one, kinds) for one in value]
         if isinstance(value, dict):
@@ -222,10 +223,11 @@ class Memories:
         if isinstance(value, str):
             line = f'"{name}": "{value}"'
             first = len(name) + 5
-            for start, end, kind in self._redactor.find(line):
+            redactor = self._get_redactor()
+            for start, end, kind in redactor.find(line):
                 if start == first and end == len(line) - 1:
                     kinds[kind] += 1
-                    return self._redactor.mask(line, [(start, end, kind)])[first:-1]
+                    return redactor.mask(line, [(start, end, kind)])[first:-1]
         return self._mask(value, kinds)
 
     async def _add_batch(

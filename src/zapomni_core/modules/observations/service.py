@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
-from zapomni_core.infra.git import changed_files
 from zapomni_core.infra.locations import observations_path
-from zapomni_core.infra.projects import Project, project_of
-from zapomni_core.modules.observations.context import (
-    ContextLine,
-    explain_context,
-    render_context,
-)
 from zapomni_core.settings import Settings
 from zapomni_db.observation_models import (
     Failure,
@@ -33,7 +26,10 @@ from zapomni_db.sqlite import observations as rows
 from zapomni_db.sqlite.observations import ObservationFile, open_for_writing
 from zapomni_db.sqlite.project_folders import project_for, trust_folder
 
+# A search imports this file: what only other operations need is imported there.
 if TYPE_CHECKING:
+    from zapomni_core.infra.projects import Project
+    from zapomni_core.modules.observations.context import ContextLine
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_db.sqlite.purging import PurgeSelection
 
@@ -178,6 +174,8 @@ class Observations:
             folder: The current one if empty.
             trust: Used instead of the setting `trust`.
         """
+        from zapomni_core.infra.projects import project_of
+
         roots = str(self._settings.home / "roots.json")
         here = folder or os.getcwd()  # noqa: PTH109 - as hooks call it
         project = await asyncio.to_thread(project_of, here, roots)
@@ -211,6 +209,9 @@ class Observations:
         Args:
             source: How it starts; after "clear" and "compact" it is given more.
         """
+        from zapomni_core.infra.git import changed_files
+        from zapomni_core.modules.observations.context import explain_context, render_context
+
         scope = await self.scope()
         changed = await asyncio.to_thread(changed_files, scope.project.root)
         lines = await self._file.read(
