@@ -1,5 +1,6 @@
 # make run   install, pull the model, show what it does
 # make test  lint, types, import walls, all tests
+# make test-hosts  real agent clients, installed with npm
 # Both work again offline once they have run.
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCKED := --quiet --require-hashes --requirement
 EDITABLE := --quiet --no-deps --no-build-isolation --editable .
 
-.PHONY: run test lint check format soak mutations promises bench bench-jedi bench-peers lock clean
+.PHONY: run test test-hosts lint check format soak mutations promises bench bench-jedi bench-peers lock clean
 
 run: .venv/run.stamp
 	$(BIN)/zapomni models pull
@@ -57,6 +58,17 @@ soak: .venv/dev.stamp
 		tests/workflows/test_add_memory.py tests/workflows/test_index_codebase.py -s
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=soak
 	$(BIN)/python -m tools.promises
+
+# Real agent clients, offline against a model on loopback: about 2 GB, installed once.
+# `npm ci` would refuse a lock that lacks the builds for other systems.
+test-hosts: .venv/dev.stamp tests/hosts/node_modules/.stamp
+	$(BIN)/zapomni models pull
+	AGENT_CLIENTS=tests/hosts/node_modules/.bin $(BIN)/python -m pytest tests/hosts -rs \
+		--numprocesses auto --maxprocesses 4 --dist loadgroup
+
+tests/hosts/node_modules/.stamp: tests/hosts/package.json tests/hosts/package-lock.json
+	npm install --prefix tests/hosts --no-save --no-progress --loglevel=error
+	touch $@
 
 # Break every promise of tests/promises.toml on purpose, in a copy: its tests have to notice.
 mutations: .venv/dev.stamp

@@ -177,9 +177,22 @@ def test_a_hosts_own_command_registers_the_server_and_forgets_it(home, name, add
     assert len(calls(home)) == 1
 
     answer("init", "--uninstall", "--yes")
-    assert calls(home)[1][1:] == ["mcp", "remove", "--scope", "user", "zapomni"]
+    # Gemini CLI keeps servers in the file that has the hooks: the whole file is put back.
+    removed = [["mcp", "remove", "--scope", "user", "zapomni"]] if name == "claude" else []
+    assert [call[1:] for call in calls(home)[1:]] == removed
     left = [*home.glob(".claude.json"), *home.glob(".*/settings.json")]
     assert "zapomni" not in "".join(file.read_text() for file in left)
+
+
+def test_a_file_that_a_hosts_own_command_wrote_anew_gets_back_its_bytes(home):
+    put_program(home, "gemini")
+    settings = home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"ui" : {"theme":"GitHub"} }\n')
+    answer("init", "--yes")
+    assert json.loads(settings.read_text())["mcpServers"]["zapomni"]["args"] == ["serve"]
+    answer("init", "--uninstall", "--yes")
+    assert settings.read_text() == '{"ui" : {"theme":"GitHub"} }\n'
 
 
 def test_a_hosts_command_that_fails_is_made_up_for_by_changing_its_file(home):

@@ -1,16 +1,17 @@
 """Model providers on loopback for real agent clients: they say and call what a test has written.
 
-One server answers the three protocols that the clients use: Anthropic Messages, OpenAI Responses
-and Gemini generateContent, each with server-sent events. A request that offers tools takes the
-next step of the script; any other one (a title, a count of tokens, a choice of model) gets a short
-answer and takes none.
+One server answers the four protocols that the clients use: Anthropic Messages, OpenAI Responses,
+OpenAI Chat Completions and Gemini generateContent, whole or as server-sent events. A request that
+offers tools takes the next step of the script; any other one (a title, a count of tokens, a choice
+of model) gets a short answer and takes none. An agent that the client starts for a part of the
+work has a script of its own, found by the words it is given.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,14 +31,21 @@ class Say:
 
 @dataclass(frozen=True)
 class Call:
-    """The model calls a tool. A plain `text` in place of arguments is a freeform tool's input."""
+    """The model calls a tool.
+
+    Attributes:
+        text: The input of a freeform tool, in place of arguments.
+        namespace: Where Responses has put the tool, if anywhere.
+    """
 
     tool: str
     arguments: dict[str, Any] = field(default_factory=dict)
     text: str | None = None
+    namespace: str | None = None
 
 
-Step = Say | Call
+# A step that depends on the request is a function of it.
+Step = Say | Call | Callable[[dict[str, Any]], Say | Call]
 
 
 @dataclass
@@ -47,27 +55,49 @@ class Provider:
     Attributes:
         url: Where it listens.
         steps: What is left of the script; when it is used up the model says "Done.".
+        helpers: Scripts of conversations that begin with these words, not the user's.
         requests: Path and body of every request, in order.
     """
 
     url: str
     steps: list[Step]
+    helpers: dict[str, list[Step]] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     calls: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, path: str, body: dict[str, Any]) -> tuple[Step, str]:
+    def take(self, path: str, body: dict[str, Any]) -> tuple[Say | Call, str]:
         """Return the next step for a request, and an id for it."""
         with self.lock:
             self.requests.append((path, body))
             self.calls += 1
             if not body.get("tools"):
                 return Say("ok"), f"{self.calls}"
-            return (self.steps.pop(0) if self.steps else Say("Done.")), f"{self.calls}"
+            first = _first_words(body) if self.helpers else ""
+            scripts = [script for words, script in self.helpers.items() if words in first]
+            steps = scripts[0] if scripts else self.steps
+            step = steps.pop(0) if steps else Say("Done.")
+            return (step(body) if callable(step) else step), f"{self.calls}"
+
+    def turns(self) -> list[dict[str, Any]]:
+        """Return the bodies of all requests that offered tools."""
+        return [body for _, body in self.requests if body.get("tools")]
 
     def asked(self) -> str:
         """Return all that reached the model, as one text."""
         return json.dumps([body for _, body in self.requests], ensure_ascii=False)
+
+
+def _first_words(body: dict[str, Any]) -> str:
+    """Return what a conversation begins with, up to the model's first word."""
+    found: list[Any] = []
+    for message in body.get("messages") or body.get("input") or body.get("contents") or []:
+        role = message.get("role", "assistant")
+        if role in {"assistant", "model"}:
+            break
+        if role == "user":
+            found.append(message)
+    return json.dumps(found, ensure_ascii=False)
 
 
 @contextmanager
@@ -106,12 +136,27 @@ class _Handler(BaseHTTPRequestHandler):
         if path.endswith(("/count_tokens", ":countTokens")):
             self._json({"input_tokens": 100, "totalTokens": 100})
             return
+        stream = bool(body.get("stream"))
         if path.endswith("/messages"):
             step, number = provider.take(path, body)
-            self._anthropic(step, number, stream=bool(body.get("stream")))
+            if stream:
+                self._events(_messages_events(step, number))
+            else:
+                self._json(_whole_message(step, number))
         elif path.endswith(("/responses", "/responses/compact")):
             step, number = provider.take(path, body)
-            self._events(_responses_events(step, number))
+            events = _responses_events(step, number)
+            if stream:
+                self._events(events)
+            else:
+                self._json(events[-1]["response"])
+        elif path.endswith("/chat/completions"):
+            step, number = provider.take(path, body)
+            if stream:
+                chunks = [*map(json.dumps, _chat_chunks(step, number)), "[DONE]"]
+                self._stream("".join(f"data: {chunk}\n\n" for chunk in chunks))
+            else:
+                self._json(_chat_completion(step, number))
         elif path.endswith((":generateContent", ":streamGenerateContent")):
             step, number = provider.take(path, body)
             answer = _gemini_answer(step, number)
@@ -121,19 +166,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(answer)
         else:
             self._json({})
-
-    def _anthropic(self, step: Step, number: str, *, stream: bool) -> None:
-        if stream:
-            self._events(_messages_events(step, number))
-            return
-        self._json(
-            {
-                **_message(number),
-                "content": [{"type": "text", "text": step.text or ""}],
-                "stop_reason": "end_turn",
-                "usage": {"input_tokens": 10, "output_tokens": 10},
-            }
-        )
 
     def _json(self, value: Any) -> None:
         self._send(json.dumps(value).encode(), "application/json")
@@ -170,7 +202,7 @@ def _message(number: str) -> dict[str, Any]:
     }
 
 
-def _messages_events(step: Step, number: str) -> list[dict[str, Any]]:
+def _messages_events(step: Say | Call, number: str) -> list[dict[str, Any]]:
     block: dict[str, Any]
     if isinstance(step, Call):
         block = {"type": "tool_use", "id": f"toolu_{number}", "name": step.tool, "input": {}}
@@ -195,20 +227,38 @@ def _messages_events(step: Step, number: str) -> list[dict[str, Any]]:
     ]
 
 
+def _whole_message(step: Say | Call, number: str) -> dict[str, Any]:
+    if isinstance(step, Call):
+        block = {
+            "type": "tool_use",
+            "id": f"toolu_{number}",
+            "name": step.tool,
+            "input": step.arguments,
+        }
+    else:
+        block = {"type": "text", "text": step.text}
+    reason = "tool_use" if isinstance(step, Call) else "end_turn"
+    usage = {"input_tokens": 10, "output_tokens": 10}
+    return {**_message(number), "content": [block], "stop_reason": reason, "usage": usage}
+
+
 # --- OpenAI Responses --------------------------------------------------------------------
 
 
-def _responses_events(step: Step, number: str) -> list[dict[str, Any]]:
+def _responses_events(step: Say | Call, number: str) -> list[dict[str, Any]]:
     item: dict[str, Any]
-    tokens = 10
+    tokens, between = 10, []
     if isinstance(step, Say):
         tokens = step.tokens
-        item = {
-            "type": "message",
-            "role": "assistant",
-            "id": f"msg_{number}",
-            "content": [{"type": "output_text", "text": step.text}],
-        }
+        identity, where = f"msg_{number}", {"item_id": f"msg_{number}", "content_index": 0}
+        part = {"type": "output_text", "text": step.text, "annotations": []}
+        item = {"type": "message", "role": "assistant", "id": identity, "content": [part]}
+        between = [
+            {"type": "response.content_part.added", **where, "part": {**part, "text": ""}},
+            {"type": "response.output_text.delta", **where, "delta": step.text},
+            {"type": "response.output_text.done", **where, "text": step.text},
+            {"type": "response.content_part.done", **where, "part": part},
+        ]
     elif step.text is not None:
         item = {
             "type": "custom_tool_call",
@@ -218,32 +268,99 @@ def _responses_events(step: Step, number: str) -> list[dict[str, Any]]:
             "input": step.text,
         }
     else:
+        given = json.dumps(step.arguments)
         item = {
             "type": "function_call",
             "id": f"fc_{number}",
             "call_id": f"call_{number}",
             "name": step.tool,
-            "arguments": json.dumps(step.arguments),
+            "arguments": given,
+            **({"namespace": step.namespace} if step.namespace else {}),
         }
+        where = {"item_id": f"fc_{number}"}
+        between = [
+            {"type": "response.function_call_arguments.delta", **where, "delta": given},
+            {"type": "response.function_call_arguments.done", **where, "arguments": given},
+        ]
     usage = {
         "input_tokens": tokens,
-        "input_tokens_details": None,
+        "input_tokens_details": {"cached_tokens": 0},
         "output_tokens": 10,
-        "output_tokens_details": None,
+        "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": tokens + 10,
     }
-    identity = {"id": f"resp_{number}"}
-    return [
-        {"type": "response.created", "response": identity},
+    response = {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": 0,
+        "model": "gpt-test",
+        "status": "in_progress",
+        "output": [],
+    }
+    begun = {**item, "status": "in_progress"}
+    begun.update({key: "" for key in ("arguments", "input") if key in item})
+    if "content" in item:
+        begun["content"] = []
+    item["status"] = "completed"
+    done = {**response, "status": "completed", "output": [item], "usage": usage}
+    events = [
+        {"type": "response.created", "response": response},
+        {"type": "response.output_item.added", "output_index": 0, "item": begun},
+        *({**event, "output_index": 0} for event in between),
         {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {**identity, "usage": usage}},
+        {"type": "response.completed", "response": done},
+    ]
+    return [{**event, "sequence_number": place} for place, event in enumerate(events)]
+
+
+# --- OpenAI Chat Completions -------------------------------------------------------------
+
+
+def _chat_answer(step: Say | Call, number: str) -> tuple[dict[str, Any], str, dict[str, int]]:
+    tokens = step.tokens if isinstance(step, Say) else 10
+    usage = {"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10}
+    if isinstance(step, Say):
+        return {"role": "assistant", "content": step.text}, "stop", usage
+    call = {
+        "index": 0,
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": step.tool, "arguments": json.dumps(step.arguments)},
+    }
+    return {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls", usage
+
+
+def _chat_completion(step: Say | Call, number: str) -> dict[str, Any]:
+    message, reason, usage = _chat_answer(step, number)
+    return {
+        "id": f"chatcmpl_{number}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "gpt-test",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": usage,
+    }
+
+
+def _chat_chunks(step: Say | Call, number: str) -> list[dict[str, Any]]:
+    message, reason, usage = _chat_answer(step, number)
+    head = {
+        "id": f"chatcmpl_{number}",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "gpt-test",
+    }
+    return [
+        {**head, "choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
+        {**head, "choices": [], "usage": usage},
     ]
 
 
 # --- Gemini generateContent --------------------------------------------------------------
 
 
-def _gemini_answer(step: Step, number: str) -> dict[str, Any]:
+def _gemini_answer(step: Say | Call, number: str) -> dict[str, Any]:
     tokens = 10
     if isinstance(step, Call):
         call = {"id": f"call_{number}", "name": step.tool, "args": step.arguments}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clients import ROOT, Machine, copies
+from clients import ROOT, Machine, contexts
 from endpoints import Call, Provider, Say, serve_provider
 
 CLIENT = "claude"
@@ -37,7 +37,7 @@ def test_what_happens_is_recorded_by_the_plugins_hooks(machine, provider):
         Say("Done."),
     ]
     claude(machine, provider, *WITH_PLUGIN, "-p", "Make the parser faster")
-    assert machine.observations() == [
+    assert machine.sessions()["Make the parser faster"] == [
         ("session_start", "Session started: startup"),
         ("user_prompt", "Make the parser faster"),
         ("command_error", "echo broken; exit 3\nbroken"),
@@ -50,12 +50,13 @@ def test_the_model_has_the_context_once_however_often_a_session_is_resumed(machi
     provider.steps += [Call("Bash", {"command": "echo one"}), Say("Done.")]
     claude(machine, provider, *WITH_PLUGIN, "-p", "Write the importer")
     claude(machine, provider, *WITH_PLUGIN, "-p", "Make the parser faster")
-    assert copies(provider.requests[-1][1]) == 1
+    assert contexts(provider.requests[-1][1]) == 1
     for prompt in ("And the lexer", "/compact", "What is left?"):
         claude(machine, provider, *WITH_PLUGIN, "-c", "-p", prompt)
     assert "What is left?" in str(provider.requests[-1][1])
-    assert copies(provider.requests[-1][1]) == 1
-    prompts = [content for kind, content in machine.observations() if kind == "user_prompt"]
+    assert contexts(provider.requests[-1][1]) == 1
+    captured = machine.sessions()["Make the parser faster"]
+    prompts = [content for kind, content in captured if kind == "user_prompt"]
     assert prompts[-2:] == ["And the lexer", "What is left?"]
 
 
@@ -63,8 +64,7 @@ def test_a_list_of_servers_leaves_no_session(machine, provider):
     # Hooks of plugins are not run for it; those in the settings are.
     machine.run("zapomni", "init", "--host", "claude-code", "--yes")
     claude(machine, provider, "-p", "Make the parser faster")
-    before = machine.observations()
-    assert ("user_prompt", "Make the parser faster") in before
+    before = machine.sessions()
+    assert list(before) == ["Make the parser faster"]
     claude(machine, provider, "mcp", "list")
-    assert machine.observations() == before
-    assert len(machine.zapomni("sessions", "--all")) == 1
+    assert machine.sessions() == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clients import ROOT, Machine, copies
+from clients import ROOT, Machine, contexts
 from endpoints import Call, Say, serve_provider
 
 CLIENT = "codex"
@@ -47,7 +47,7 @@ def test_a_failing_command_is_stored_as_a_failure(machine, provider):
         Say("Done."),
     ]
     codex(machine, "Make the parser faster")
-    assert machine.observations() == [
+    assert machine.sessions()["Make the parser faster"] == [
         ("session_start", "Session started: startup"),
         ("user_prompt", "Make the parser faster"),
         ("command_error", "echo broken; exit 3\nbroken"),
@@ -63,9 +63,9 @@ def test_the_model_has_the_context_once_however_often_a_session_is_resumed(machi
     # So full that Codex compacts before the next turn.
     provider.steps += [Say("Done.", tokens=250_000)]
     codex(machine, "Make the parser faster")
-    assert copies(provider.requests[-1][1]) == 1
+    assert contexts(provider.requests[-1][1]) == 1
     for prompt in ("And the lexer", "What is left?"):
         codex(machine, "resume", "--last", prompt)
-        assert copies(provider.requests[-1][1]) == 1
-    kinds = [kind for kind, _ in machine.observations()]
+        assert contexts(provider.requests[-1][1]) == 1
+    kinds = [kind for kind, _ in machine.sessions()["Make the parser faster"]]
     assert kinds.count("session_compact") == 1

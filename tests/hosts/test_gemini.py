@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from clients import Machine, copies
+from clients import Machine, contexts
 from endpoints import Call, Provider, Say, serve_provider
 
 CLIENT = "gemini"
@@ -45,7 +45,7 @@ def test_what_happens_is_recorded_and_no_compaction_is_made_up(machine, provider
         Say("Done."),
     ]
     gemini(machine, provider, "-p", "Make the parser faster")
-    assert machine.observations() == [
+    assert machine.sessions()["Make the parser faster"] == [
         ("session_start", "Session started: startup"),
         ("user_prompt", "Make the parser faster"),
         ("command_error", "echo broken; exit 3\nbroken"),
@@ -57,10 +57,10 @@ def test_what_happens_is_recorded_and_no_compaction_is_made_up(machine, provider
 def test_the_context_before_a_prompt_is_not_stored_with_it(machine, provider):
     gemini(machine, provider, "-p", "Write the importer of invoices")
     gemini(machine, provider, "-p", "Make the parser faster")
-    assert copies(provider.requests[-1][1]) == 1
+    assert contexts(provider.requests[-1][1]) == 1
     # A resumed conversation comes without it.
     gemini(machine, provider, "--resume", "latest", "-p", "And the lexer")
-    assert copies(provider.requests[-1][1]) == 1
-    prompts = [content for kind, content in machine.observations() if kind == "user_prompt"]
-    expected = ["Write the importer of invoices", "Make the parser faster", "And the lexer"]
-    assert prompts == expected
+    assert contexts(provider.requests[-1][1]) == 1
+    captured = machine.sessions()
+    assert ("user_prompt", "And the lexer") in captured.pop("Make the parser faster")
+    assert list(captured) == ["Write the importer of invoices"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -220,7 +221,9 @@ EXPECTED = {
 
 def test_every_sample_is_in_the_table():
     names = {str(path.relative_to(SAMPLES).with_suffix("")) for path in SAMPLES.rglob("*.json")}
-    assert {name for name in names if not name.startswith("codex_schema/")} == set(EXPECTED)
+    # What whole lives of clients left is given to the hook in tests/hosts.
+    elsewhere = re.compile("codex_schema/|.*/life/")
+    assert {name for name in names if not elsewhere.match(name)} == set(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -253,6 +256,8 @@ def test_what_codex_promises_to_send_is_understood(path):
     schema = json.loads(path.read_text(encoding="utf-8"))
     made = {}
     for name, field in schema["properties"].items():
+        if name.startswith("agent_") and name not in schema["required"]:
+            continue  # Only in what agents do that were started by another.
         if field is True:
             made[name] = {"x": "words"}
         elif "const" in field:

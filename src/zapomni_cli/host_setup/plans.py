@@ -146,9 +146,16 @@ def plan_uninstall(host: Host, records: Records) -> Plan:
                 texts[host.hook_file] = cut
         texts |= {path: None for path in host.scripts if MARK in (read(path) or "")}
         plan.edits = [_restoration(path, text, host, records) for path, text in texts.items()]
+        if any(_is_without_server(edit, host) for edit in plan.edits):
+            # The file gets back what it had: nothing is left for the host to do.
+            plan.commands = []
     except (OSError, UnfitFileError) as error:
         return _refused(host, error, installing=False)
     return plan
+
+
+def _is_without_server(edit: Edit, host: Host) -> bool:
+    return edit.path == host.server_file and entries.find_server(edit.after, host) is None
 
 
 def _restoration(path: Path, cut: str | None, host: Host, records: Records) -> Edit:
@@ -182,6 +189,7 @@ def apply(plan: Plan, records: Records) -> None:
             _write(plan, edit, records)
         if plan.commands:
             _run_commands(plan, records)
+            _remember_commands(plan, records)
         if plan.way:
             records.servers[plan.host.name] = plan.way
         elif not plan.installing:
@@ -250,6 +258,14 @@ def _run_commands(plan: Plan, records: Records) -> None:
     plan.notes.append(f"`{host.program} mcp` did not work ({outputs[-1]}); its file was changed.")
     plan.edits.append(edit)
     _write(plan, edit, records)
+
+
+def _remember_commands(plan: Plan, records: Records) -> None:
+    """Count what the host's command did to a file that we wrote too as ours."""
+    name = str(plan.host.server_file)
+    if plan.installing and (record := records.files.get(name)):
+        text = read(plan.host.server_file) or ""
+        records.files[name] = FileRecord(fingerprint(text), record.original, record.created)
 
 
 def _run(command: list[str]) -> str:

@@ -56,7 +56,8 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
             found[1]["interrupted"] = flag(payload, "is_interrupt")
         return found
     if name == "UserPromptSubmit":
-        if text(payload, "source") == "system":
+        # Neither what the host says by itself nor what an agent asks of another is the user's word.
+        if text(payload, "source") == "system" or "agent_id" in payload:
             return None
         return "prompt", {"text": text(payload, "prompt")}
     if name == "SessionStart":

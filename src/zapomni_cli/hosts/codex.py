@@ -25,12 +25,22 @@ __all__ = ["read"]
 # Codex keeps no more than 64 KiB of an output in its file; commands may run side by side.
 TAIL = 512 * 1024
 
-_NAMES = {"shell": "Bash", "local_shell": "Bash", "exec_command": "Bash", "unified_exec": "Bash"}
+_NAMES = {
+    "exec_command": "Bash",
+    "local_shell": "Bash",
+    "shell": "Bash",
+    "spawn_agent": "Agent",
+    "unified_exec": "Bash",
+    # What looks after agents is not worth a row.
+    "close_agent": "TaskStop",
+    "wait_agent": "TaskOutput",
+}
 
 
 def read(payload: dict[str, Any]) -> Event | None:
     """Read one event."""
-    name = text(payload, "tool_name")
+    # Tools for agents come with the name of their group, but for the first one.
+    name = text(payload, "tool_name").removeprefix("multi_agent_v1")
     if name:
         payload = {**payload, "tool_name": _NAMES.get(name, name)}
         given = mapping(payload, "tool_input")
@@ -42,6 +52,9 @@ def read(payload: dict[str, Any]) -> Event | None:
             given = {**given, "command": command}
         if not given and isinstance(payload.get("tool_input"), str):
             given = {"input": payload["tool_input"]}
+        if name == "spawn_agent":
+            agent = text(given, "agent_type")
+            given = {"prompt": text(given, "message"), "subagent_type": agent}
         payload["tool_input"] = given
         payload["tool_response"] = _response(payload.get("tool_response"))
     event = read_as("codex", payload)

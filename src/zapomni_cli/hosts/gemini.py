@@ -14,10 +14,13 @@ __all__ = ["read", "read_tool"]
 
 # The last part are tools of Qwen Code, which grew out of it.
 _NAMES = {
+    # An agent's report comes with the end of what invoked it.
+    "complete_task": "TaskOutput",
     "edit": "Edit",
     "glob": "Glob",
     "google_web_search": "WebSearch",
     "grep_search": "Grep",
+    "invoke_agent": "Agent",
     "list_directory": "LS",
     "read_file": "Read",
     "replace": "Edit",
@@ -78,10 +81,14 @@ def read_tool(payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
         server, _, tool = name[4:].partition("_")
         name = f"mcp__{server}__{tool}"
     name = _NAMES.get(name, name)
+    given = mapping(payload, "tool_input")
     if name == "Bash":
-        found = _shell(mapping(payload, "tool_input"), content, display)
+        found = _shell(given, content, display)
+    elif name == "Agent":
+        given = {"prompt": text(given, "prompt"), "subagent_type": text(given, "agent_name")}
+        found = tool_action(name, given, {"content": content})
     else:
-        found = tool_action(name, mapping(payload, "tool_input"), content or display)
+        found = tool_action(name, given, content or display)
     failure = answer.get("error")
     if found and failure and not found[1].get("error"):
         reason = text(failure, "message") if isinstance(failure, dict) else failure

@@ -1,0 +1,304 @@
+"""How to use each client without a person: its settings, its options, the names of its tools.
+
+A driver says what its client cannot do here in `cannot`; docs/hosts.md has the same as a table.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from clients import Machine
+from endpoints import Call, Provider, Say, Step
+
+__all__ = ["DRIVERS", "PARTS", "Driver"]
+
+# What a user does with a host, in this order; the columns of the table in docs/hosts.md.
+PARTS = (
+    "events",
+    "failure",
+    "subagent",
+    "question",
+    "context",
+    "tools",
+    "resume",
+    "compaction",
+    "uninstall",
+)
+QUESTION, ANSWER = "Which database?", "SQLite"
+OPTIONS = [
+    {"label": "SQLite", "description": "one file"},
+    {"label": "Postgres", "description": "a server"},
+]
+
+
+class Driver:
+    """One client on one machine, with the model at `provider`."""
+
+    host: ClassVar[str]
+    client: ClassVar[str]
+    cannot: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, machine: Machine, provider: Provider) -> None:
+        self.machine, self.provider = machine, provider
+        self.prepare()
+
+    # What a client wants before it works at all.
+    def prepare(self) -> None: ...
+
+    def start(self, prompt: str) -> None:
+        raise NotImplementedError
+
+    def resume(self, prompt: str) -> None:
+        raise NotImplementedError
+
+    def compact(self) -> None:
+        raise NotImplementedError
+
+    def ask(self, prompt: str) -> None:
+        """Start a session in which QUESTION is asked and answered with ANSWER."""
+        raise NotImplementedError
+
+    # The client's tools, by what they do.
+    def write(self, name: str, content: str) -> Step:
+        raise NotImplementedError
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        raise NotImplementedError
+
+    def shell(self, command: str) -> Step:
+        raise NotImplementedError
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        raise NotImplementedError
+
+    def report(self, text: str) -> Step:
+        """The last step of an agent that was delegated to."""
+        return Say(text)
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        raise NotImplementedError
+
+
+class ClaudeCode(Driver):
+    host, client = "claude-code", "claude"
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "ANTHROPIC_BASE_URL": self.provider.url,
+            "ANTHROPIC_API_KEY": "not-a-key",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+
+    def run(self, *args: str) -> None:
+        allowed = "--allowedTools=Bash,Write,Edit,Agent,mcp__zapomni"
+        self.machine.run(self.client, allowed, *args, **self._environment())
+
+    def start(self, prompt: str) -> None:
+        self.run("-p", prompt)
+
+    def resume(self, prompt: str) -> None:
+        self.run("-c", "-p", prompt)
+
+    def compact(self) -> None:
+        self.run("-c", "-p", "/compact")
+
+    def ask(self, prompt: str) -> None:
+        question = {
+            "question": QUESTION,
+            "header": "Database",
+            "multiSelect": False,
+            "options": OPTIONS,
+        }
+        self.provider.steps.append(Call("AskUserQuestion", {"questions": [question]}))
+        # Asked over the client's own protocol, as programs around it are.
+        command = (self.client, "-p", "--verbose", "--permission-prompt-tool=stdio")
+        formats = ("--input-format=stream-json", "--output-format=stream-json")
+        with subprocess.Popen(
+            [*command, *formats],
+            cwd=self.machine.project,
+            env={**self.machine.environment(), **self._environment()},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as client:
+            limit = threading.Timer(120, client.kill)
+            limit.start()
+            assert client.stdin
+            assert client.stdout
+
+            def say(**message: Any) -> None:
+                client.stdin.write(json.dumps(message) + "\n")
+                client.stdin.flush()
+
+            say(type="user", message={"role": "user", "content": prompt})
+            for line in client.stdout:
+                message = json.loads(line)
+                if message["type"] == "control_request":
+                    given = {**message["request"]["input"], "answers": {QUESTION: ANSWER}}
+                    answer = {"behavior": "allow", "updatedInput": given}
+                    say(
+                        type="control_response",
+                        response={
+                            "subtype": "success",
+                            "request_id": message["request_id"],
+                            "response": answer,
+                        },
+                    )
+                elif message["type"] == "result":
+                    client.stdin.close()
+            limit.cancel()
+        assert client.returncode == 0
+
+    def write(self, name: str, content: str) -> Step:
+        return Call("Write", {"file_path": str(self.machine.project / name), "content": content})
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        path = str(self.machine.project / name)
+        return Call("Edit", {"file_path": path, "old_string": old, "new_string": new})
+
+    def shell(self, command: str) -> Step:
+        return Call("Bash", {"command": command})
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        given = {"description": title, "prompt": prompt, "subagent_type": "general-purpose"}
+        return [Call("Agent", given)]
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        return Call(f"mcp__zapomni__{tool}", arguments)
+
+
+class Codex(Driver):
+    host, client = "codex", "codex"
+    cannot: ClassVar = {"question": "it asks in plan mode only, which `codex exec` does not have"}
+
+    def prepare(self) -> None:
+        folder = self.machine.home / ".codex"
+        folder.mkdir()
+        (folder / "config.toml").write_text(
+            f"""\
+model = "gpt-5.5"
+model_provider = "local"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+
+[model_providers.local]
+name = "local"
+base_url = "{self.provider.url}/v1"
+wire_api = "responses"
+env_key = "LOCAL_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+        )
+
+    def run(self, *args: str) -> None:
+        options = ("--skip-git-repo-check", "--dangerously-bypass-hook-trust")
+        config = self.machine.home / ".codex" / "config.toml"
+        if "mcp_servers.zapomni" in config.read_text():
+            # Otherwise a model that answers at once is not offered its tools yet.
+            options += ("-c", "mcp_servers.zapomni.required=true")
+        self.machine.run(self.client, "exec", *options, *args, LOCAL_KEY="not-a-key")
+
+    def start(self, prompt: str) -> None:
+        self.run(prompt)
+
+    def resume(self, prompt: str) -> None:
+        self.run("resume", "--last", prompt)
+
+    def write(self, name: str, content: str) -> Step:
+        added = "".join(f"+{line}\n" for line in content.splitlines())
+        return Call(
+            "apply_patch", text=f"*** Begin Patch\n*** Add File: {name}\n{added}*** End Patch\n"
+        )
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        change = f"@@\n-    {old}\n+    {new}\n"
+        patch = f"*** Begin Patch\n*** Update File: {name}\n{change}*** End Patch\n"
+        return Call("apply_patch", text=patch)
+
+    def shell(self, command: str) -> Step:
+        return Call("exec_command", {"cmd": command})
+
+    def compact(self) -> None:
+        # So full that Codex compacts before the next turn.
+        self.provider.steps.append(Say("Done.", tokens=250_000))
+        self.resume("Fill it")
+        self.resume("Now it is full")
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        def wait(body: dict[str, Any]) -> Call:
+            agent = json.loads(body["input"][-1]["output"])["agent_id"]
+            given = {"targets": [agent], "timeout_ms": 60_000}
+            return Call("wait_agent", given, namespace="multi_agent_v1")
+
+        given = {"message": prompt, "agent_type": "default"}
+        return [Call("spawn_agent", given, namespace="multi_agent_v1"), wait]
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        return Call(tool, arguments, namespace="mcp__zapomni")
+
+
+class Gemini(Driver):
+    host, client = "gemini", "gemini"
+    cannot: ClassVar = {
+        "question": "it has no tool to ask with when it runs without a terminal",
+        "compaction": "its event does not say whether anything was compressed",
+    }
+
+    def prepare(self) -> None:
+        settings = self.machine.home / ".gemini" / "settings.json"
+        settings.parent.mkdir()
+        own = {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "general": {"enableAutoUpdate": False},
+            "privacy": {"usageStatisticsEnabled": False},
+        }
+        settings.write_text(json.dumps(own, indent=2))
+
+    def run(self, *args: str) -> None:
+        self.machine.run(
+            self.client,
+            "--model=gemini-2.5-flash",
+            "--yolo",
+            "--skip-trust",
+            *args,
+            GEMINI_API_KEY="not-a-key",
+            GOOGLE_GEMINI_BASE_URL=self.provider.url,
+        )
+
+    def start(self, prompt: str) -> None:
+        self.run("-p", prompt)
+
+    def resume(self, prompt: str) -> None:
+        self.run("--resume", "latest", "-p", prompt)
+
+    def write(self, name: str, content: str) -> Step:
+        return Call(
+            "write_file", {"file_path": str(self.machine.project / name), "content": content}
+        )
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        path = str(self.machine.project / name)
+        given = {"file_path": path, "instruction": "x", "old_string": old, "new_string": new}
+        return Call("replace", given)
+
+    def shell(self, command: str) -> Step:
+        return Call("run_shell_command", {"command": command})
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        return Call(f"mcp_zapomni_{tool}", arguments)
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        return [Call("invoke_agent", {"agent_name": "generalist", "prompt": prompt})]
+
+    def report(self, text: str) -> Step:
+        return Call("complete_task", {"result": {"response": text}})
+
+
+DRIVERS = (ClaudeCode, Codex, Gemini)
