@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ class SharingHost:
 
     def close(self) -> int:
         """Close the server's input, as a host does at the end; return its exit code."""
-        if self.process.poll() is None:
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
             return self.process.wait(PATIENCE)
@@ -125,7 +126,7 @@ class SharingHost:
     def kill(self) -> None:
         """Kill the server's process group, as hosts that do not wait do."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.close()
 
 
 def describe(*, own: bool = False, **env: str) -> dict[str, Any] | None:

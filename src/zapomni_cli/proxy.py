@@ -91,11 +91,11 @@ def _tools_option(argv: Sequence[str]) -> str | None:
 class _Request:
     """A request of the host that is not answered yet."""
 
-    __slots__ = ("is_safe", "line", "resent")
+    __slots__ = ("line", "resent", "tool")
 
-    def __init__(self, line: bytes, *, is_safe: bool) -> None:
+    def __init__(self, line: bytes, tool: Any) -> None:
         self.line = line
-        self.is_safe = is_safe
+        self.tool = tool  # None if it calls none
         self.resent = False
 
 
@@ -103,7 +103,7 @@ class _Proxy:
     def __init__(self, about: dict[str, Any]) -> None:
         self._about = about
         self._link: _socket.socket | None = None
-        self._reading_tools: frozenset[str] = frozenset()
+        self._reading_tools: list[str] = []
         self._is_closing = False  # The process said that it begins nothing more.
         self._from_host = LineBuffer()
         self._from_link = LineBuffer()
@@ -147,7 +147,6 @@ class _Proxy:
             if answer.get("ok"):
                 link.setblocking(False)
                 self._link, self._is_closing = link, False
-                self._reading_tools = frozenset(answer.get("reading_tools", ()))
                 return True
             link.close()
             reason = answer.get("reason")
@@ -230,18 +229,13 @@ class _Proxy:
             if isinstance(cancelled, str | int):
                 self._open.pop(cancelled, None)
         if method is not None and isinstance(number, str | int):
-            self._open[number] = _Request(line, is_safe=self._is_safe(message))
+            called = message.get("params") if method == "tools/call" else None
+            tool = called.get("name") if isinstance(called, dict) else None
+            self._open[number] = _Request(line, tool)
         else:
             number = None
         self._to_link.append((line, number))
         self._waiting += len(line)
-
-    def _is_safe(self, message: dict[str, Any]) -> bool:
-        """Return whether a request may be sent twice: it changes nothing."""
-        if message.get("method") != "tools/call":
-            return True
-        params = message.get("params")
-        return isinstance(params, dict) and params.get("name") in self._reading_tools
 
     def _write_link(self) -> None:
         assert self._link is not None
@@ -274,8 +268,9 @@ class _Proxy:
 
     def _answer(self, line: bytes) -> None:
         message = _parse(line)
-        if message.get("zapomni") == "closing":
-            self._is_closing = True
+        if own := message.get("zapomni"):
+            self._is_closing = own == "closing"
+            self._reading_tools = message.get("reading", self._reading_tools)
             return
         number = message.get("id")
         if "method" not in message and isinstance(number, str | int):
@@ -292,7 +287,8 @@ class _Proxy:
         for number, request in list(self._open.items()):
             if number in queued:
                 continue  # The process has not received it whole.
-            if self._is_closing or (request.is_safe and not request.resent):
+            is_safe = request.tool is None or request.tool in self._reading_tools
+            if self._is_closing or (is_safe and not request.resent):
                 request.resent = not self._is_closing
                 again.append((request.line, number))
             else:
@@ -393,7 +389,7 @@ def _start(key: ShareKey, path: str) -> bool:
         except BlockingIOError:
             return False
         if os.path.lexists(path):
-            os.unlink(path)  # noqa: PTH108 - of a process that was killed
+            os.unlink(path)
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             mask = os.umask(0o177)

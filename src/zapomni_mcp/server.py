@@ -1,6 +1,7 @@
 """The MCP server: what a host starts, and all it waits for before `initialize` is answered.
 
-Nothing heavy is imported and nothing is opened here; the engine comes with the first call.
+Nothing heavy is imported and nothing is opened here; the tools come after `initialize`, the engine
+with the first call.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, redirect_stdout, suppress
-from importlib.metadata import version
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -24,7 +25,7 @@ from mcp.server.mcpserver.exceptions import (
     ToolError,
     UnexpectedResourceError,
 )
-from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
@@ -42,22 +43,21 @@ from zapomni_core.exceptions import NotFoundError, ZapomniError
 from zapomni_core.exceptions import ValidationError as InvalidRequestError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger, setup_logging
+from zapomni_core.infra.sharing import VERSION
 from zapomni_core.settings import Settings
 from zapomni_core.shared.text import has_nul
 from zapomni_mcp.error_messages import describe_failure, find_cause, refuse_message
 from zapomni_mcp.exceptions import ToolExecutionError, ValidationError
 from zapomni_mcp.lazy_engine import LazyEngine
-from zapomni_mcp.prompts import build_prompts
-from zapomni_mcp.tools.code import build_code_tools
-from zapomni_mcp.tools.graph import build_graph_tools
-from zapomni_mcp.tools.memories import build_tools, read_memory
-from zapomni_mcp.tools.observations import ObservationTools
-from zapomni_mcp.tools.tasks import build_task_tools
 
 if TYPE_CHECKING:
-    from zapomni_core.engine import ZapomniEngine
+    from mcp.server.mcpserver.prompts import Prompt
 
-__all__ = ["ZapomniServer", "build_server", "engine_opener", "serve"]
+    # Building the tools takes an eighth of what a host waits for.
+    from zapomni_core.engine import ZapomniEngine
+    from zapomni_mcp.tools.observations import ObservationTools
+
+__all__ = ["LoadedTools", "ZapomniServer", "build_server", "engine_opener", "serve"]
 
 log = get_logger(__name__)
 
@@ -104,13 +104,34 @@ def build_server(
     every_tool: bool = False,
     tool_seconds: float = 600,
     lifespan: Callable[[MCPServer[LazyEngine]], Any] | None = None,
+    settings: Settings | None = None,
+    at_once: bool = True,
 ) -> ZapomniServer:
     """Return the server; `open_engine` is called once, by the first call that needs memories.
 
     Every tool an agent is shown costs it attention: without `every_tool` it is shown the usual.
     A call may take `tool_seconds`. With `lifespan` the engine is another's to open and to close.
+    `settings` say where observations are, if these are not given. Without `at_once` the tools are
+    built when a client has its answer to `initialize`.
     """
-    observing = observations or ObservationTools()
+
+    def load_tools() -> LoadedTools:
+        from zapomni_mcp.prompts import build_prompts
+        from zapomni_mcp.tools.code import build_code_tools
+        from zapomni_mcp.tools.graph import build_graph_tools
+        from zapomni_mcp.tools.memories import build_tools, read_memory
+        from zapomni_mcp.tools.observations import ObservationTools
+        from zapomni_mcp.tools.tasks import build_task_tools
+
+        observing = observations or ObservationTools(settings)
+        tools = [
+            *build_tools(),
+            *observing.build(),
+            *build_graph_tools(every_tool=every_tool),
+            *build_code_tools(every_tool=every_tool),
+            *build_task_tools(every_tool=every_tool),
+        ]
+        return LoadedTools(tools, build_prompts(observing), read_memory, observing)
 
     @asynccontextmanager
     async def own_engine(_server: MCPServer[LazyEngine]) -> AsyncIterator[LazyEngine]:
@@ -123,23 +144,23 @@ def build_server(
             finally:
                 # Shielded: a host that went away cancels everything, and this must still happen.
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await observing.close()
+                    await server.close()
                     await engine.close()
 
-    server = ZapomniServer(
-        lifespan or own_engine,
-        [
-            *build_tools(),
-            *observing.build(),
-            *build_graph_tools(every_tool=every_tool),
-            *build_code_tools(every_tool=every_tool),
-            *build_task_tools(every_tool=every_tool),
-        ],
-        tool_seconds,
-    )
-    for prompt in build_prompts(observing):
-        server.add_prompt(prompt)
+    server = ZapomniServer(lifespan or own_engine, load_tools, tool_seconds)
+    if at_once:
+        server.load()
     return server
+
+
+@dataclass(frozen=True)
+class LoadedTools:
+    """What a server offers besides the protocol itself."""
+
+    tools: Sequence[Tool]
+    prompts: Sequence[Prompt]
+    read_memory: Callable[..., Any]
+    observing: ObservationTools
 
 
 def engine_opener(settings: Settings) -> Callable[[], Awaitable[ZapomniEngine]]:
@@ -159,12 +180,12 @@ def serve(settings: Settings, *, every_tool: bool = False) -> None:
     """Serve MCP on stdin and stdout until the host closes them."""
     setup_logging(settings.log_level or "INFO")
     try:
-        observations = ObservationTools(settings)
         build_server(
             engine_opener(settings),
-            observations,
             every_tool=every_tool,
             tool_seconds=settings.tool_timeout_seconds,
+            settings=settings,
+            at_once=False,
         ).run("stdio")
     except KeyboardInterrupt:
         pass
@@ -184,24 +205,38 @@ class ZapomniServer(MCPServer[LazyEngine]):
     def __init__(
         self,
         lifespan: Callable[[MCPServer[LazyEngine]], Any],
-        tools: Sequence[Tool],
+        load_tools: Callable[[], LoadedTools],
         tool_seconds: float,
     ) -> None:
         self._tool_seconds = tool_seconds
-        self.reading_tools = {
-            tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint
-        }
-        self._arguments = {tool.name: tool.parameters["properties"].keys() for tool in tools}
+        self._load_tools = load_tools
+        self._loaded: LoadedTools | None = None
+        self._arguments: dict[str, Collection[str]] = {}
         super().__init__(
             "zapomni",
             title="Zapomni: long-term memory",
             instructions=INSTRUCTIONS,
-            version=version("zapomni"),
-            tools=list(tools),
+            version=VERSION,
             lifespan=lifespan,
             log_level="WARNING",
         )
-        self.resource("memory://{memory_id}", name="memory", title="A stored memory")(read_memory)
+
+    def load(self) -> LoadedTools:
+        """Build tools, prompts and resources, once."""
+        if self._loaded is None:
+            loaded = self._loaded = self._load_tools()
+            self._arguments = {tool.name: tool.parameters["properties"] for tool in loaded.tools}
+            self._tool_manager = ToolManager(tools=list(loaded.tools))
+            for prompt in loaded.prompts:
+                self.add_prompt(prompt)
+            resource = self.resource("memory://{memory_id}", name="memory", title="A stored memory")
+            resource(loaded.read_memory)
+        return self._loaded
+
+    async def close(self) -> None:
+        """Release what the tools hold open."""
+        if self._loaded is not None:
+            await self._loaded.observing.close()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[LazyEngine] | None = None
@@ -291,7 +326,18 @@ class ZapomniServer(MCPServer[LazyEngine]):
     ) -> None:
         """Serve one connection until it closes."""
         options = self._lowlevel_server.create_initialization_options()
-        await self._lowlevel_server.run(_answer_unreadable(read, write), write, options)
+        messages = self._load_in_time(_answer_unreadable(read, write))
+        # A generator has the part of a ReadStream that the SDK uses: iterating and aclose.
+        stream = cast("ReadStream[SessionMessage | Exception]", messages)
+        await self._lowlevel_server.run(stream, write, options)
+
+    async def _load_in_time(
+        self, messages: AsyncIterator[SessionMessage]
+    ) -> AsyncIterator[SessionMessage]:
+        async for item in messages:
+            if getattr(item.message, "method", "") != "initialize":
+                self.load()
+            yield item
 
     def _check_arguments(self, name: str, arguments: dict[str, Any]) -> None:
         if name not in self._arguments:
@@ -315,26 +361,21 @@ class ZapomniServer(MCPServer[LazyEngine]):
             raise ValidationError("An argument has a NUL character; take it out", "VAL_004")
 
 
-def _answer_unreadable(
+async def _answer_unreadable(
     read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]
-) -> ReadStream[SessionMessage | Exception]:
+) -> AsyncIterator[SessionMessage]:
     """Answer what cannot be parsed: the SDK drops it, and the host waits until it times out.
 
     A text cut in the middle of an emoji is enough: it is sent as half of a surrogate pair.
     """
-
-    async def messages() -> AsyncIterator[SessionMessage | Exception]:
-        async for item in read:
-            if not isinstance(item, Exception):
-                yield item
-                continue
-            with operation() as correlation_id:
-                log.warning("message_unreadable", error_type=type(item).__name__)
-                if answer := refuse_message(item, correlation_id):
-                    await write.send(SessionMessage(answer))
-
-    # A generator has the part of a ReadStream that the SDK uses: iterating and aclose.
-    return cast("ReadStream[SessionMessage | Exception]", messages())
+    async for item in read:
+        if not isinstance(item, Exception):
+            yield item
+            continue
+        with operation() as correlation_id:
+            log.warning("message_unreadable", error_type=type(item).__name__)
+            if answer := refuse_message(item, correlation_id):
+                await write.send(SessionMessage(answer))
 
 
 def _log_failure(event: str, error: BaseException, **fields: str) -> None:

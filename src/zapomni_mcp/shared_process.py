@@ -53,9 +53,10 @@ from zapomni_core.settings import Settings, load_settings  # noqa: E402
 from zapomni_mcp.connection import enter_folder  # noqa: E402
 from zapomni_mcp.lazy_engine import LazyEngine  # noqa: E402
 from zapomni_mcp.server import ZapomniServer, build_server, engine_opener  # noqa: E402
-from zapomni_mcp.tools.observations import ObservationTools  # noqa: E402
 
 if TYPE_CHECKING:
+    from mcp.server.mcpserver.tools import Tool
+
     from zapomni_core.engine import ZapomniEngine
 
 __all__ = ["ClientConnection", "SharedProcess", "main"]
@@ -112,7 +113,6 @@ class SharedProcess:
         self.connections: set[ClientConnection] = set()
         self.last_used = time.monotonic()
         self._environments: list[dict[str, str]] = []
-        self._observations = ObservationTools(settings)
         self._servers: dict[str, ZapomniServer] = {}
         self._path = path
         self._listener: socket.socket | None = listener
@@ -149,7 +149,8 @@ class SharedProcess:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with anyio.move_on_after(CLOSE_SECONDS):
-            await self._observations.close()
+            for server in self._servers.values():
+                await server.close()
             await self.engine.close()
         log.info("shared_process_ended")
 
@@ -170,10 +171,11 @@ class SharedProcess:
         if tools not in self._servers:
             self._servers[tools] = build_server(
                 self.engine.get,
-                self._observations,
                 every_tool=tools == "all",
                 tool_seconds=self.settings.tool_timeout_seconds,
                 lifespan=self._share_engine,
+                settings=self.settings,
+                at_once=False,
             )
         return self._servers[tools]
 
@@ -263,12 +265,10 @@ class SharedProcess:
                 await connection.send({"ok": True, **self._describe()})
                 await connection.answer_questions()
                 return
-            server = self.server(str(hello.get("tools")))
-            reading = sorted(server.reading_tools)
-            await connection.send({"ok": True, **self._describe(), "reading_tools": reading})
+            await connection.send({"ok": True, **self._describe()})
             self._learn(hello.get("environ"))
             enter_folder(str(hello.get("cwd")))
-            await connection.serve(server)
+            await connection.serve(self.server(str(hello.get("tools"))))
         except (OSError, TimeoutError, ValueError) as error:
             log.info("connection_ended", error_type=type(error).__name__)
         except Exception:
@@ -423,7 +423,7 @@ class ClientConnection:
                 group.cancel_scope.cancel()  # The client is gone.
 
             group.start_soon(send_answers)
-            group.start_soon(self._forward, to_server)
+            group.start_soon(self._forward, to_server, server)
             self._reading = asyncio.create_task(self._read(to_server))
             try:
                 await server.serve_streams(read, write)
@@ -496,8 +496,11 @@ class ClientConnection:
                 return True
         return False
 
-    async def _forward(self, to_server: ContextSendStream[SessionMessage | Exception]) -> None:
+    async def _forward(
+        self, to_server: ContextSendStream[SessionMessage | Exception], server: ZapomniServer
+    ) -> None:
         """Hand messages to the server in their order, so many requests at a time."""
+        names = None
         while True:
             async with self._changed:
                 await self._changed.wait_for(self._is_next_due)
@@ -508,6 +511,10 @@ class ClientConnection:
                 if (number := _request_id(message)) is not None:
                     self._running.add(number)
                 self._changed.notify_all()
+            if names is None and not _is_initialize(message):
+                names = [t.name for t in server.load().tools if _only_reads(t)]
+                with suppress(OSError):
+                    await self.send({"zapomni": "tools", "reading": names})
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 await to_server.send(message)
 
@@ -536,6 +543,16 @@ def _request_id(message: SessionMessage | Exception) -> str | int | None:
     if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCRequest):
         return message.message.id
     return None
+
+
+def _is_initialize(message: SessionMessage | Exception) -> bool:
+    return isinstance(message, SessionMessage) and (
+        getattr(message.message, "method", "") == "initialize"
+    )
+
+
+def _only_reads(tool: Tool) -> bool:
+    return bool(tool.annotations and tool.annotations.read_only_hint)
 
 
 def _cancelled_id(message: SessionMessage | Exception) -> str | int | None:

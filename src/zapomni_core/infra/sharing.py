@@ -11,8 +11,9 @@ first one says who connects and why:
 by nothing. With `mcp` comes `environ`, the client's environment: its secrets are found in texts.
 The process answers {"ok": true, "pid": ..., "version": ...} or {"ok": false, "reason": ...}:
 `settings` (connect to the other socket), `older` (it ends, start a newer one), `closing` (it ends),
-`full`, `alone` (these settings cannot be shared). Before it ends it sends {"zapomni": "closing"}:
-no request without an answer was begun.
+`full`, `alone` (these settings cannot be shared). Two messages of its own come between the frames:
+{"zapomni": "tools", "reading": [...]} names the tools that change nothing; {"zapomni": "closing"}
+comes before it ends and means that no request without an answer was begun.
 
 A program that wants to search without loading the engine, such as a hook, calls `ask`:
 
