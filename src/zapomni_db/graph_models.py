@@ -23,7 +23,6 @@ __all__ = [
     "GraphScope",
     "GraphStats",
     "MemoryVersion",
-    "Mention",
     "Merge",
     "UnreadChunk",
 ]
@@ -155,16 +154,6 @@ class Evidence(FrozenModel):
     valid_from: datetime | None
     valid_to: datetime | None
     """None: the beginning is not known, or it still holds."""
-
-
-class Mention(NamedTuple):
-    """A passage and an entity it names."""
-
-    chunk_id: str
-    entity_id: str
-    type: str
-    start_char: int
-    """Where it is named first."""
 
 
 class GraphStats(FrozenModel):

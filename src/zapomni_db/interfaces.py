@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         GraphScope,
         GraphStats,
         MemoryVersion,
-        Mention,
         Merge,
         UnreadChunk,
     )
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         MemoryPatch,
         MemoryRecord,
         MemorySummary,
+        Mention,
         Passage,
         PendingChunk,
         Place,

@@ -30,6 +30,7 @@ __all__ = [
     "MemoryRecord",
     "MemoryStats",
     "MemorySummary",
+    "Mention",
     "NewMemory",
     "Passage",
     "PendingChunk",
@@ -378,6 +379,16 @@ class RelationshipData(FrozenModel):
     """Since when and until when it holds, if the sentence itself says so."""
     exclusive: bool = False
     """Whether the source has one relationship of this type at a time, so that a newer ends it."""
+
+
+class Mention(NamedTuple):
+    """A passage and an entity it names."""
+
+    chunk_id: str
+    entity_id: str
+    type: str
+    start_char: int
+    """Where it is named first."""
 
 
 class Surroundings(NamedTuple):

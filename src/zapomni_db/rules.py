@@ -9,10 +9,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from zapomni_db.graph_models import Edge, EdgeKey, MemoryVersion
-from zapomni_db.models import EntityData, MemoryPatch
+# A search imports this file for `fold`, and needs no model of the graph.
+if TYPE_CHECKING:
+    from zapomni_db.graph_models import Edge, EdgeKey, MemoryVersion
+    from zapomni_db.models import EntityData, MemoryPatch
 
 __all__ = [
     "ALIASES_SHOWN",
@@ -212,6 +214,8 @@ def find_root(
 
 def join_edges(edges: Iterable[tuple[EdgeKey, float, int]]) -> list[Edge]:
     """Join the relationships of merged entities, without those between them."""
+    from zapomni_db.graph_models import Edge
+
     joined: dict[EdgeKey, tuple[float, int]] = {}
     for key, strength, support in edges:
         if key.source_id != key.target_id:
@@ -257,6 +261,8 @@ def versions_of(
     superseded_by: str | None,
 ) -> Iterator[MemoryVersion]:
     """Yield the versions of a memory from its state and its changes, both newest first."""
+    from zapomni_db.graph_models import MemoryVersion
+
     current = dict(state)
     until = superseded
     for replaced_at, before, text in [*changes, Replaced(created, {}, None)]:

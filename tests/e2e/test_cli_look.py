@@ -77,6 +77,28 @@ def test_help_imports_nothing_heavy():
     assert all(name in done.stdout.decode() for name in COMMANDS)
 
 
+def test_a_search_imports_nothing_that_only_other_commands_need():
+    code = (
+        "import os, sys\n"
+        "os.environ['ZAPOMNI_EMBEDDER'] = 'none'\n"
+        "from zapomni_cli.main import run\n"
+        "run(['add', 'zebra']) if sys.argv[1:] else run(['search', 'zebra'])\n"
+        "print(*sys.modules)\n"
+    )
+    for words in (["add"], []):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, check=True, text=True
+        )
+    imported = set(done.stdout.splitlines()[-1].split())
+    unneeded = {"numpy", "onnxruntime", "zapomni_core.shared.redaction",
+                "zapomni_core.infra.circuit_breaker", "zapomni_core.modules.observations.context",
+                "zapomni_db.copy_models", "zapomni_db.graph_models", "zapomni_db.sqlite.copying",
+                "zapomni_db.sqlite.damage", "zapomni_db.sqlite.purging"}  # fmt: skip
+    assert "zebra" in done.stdout
+    assert "zapomni_db.sqlite.search" in imported
+    assert imported & unneeded == set()
+
+
 def test_serve_imports_nothing_heavy_of_its_own():
     code = (
         "import sys, zapomni_cli.upkeep\n"

@@ -22,10 +22,9 @@ from zapomni_db.graph_models import (
     Evidence,
     GraphScope,
     GraphStats,
-    Mention,
     UnreadChunk,
 )
-from zapomni_db.models import EntityData
+from zapomni_db.models import EntityData, Mention
 from zapomni_db.rules import (
     ALIASES_SHOWN,
     EVER,

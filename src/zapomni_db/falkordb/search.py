@@ -36,10 +36,10 @@ from zapomni_db.falkordb.spaces import (
     to_tokens_by_id,
 )
 from zapomni_db.falkordb.values import Vector, as_document, as_query, digest, stems_of, where
-from zapomni_db.graph_models import Mention
 from zapomni_db.models import (
     MemoryFilter,
     MemorySummary,
+    Mention,
     Passage,
     Place,
     StoreState,

@@ -1,4 +1,4 @@
-"""Reading the graph: relationships and their evidence, entities, mentions.
+"""Reading the graph: relationships and their evidence, entities, counts.
 
 A merged entity is read as the one it was merged into.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import LiteralString, NamedTuple
 
 from zapomni_db.graph_models import (
@@ -20,7 +20,6 @@ from zapomni_db.graph_models import (
     Evidence,
     GraphScope,
     GraphStats,
-    Mention,
 )
 from zapomni_db.rules import (
     ALIASES_SHOWN,
@@ -35,25 +34,22 @@ from zapomni_db.rules import (
     spans,
 )
 from zapomni_db.sqlite.graph import count_unread
-from zapomni_db.sqlite.rows import from_time, to_json, to_time
+from zapomni_db.sqlite.mentions import MENTIONED, to_moment
+from zapomni_db.sqlite.rows import from_time, to_json
 
 __all__ = [
     "find_entities",
-    "find_named",
     "get_edges",
     "get_entities",
     "get_evidence",
     "get_graph_stats",
-    "get_mentions",
-    "get_named",
     "get_names",
     "list_entities",
 ]
 
 
-# Conditions on mentions, and on evidence, at the time `:now`. No other table in their statements
-# has columns of these names.
-MENTIONED: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
+# A condition on evidence at the time `:now`. No other table in its statements has columns of these
+# names.
 STATED: LiteralString = MENTIONED + " AND (until IS NULL OR until > :now)"
 # The columns of a `_RelationshipRow`.
 _RELATIONSHIP: LiteralString = (
@@ -102,11 +98,6 @@ class _RelationshipRow(NamedTuple):
     exclusive: int
 
 
-def _to_moment(as_of: datetime | None) -> int:
-    """Return the time asked for; None is now."""
-    return to_time(as_of or datetime.now(UTC))
-
-
 def _leaves_of(connection: sqlite3.Connection, roots: Collection[int]) -> dict[int, list[int]]:
     """Return each of these entities followed by all that are merged into it."""
     found: dict[int, list[int]] = {root: [root] for root in roots}
@@ -119,7 +110,7 @@ def get_edges(
     connection: sqlite3.Connection, entity_ids: Sequence[str], query: EdgeQuery
 ) -> list[Edge]:
     roots = _roots_of(connection, entity_ids)
-    now = _to_moment(query.as_of)
+    now = to_moment(query.as_of)
     bound = {"now": now, "types": to_json(query.types), "limit": query.limit}
     rows: dict[int, _RelationshipRow] = {}
     for direction in _DIRECTIONS:
@@ -230,7 +221,7 @@ def get_evidence(
     as_of: datetime | None,
     limit: int,
 ) -> dict[EdgeKey, list[Evidence]]:
-    now = _to_moment(as_of)
+    now = to_moment(as_of)
     roots = _roots_of(connection, [i for key in edges for i in (key.source_id, key.target_id)])
     leaves = _leaves_of(connection, set(roots.values()))
     found: dict[EdgeKey, list[Evidence]] = {}
@@ -325,7 +316,7 @@ _OF_TYPE: LiteralString = "(:types = '[]' OR e.type IN (SELECT value FROM json_e
 
 
 def find_entities(connection: sqlite3.Connection, query: EntityQuery) -> list[Entity]:
-    now = _to_moment(query.as_of)
+    now = to_moment(query.as_of)
     matches = _matches(connection, query, now)
     counts = _count_mentions(connection, matches, now)
     names = dict(connection.execute(_FOLDED, (to_json(list(matches)),)).fetchall())
@@ -402,7 +393,7 @@ WHERE type IN (SELECT value FROM json_each(?)) ORDER BY key"""
 def get_entities(
     connection: sqlite3.Connection, entity_ids: Sequence[str], as_of: datetime | None = None
 ) -> dict[str, Entity]:
-    now = _to_moment(as_of)
+    now = to_moment(as_of)
     rows = connection.execute(_MENTIONED_BY_ID, {"ids": to_json(list(entity_ids)), "now": now})
     roots: dict[str, int] = dict(rows.fetchall())
     counts = _count_mentions(connection, set(roots.values()), now)
@@ -412,7 +403,7 @@ def get_entities(
 
 
 def list_entities(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Entity]:
-    now = _to_moment(None)
+    now = to_moment(None)
     rows = connection.execute(_MENTIONED_PAGE, {"now": now, "after": after or "", "limit": limit})
     keys = {key: 1.0 for (key,) in rows}
     return _describe(connection, keys, _count_mentions(connection, keys, now))
@@ -498,7 +489,7 @@ _COUNTS: LiteralString = (
 
 
 def get_graph_stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:
-    now = _to_moment(None)
+    now = to_moment(None)
     types = dict(connection.execute(_ENTITY_TYPES, {"now": now}).fetchall())
     edges, closed = _count_edges(connection, now)
     mentions, merges, passages = connection.execute(_COUNTS, {"now": now}).fetchone()
@@ -513,80 +504,3 @@ def get_graph_stats(connection: sqlite3.Connection, extractor: str) -> GraphStat
         entity_types=types,
         relationship_types=edges,
     )
-
-
-# --- Mentions: small reads for a search ------------------------------------------------
-
-
-# The roots of all entities with one of these names or aliases.
-_NAMED: LiteralString = (
-    "WITH asked AS (SELECT value FROM json_each(:names)),"
-    " found AS (SELECT key FROM graph_entities WHERE folded IN asked"
-    " UNION SELECT entity_key FROM graph_mentions WHERE folded IN asked AND " + MENTIONED + ")"
-    " SELECT DISTINCT coalesce(r.id, e.id) FROM found f JOIN graph_entities e ON e.key = f.key"
-    " LEFT JOIN graph_entities r ON r.key = e.root ORDER BY 1"
-)
-
-
-def find_named(
-    connection: sqlite3.Connection, names: Sequence[str], as_of: datetime | None
-) -> list[str]:
-    bound = {"names": to_json(list(names)), "now": _to_moment(as_of)}
-    return [entity_id for (entity_id,) in connection.execute(_NAMED, bound)]
-
-
-# Entities by id with their root's id and type, and all entities merged into that root.
-_LEAVES_BY_ID: LiteralString = """
-SELECT a.id, r.id, r.type, l.key FROM graph_entities a
-JOIN graph_entities r ON r.key = coalesce(a.root, a.key)
-JOIN graph_entities l ON l.key = r.key OR l.root = r.key
-WHERE a.id IN (SELECT value FROM json_each(?))"""
-# The newest passages that name an entity.
-_OF_ENTITY: LiteralString = (
-    "SELECT chunk_id, min(start_char) FROM graph_mentions WHERE entity_key = :key AND "
-    + MENTIONED
-    + " GROUP BY chunk_id ORDER BY chunk_id DESC LIMIT :limit"
-)
-
-
-def get_mentions(
-    connection: sqlite3.Connection,
-    entity_ids: Sequence[str],
-    as_of: datetime | None,
-    limit: int,
-) -> dict[str, list[Mention]]:
-    found: dict[str, list[Mention]] = {entity_id: [] for entity_id in entity_ids}
-    rows = connection.execute(_LEAVES_BY_ID, (to_json(list(entity_ids)),)).fetchall()
-    now = _to_moment(as_of)
-    for asked, root, kind, key in rows:
-        for chunk_id, start in connection.execute(
-            _OF_ENTITY, {"key": key, "now": now, "limit": limit}
-        ):
-            found[asked].append(Mention(str(chunk_id), root, kind, start))
-    for asked, mentions in found.items():
-        newest = sorted(mentions, key=lambda m: (-int(m.chunk_id), m.start_char))
-        first = {mention.chunk_id: mention for mention in reversed(newest)}
-        found[asked] = sorted(first.values(), key=lambda m: -int(m.chunk_id))[:limit]
-    return found
-
-
-# The entities that passages name, each once per passage.
-_OF_CHUNKS: LiteralString = (
-    "SELECT m.chunk_id, coalesce(r.id, e.id), coalesce(r.type, e.type), min(m.start_char)"
-    " FROM graph_mentions m JOIN graph_entities e ON e.key = m.entity_key"
-    " LEFT JOIN graph_entities r ON r.key = e.root"
-    " WHERE m.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:chunks)) AND "
-    + MENTIONED
-    + " GROUP BY 1, 2 ORDER BY 1, 4"
-)
-
-
-def get_named(
-    connection: sqlite3.Connection, chunk_ids: Sequence[str], as_of: datetime | None
-) -> dict[str, list[Mention]]:
-    found: dict[str, list[Mention]] = {}
-    bound = {"chunks": to_json(list(chunk_ids)), "now": _to_moment(as_of)}
-    for chunk_id, entity_id, kind, start in connection.execute(_OF_CHUNKS, bound):
-        mention = Mention(str(chunk_id), entity_id, kind, start)
-        found.setdefault(mention.chunk_id, []).append(mention)
-    return found

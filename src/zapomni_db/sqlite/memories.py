@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
-from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     ChunkData,
     EmbeddingSpace,
@@ -36,6 +35,9 @@ from zapomni_db.sqlite.rows import (
     where,
 )
 from zapomni_db.sqlite.vectors import claim_space, count_pending, get_space
+
+if TYPE_CHECKING:
+    from zapomni_db.graph_models import MemoryVersion
 
 __all__ = [
     "delete_memory",

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zapomni_db.exceptions import DatabaseError
-from zapomni_db.graph_models import Mention
 from zapomni_db.logs import get_logger
 from zapomni_db.models import (
     EmbeddingSpace,
     MemoryData,
     MemoryFilter,
     MemorySummary,
+    Mention,
     Passage,
     StoredMemory,
     StoreState,
@@ -29,15 +29,17 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import graph, graph_reads, memories, search, vectors
+from zapomni_db.sqlite import memories, mentions, search, vectors
 from zapomni_db.sqlite.file import SqliteFile, imported_later, reading, reading_here, writing
 
 if TYPE_CHECKING:
-    from zapomni_db.sqlite import copying, damage
+    from zapomni_db.sqlite import copying, damage, graph, graph_reads
 else:
-    # Few processes copy or check a file; every search would import what that needs.
+    # No search needs these, and their models take long to import.
     copying = imported_later("zapomni_db.sqlite.copying")
     damage = imported_later("zapomni_db.sqlite.damage")
+    graph = imported_later("zapomni_db.sqlite.graph")
+    graph_reads = imported_later("zapomni_db.sqlite.graph_reads")
 
 __all__ = ["SqliteStorage"]
 
@@ -67,8 +69,8 @@ def _read_pool(
 ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
     return (
         vectors.get_tokens(connection, token_ids) if token_ids else {},
-        graph_reads.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
-        graph_reads.find_named(connection, names, as_of) if names else [],
+        mentions.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
+        mentions.find_named(connection, names, as_of) if names else [],
     )
 
 
@@ -82,7 +84,7 @@ def _read_hop(
     passages = search.get_passages(connection, chunk_ids)
     if not entity_ids:
         return passages, {}
-    return passages, graph_reads.get_mentions(connection, entity_ids, as_of, limit)
+    return passages, mentions.get_mentions(connection, entity_ids, as_of, limit)
 
 
 def _read_hits(
@@ -225,9 +227,9 @@ class SqliteStorage(SqliteFile):
     get_entities = reading("reading", graph_reads.get_entities)
     get_edges = reading("reading the graph", graph_reads.get_edges)
     get_evidence = reading("reading the graph", graph_reads.get_evidence)
-    find_named = reading_here("searching", graph_reads.find_named)
-    get_mentions = reading_here("searching", graph_reads.get_mentions)
-    get_named = reading_here("searching", graph_reads.get_named)
+    find_named = reading_here("searching", mentions.find_named)
+    get_mentions = reading_here("searching", mentions.get_mentions)
+    get_named = reading_here("searching", mentions.get_named)
     list_entities = reading("listing", graph_reads.list_entities)
     get_names = reading("reading", graph_reads.get_names)
     get_graph_stats = reading("counting", graph_reads.get_graph_stats)

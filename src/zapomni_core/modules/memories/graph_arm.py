@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zapomni_db.graph_models import Mention
+from zapomni_db.models import Mention
 from zapomni_db.rules import fold
 
 __all__ = ["RARE", "SECONDS", "Links", "link_passages", "names_in", "weigh_entities"]

@@ -34,10 +34,10 @@ from zapomni_core.modules.memories.scoring import (
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.late_interaction import max_similarities, score_tokens
 from zapomni_core.shared.text import encodable, is_stop_token, query_phrases, rare_words
-from zapomni_db.graph_models import Mention
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
+    Mention,
     Passage,
     Place,
     QueryEmbedding,
