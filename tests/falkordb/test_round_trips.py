@@ -155,7 +155,7 @@ class MeetingClient(FalkorDBClient):
             "asked", {"words": asyncio.Event(), "vectors": asyncio.Event()}
         )
         asked[own].set()
-        await asyncio.wait_for(asked[other].wait(), 60)
+        await asyncio.wait_for(asked[other].wait(), 180)
         return await answer
 
 

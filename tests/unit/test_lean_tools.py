@@ -126,7 +126,7 @@ async def test_every_answer_is_marked_as_quoted_fits_its_schema_and_has_no_empty
     await call("search_memory", query="who works at Acme")
     await call("get_stats")
     task = (await call("build_graph"))["task_id"]
-    done = await call("get_task_status", task_id=task, wait_seconds=60)
+    done = await call("get_task_status", task_id=task, wait_seconds=300)
     assert done["status"] == "completed"
     await call("get_related", entity="Acme")
     await call("find_entities", query="Acme")
@@ -135,7 +135,7 @@ async def test_every_answer_is_marked_as_quoted_fits_its_schema_and_has_no_empty
     await call("undo_merge")
     await call("export_graph")
     task = (await call("index_codebase"))["task_id"]
-    await call("get_task_status", task_id=task, wait_seconds=60)
+    await call("get_task_status", task_id=task, wait_seconds=300)
     await call("search_code", query="boil")
     await call("outline", path="a.py")
     await call("get_symbol", name="boil")
