@@ -118,6 +118,8 @@ class SharedProcess:
         self._listener: socket.socket | None = listener
         self._lock = lock
         self._started = time.time()
+        # With the socket elsewhere it may be missing yet; made later it would look replaced.
+        Path(key.home).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._identities = self._read_identities()
         self._ended = asyncio.Event()
         self._finish_seconds = FINISH_SECONDS
