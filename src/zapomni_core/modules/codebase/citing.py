@@ -350,14 +350,11 @@ class _Checkout:
                 return None
             return FRESH if symbol.content_hash == one.content_hash else CHANGED
         if one.start_line:
-            return self._compare_lines(one, source)
+            if lines_digest(source.data, one.start_line, one.end_line) == one.content_hash:
+                return FRESH
+            first = find_lines(source.data, one.end_line - one.start_line + 1, one.content_hash)
+            return _Verdict("moved", _lines(one.path, first, one)) if first else CHANGED
         return CHANGED
-
-    def _compare_lines(self, one: Citation, source: SourceFile) -> _Verdict:
-        if lines_digest(source.data, one.start_line, one.end_line) == one.content_hash:
-            return FRESH
-        first = find_lines(source.data, one.end_line - one.start_line + 1, one.content_hash)
-        return _Verdict("moved", _lines(one.path, first, one)) if first else CHANGED
 
     def search(self, one: Citation, paths: Iterable[str]) -> _Verdict | None:
         """Look for something in these files."""

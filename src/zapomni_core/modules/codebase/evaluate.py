@@ -211,12 +211,18 @@ class Evaluator:
         if value.kind in ("many", "map"):
             return collection_method(value, name)
         if value.kind == "folder":
-            return self._in_folder(value.path.strip("/"), name)
+            folder = value.path.strip("/")
+            inside = place(self.modules.inside(folder, name))
+            return (inside,) if inside else self.catalog.in_folder(folder, name)
         view = self.view(value.path)
         if view is None:
             return None
         if value.kind == "module":
-            return self._in_module(view, name)
+            found = self.local(view, 0, name)
+            if not found and view.path.endswith(("/__init__.py", "/__init__.pyi")):
+                inside = place(self.modules.inside(view.path.rpartition("/")[0], name))
+                return (inside,) if inside else found
+            return found
         if value.kind == "super":
             return self._member_of(self.line(view, value.number)[1:], name) or (EXTERNAL,)
         if view.definitions[value.number].kind == "namespace":
@@ -304,17 +310,6 @@ class Evaluator:
     def _module(self, view: View, module: str) -> Value | None:
         found = self.modules.find(module, view.path, view.language.name)
         return place(found)
-
-    def _in_module(self, view: View, name: str) -> Values | None:
-        found = self.local(view, 0, name)
-        if not found and view.path.endswith(("/__init__.py", "/__init__.pyi")):
-            inside = place(self.modules.inside(view.path.rpartition("/")[0], name))
-            return (inside,) if inside else found
-        return found
-
-    def _in_folder(self, folder: str, name: str) -> Values | None:
-        inside = place(self.modules.inside(folder, name))
-        return (inside,) if inside else self.catalog.in_folder(folder, name)
 
     # --- What comes of a value
 
@@ -548,13 +543,24 @@ class View:
         self.attributes: dict[int, dict[str, list[Binding]]] = defaultdict(dict)
         self.bases: dict[int, list[str]] = defaultdict(list)
         self._names: dict[int, set[str]] = {}
-        self._define(facts.definitions)
+        for number, definition in enumerate(facts.definitions[1:], 1):
+            if definition.kind in LEAVES:
+                continue
+            self.members[definition.parent].setdefault(definition.name, []).append(number)
+            outside = self.class_outside(definition)
+            if outside >= 0:
+                self.members[outside].setdefault(definition.name, []).append(number)
         for one in facts.imports:
             if one.name == "*":
                 self.stars[one.scope].append(one)
             else:
                 self.imports[one.scope].setdefault(one.alias, []).append(one)
-        self._bind(facts.bindings)
+        for binding in facts.bindings:
+            scope, name, _, _ = binding
+            if not name.startswith("self."):
+                self.bindings[scope].setdefault(name, []).append(binding)
+            elif (owner := self.owner(scope)) >= 0:
+                self.attributes[owner].setdefault(name[5:], []).append(binding)
         for reference in facts.references:
             if reference.kind == "inherit":
                 self.bases[reference.scope].append(reference.target)
@@ -590,28 +596,11 @@ class View:
             return numbers
         return [one for one in numbers if not self.is_decorated(one, _REPEATED)] or numbers[:1]
 
-    def _define(self, definitions: tuple[Definition, ...]) -> None:
-        for number, one in enumerate(definitions[1:], 1):
-            if one.kind in LEAVES:
-                continue
-            self.members[one.parent].setdefault(one.name, []).append(number)
-            outside = self.class_outside(one)
-            if outside >= 0:
-                self.members[outside].setdefault(one.name, []).append(number)
-
     def class_outside(self, one: Definition) -> int:
         """Return the class of a method written outside of it; -1 if it is elsewhere, or none."""
         if one.kind != "method" or self.definitions[one.parent].kind in CLASS_LIKE:
             return -1
         return self.numbers.get(one.qualified_name.partition("#")[0].rpartition(".")[0], -1)
-
-    def _bind(self, bindings: tuple[Binding, ...]) -> None:
-        for binding in bindings:
-            scope, name, _, _ = binding
-            if not name.startswith("self."):
-                self.bindings[scope].setdefault(name, []).append(binding)
-            elif (owner := self.owner(scope)) >= 0:
-                self.attributes[owner].setdefault(name[5:], []).append(binding)
 
 
 # --- Reads a type as it is written, in whichever language, as far as the call graph needs it ---

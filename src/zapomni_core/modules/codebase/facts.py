@@ -16,7 +16,6 @@ from zapomni_core.modules.codebase.models import (
     Import,
     Reference,
     ReferenceKind,
-    Symbol,
 )
 from zapomni_core.modules.codebase.outline import Captures, Outline, dotted, dotted_path, one_line
 
@@ -45,19 +44,6 @@ def read_facts(outline: Outline, language: str, matches: list[Captures]) -> Fact
     return reader.facts()
 
 
-def _definitions(symbols: list[Symbol]) -> tuple[Definition, ...]:
-    return tuple(
-        Definition(
-            one.name,
-            one.qualified_name,
-            one.kind,
-            one.parent,
-            tuple(decorator.partition("(")[0].strip() for decorator in one.decorators),
-        )
-        for one in symbols
-    )
-
-
 class _FactReader:
     def __init__(self, outline: Outline, language: str) -> None:
         self.outline = outline
@@ -72,7 +58,16 @@ class _FactReader:
                 self._returns({}, draft.captures["returns"][0])
         return Facts(
             self.language,
-            _definitions(self.outline.symbols),
+            tuple(
+                Definition(
+                    one.name,
+                    one.qualified_name,
+                    one.kind,
+                    one.parent,
+                    tuple(decorator.partition("(")[0].strip() for decorator in one.decorators),
+                )
+                for one in self.outline.symbols
+            ),
             tuple(self.imports),
             tuple(self.bindings),
             tuple(self.references),

@@ -92,7 +92,8 @@ class Modules:
 
     def _walk_down(self, folder: str, parts: list[str]) -> str:
         if not parts:
-            return self.inside(*_parent_and_name(folder)) if folder else "/"
+            above, _, name = folder.rpartition("/")
+            return self.inside(above, name) if folder else "/"
         for part in parts[:-1]:
             folder = f"{folder}/{part}" if folder else part
         return self.inside(folder, parts[-1])
@@ -170,11 +171,6 @@ class Modules:
             if fits:
                 return max(fits, key=lambda one: (_shared(one, here), -len(one))) + "/"
         return ""
-
-
-def _parent_and_name(folder: str) -> tuple[str, str]:
-    parent, _, name = folder.rpartition("/")
-    return parent, name
 
 
 def _joined(folder: str, relative: str) -> str:

@@ -30,7 +30,6 @@ from zapomni_core.modules.codebase.models import (
     FileEntry,
     ParsedFile,
     SourceFile,
-    SymbolEdge,
     SymbolId,
     unpack_facts,
 )
@@ -164,7 +163,14 @@ class Indexer:
             await resolve_references(self.code, plan.repository.key, plan.changes)
             commit = await asyncio.to_thread(head_commit, root)
             await self.code.finish_repository(plan.repository.key, commit, plan.reader)
-            result = _result(plan, tree)
+            counted = ("added", "changed", "moved", "removed", "unchanged")
+            result = {
+                "root": plan.repository.root,
+                **{name: plan.counts[name] for name in counted},
+                "lines_read": plan.counts["lines"],
+                "skipped": dict(sorted(tree.skipped_counts.items())),
+                "complete": tree.is_complete,
+            }
         result |= await self._make_vectors(phases, report)
         await report(WHOLE, WHOLE, "Indexed")
         logger.info("code_indexed", **dict(plan.counts))
@@ -312,7 +318,9 @@ class Indexer:
     async def _store_memories(self, plan: _Plan, pairs: Sequence[tuple[CodeFile, Read]]) -> None:
         """Write the files' texts; passages that stay as they are keep their vectors."""
         before = [(file, read) for file, read in pairs if read.source.path in plan.known]
-        made, space = await self._known_vectors([read for _, read in before])
+        space = await self.storage.get_space()
+        texts = list(dict.fromkeys(c.text for _, read in before for c in read.parsed.chunks))
+        made = await self.storage.get_embeddings(space, texts) if space and texts else {}
         there = await self.storage.get_summaries([file.memory_id for file, _ in before])
         pinned = {memory_id for memory_id, summary in there.items() if summary.pinned}
         for memory_id in there:
@@ -324,15 +332,6 @@ class Indexer:
         ]
         if memories:
             await self.storage.store_memories(memories)
-
-    async def _known_vectors(
-        self, reads: Sequence[Read]
-    ) -> tuple[Mapping[str, Embedding], EmbeddingSpace | None]:
-        space = await self.storage.get_space()
-        texts = list(dict.fromkeys(chunk.text for read in reads for chunk in read.parsed.chunks))
-        if space is None or not texts:
-            return {}, space
-        return await self.storage.get_embeddings(space, texts), space
 
     async def _remove(self, plan: _Plan) -> None:
         gone = list(plan.missing.values())
@@ -385,17 +384,15 @@ def _read_batch(tree: SourceTree, parser: CodeParser, plan: _Plan, redactor: Red
         if source is None:
             if file is not None and not is_changing:
                 batch.unreadable[path] = file
-        elif file is not None and file.key in plan.whole and _is_same(source, file):
+        elif (
+            file is not None and file.key in plan.whole and source.content_hash == file.content_hash
+        ):
             batch.touched[file.key] = source.stamp
         else:
             parsed = parser.parse(source)
             passages += len(parsed.chunks)
             batch.reads.append(read_masked(source, parsed, redactor))
     return batch
-
-
-def _is_same(source: SourceFile, file: CodeFile) -> bool:
-    return source.content_hash == file.content_hash
 
 
 def _read(tree: SourceTree, path: str) -> tuple[SourceFile | None, bool]:
@@ -406,17 +403,6 @@ def _read(tree: SourceTree, path: str) -> tuple[SourceFile | None, bool]:
         if source is not None or tree.skipped_counts["changing"] == before:
             return source, False
     return None, True
-
-
-def _result(plan: _Plan, tree: SourceTree) -> dict[str, Any]:
-    counted = ("added", "changed", "moved", "removed", "unchanged")
-    return {
-        "root": plan.repository.root,
-        **{name: plan.counts[name] for name in counted},
-        "lines_read": plan.counts["lines"],
-        "skipped": dict(sorted(tree.skipped_counts.items())),
-        "complete": tree.is_complete,
-    }
 
 
 # --- Records of a file: its memory, symbols, passages and facts -----------------------
@@ -597,14 +583,12 @@ def _resolve_some(resolver: Resolver, waiting: list[str]) -> dict[str, list[Edge
     count = 0
     while waiting and count < EDGES_AT_ONCE:
         path = waiting.pop()
-        found[path] = [_row(edge) for edge in resolver.resolve(path)]
+        found[path] = [
+            EdgeRow(caller.qualified_name, kind, callee, name, strength, line)
+            for kind, caller, callee, name, strength, line in resolver.resolve(path)
+        ]
         count += len(found[path]) + 1
     return found
-
-
-def _row(edge: SymbolEdge) -> EdgeRow:
-    kind, caller, callee, name, strength, line = edge
-    return EdgeRow(caller.qualified_name, kind, callee, name, strength, line)
 
 
 class _Stored:

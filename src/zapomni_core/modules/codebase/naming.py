@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 __all__ = ["Named", "find_named", "parse_named"]
@@ -49,22 +48,15 @@ def parse_named(text: str) -> Named:
 def find_named(text: str) -> list[Named]:
     """Return what a text may name, in order: files first, then what looks like an identifier."""
     text = text[:MAX_READ]
-    found = [*_files(text), *_symbols(text)]
-    return list(dict.fromkeys(found))[:MAX_NAMED]
-
-
-def _files(text: str) -> Iterator[Named]:
+    found: list[Named] = []
     for match in _FILE.finditer(text):
         path, first, last, symbol = match.groups()
         start = int(first or 0)
-        yield Named(path, symbol or "", start, max(int(last or start), start))
-
-
-def _symbols(text: str) -> Iterator[Named]:
-    quoted = {match.span(1) for match in _QUOTED.finditer(text) if " " not in match[1].strip()}
-    starts = {start for start, _ in quoted}
+        found.append(Named(path, symbol or "", start, max(int(last or start), start)))
+    quoted = {match.start(1) for match in _QUOTED.finditer(text) if " " not in match[1].strip()}
     for match in _SYMBOL.finditer(text):
         name = match[1].replace("::", ".")
-        is_meant = match[2] or match.start() in starts or "." in name or _CODE_SHAPE.search(name)
+        is_meant = match[2] or match.start() in quoted or "." in name or _CODE_SHAPE.search(name)
         if is_meant and 2 < len(name) < LONGEST:
-            yield Named(symbol=name)
+            found.append(Named(symbol=name))
+    return list(dict.fromkeys(found))[:MAX_NAMED]

@@ -142,20 +142,15 @@ def _prose(file: ParsedFile, data: bytes, chunker: TextChunker) -> tuple[SourceC
         start = byte + len(text[char : chunk.start_char].encode())
         end = start + len(text[chunk.start_char : chunk.end_char].encode())
         char, byte = chunk.start_char, start
-        owner = _innermost(file, start)
+        owner = 0
+        for number, symbol in enumerate(file.symbols):
+            if symbol.start_byte <= start < symbol.end_byte:
+                owner = number
         context = context_line(file.path, file.symbols[owner], with_signature=False)
         chunks.append(
             SourceChunk(chunk.text, context, owner, lines.of(start), lines.of(end - 1), start, end)
         )
     return tuple(chunks)
-
-
-def _innermost(file: ParsedFile, byte: int) -> int:
-    owner = 0
-    for number, symbol in enumerate(file.symbols):
-        if symbol.start_byte <= byte < symbol.end_byte:
-            owner = number
-    return owner
 
 
 # --- Cuts the text of a single file, as the index cuts those of a repository ----------

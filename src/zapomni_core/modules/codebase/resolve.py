@@ -121,14 +121,10 @@ class Resolver:
     def _callables(self, language: str, name: str, is_member: bool) -> Iterator[SymbolId]:
         for view, number in self._evaluator.catalog.named(name):
             definition = view.definitions[number]
-            if view.language.name == language and _is_callable(definition, is_member=is_member):
+            if definition.kind in LEAVES or definition.kind in ("key", "section"):
+                continue
+            if view.language.name == language and (definition.kind == "method") == is_member:
                 yield SymbolId(view.path, definition.qualified_name)
-
-
-def _is_callable(definition: Definition, *, is_member: bool) -> bool:
-    if definition.kind in LEAVES or definition.kind in ("key", "section"):
-        return False
-    return (definition.kind == "method") == is_member
 
 
 # --- Which files a change concerns, so that only their edges are resolved again -------

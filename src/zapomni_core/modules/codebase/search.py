@@ -10,7 +10,7 @@ from zapomni_core.modules.codebase.index import passage_digest
 from zapomni_core.modules.codebase.lookup import repositories_for
 from zapomni_core.modules.codebase.schemas import CodeHit, CodeSearchRequest, CodeSearchResponse
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
-from zapomni_db.code_models import CODE_KIND, CodeRepository, IndexedFile
+from zapomni_db.code_models import CODE_KIND, IndexedFile
 from zapomni_db.sqlite.code import SqliteCode
 
 __all__ = ["search_code"]
@@ -63,19 +63,15 @@ async def _filters(store: SqliteCode, request: CodeSearchRequest) -> dict[str, o
     if repositories is not None and len(repositories) == 1:
         tags.append(repositories[0].tag)
     elif repositories is not None:
-        filters["project"] = _one_project(repositories)
+        projects = {repository.project for repository in repositories}
+        if len(projects) > 1:
+            raise ValidationError("Several repositories have this name; give its folder", "VAL_004")
+        filters["project"] = projects.pop()
     if tags:
         filters["tags"] = tags
     if request.path:
         filters["path"] = request.path
     return filters
-
-
-def _one_project(repositories: list[CodeRepository]) -> str:
-    projects = {repository.project for repository in repositories}
-    if len(projects) > 1:
-        raise ValidationError("Several repositories have this name; give its folder", "VAL_004")
-    return projects.pop()
 
 
 async def _hits(store: SqliteCode, results: list[SearchResult], kind: str) -> list[CodeHit]:

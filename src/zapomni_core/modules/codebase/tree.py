@@ -145,7 +145,8 @@ class SourceTree:
             folder, _, name = path.rpartition("/")
             if folder not in folders:
                 folders[folder] = self._unwanted_on_the_way(folder)
-            if reason := folders[folder] or _unwanted_name(name):
+            # git lists a repository inside this one, whose files it does not know, as a folder.
+            if reason := folders[folder] or (unwanted_file(name) if name else "another repository"):
                 self._skip(path, reason)
             elif not own_rules.ignores(path):
                 yield path
@@ -168,18 +169,15 @@ class SourceTree:
             for name in names:
                 path = f"{folder}/{name.name}" if folder else name.name
                 if name.is_folder:
-                    inner.extend([path] if self._enters(path, rules) else [])
+                    if reason := self._unwanted_on_the_way(path):
+                        self._skip(path, reason)
+                    elif not any(rule.ignores_folder(path) for rule in rules):
+                        inner.append(path)
                 elif name.reason:
                     self._skip(path, name.reason)
                 elif not any(rule.ignores(path) for rule in rules):
                     yield path
             folders.extend(reversed(inner))
-
-    def _enters(self, folder: str, rules: tuple[IgnoreFiles, ...]) -> bool:
-        reason = self._unwanted_on_the_way(folder)
-        if reason:
-            self._skip(folder, reason)
-        return not reason and not any(rule.ignores_folder(folder) for rule in rules)
 
     def _unwanted_on_the_way(self, folder: str) -> str:
         parts = folder.split("/")
@@ -195,11 +193,6 @@ class SourceTree:
     def _stop(self, reason: str) -> None:
         self.is_complete = False
         self.skipped_counts[reason] += 1
-
-
-def _unwanted_name(name: str) -> str:
-    # git lists a repository inside this one, whose files it does not know, as a folder.
-    return unwanted_file(name) if name else "another repository"
 
 
 def _is_bare(beneath: SafeFolder) -> bool:
@@ -407,7 +400,9 @@ def parse_rules(text: str) -> Rules:
 def _rule(line: str) -> _Rule | None:
     if line.startswith("#"):
         return None
-    pattern = _without_trailing_blanks(line)
+    stripped = line.rstrip(" ")
+    backslashes = len(stripped) - len(stripped.rstrip("\\"))
+    pattern = stripped + " " if backslashes % 2 and stripped != line else stripped
     takes_in = pattern.startswith("!")
     pattern = pattern[takes_in:]
     folders_only = pattern.endswith("/")
@@ -421,12 +416,6 @@ def _rule(line: str) -> _Rule | None:
     except (_NeverMatchesError, re.error):
         return None
     return _Rule(regex, takes_in, folders_only, whole_path)
-
-
-def _without_trailing_blanks(line: str) -> str:
-    stripped = line.rstrip(" ")
-    backslashes = len(stripped) - len(stripped.rstrip("\\"))
-    return stripped + " " if backslashes % 2 and stripped != line else stripped
 
 
 class _NeverMatchesError(Exception):
@@ -506,7 +495,10 @@ def _bracket(pattern: str, place: int) -> tuple[str, int]:
         if pattern[place] == "]" and place > first:
             break
         if pattern.startswith("[:", place) and (end := pattern.find(":]", place)) > 0:
-            members.append(_class(pattern[place + 2 : end]))
+            name = pattern[place + 2 : end]
+            if name not in _CLASSES:
+                raise _NeverMatchesError
+            members.append(_CLASSES[name])
             place = end + 2
             continue
         low, place = _member(pattern, place)
@@ -524,12 +516,6 @@ def _member(pattern: str, place: int) -> tuple[str, int]:
     if place >= len(pattern):
         raise _NeverMatchesError
     return pattern[place], place + 1
-
-
-def _class(name: str) -> str:
-    if name not in _CLASSES:
-        raise _NeverMatchesError
-    return _CLASSES[name]
 
 
 # --- Ignored files: `.gitignore`, `.zapomniignore`, and what git lists --------------------------

@@ -84,28 +84,27 @@ async def _store(
         chosen = [(chunk, found) for chunk, found in batch if (found.notice is None) is is_whole]
         if chosen:
             same = [pair for _, found in chosen for pair in known.add(found.entities)]
-            chunks = [_extracted(chunk, found) for chunk, found in chosen]
+            chunks = [
+                ExtractedChunk.model_construct(
+                    chunk_id=chunk.chunk_id,
+                    entities=found.entities,
+                    relationships=[
+                        stated.model_copy(update={"exclusive": True})
+                        if stated.relationship_type in SINGLE_VALUED
+                        else stated
+                        for stated in found.relationships
+                        # The passage before has said so already.
+                        if not chunk.repeated or stated.end_char > chunk.repeated
+                    ],
+                )
+                for chunk, found in chosen
+            ]
             growth = _sum(growth, await storage.store_extractions(reader, chunks, same))
     return growth
 
 
 def _sum(first: GraphGrowth, second: GraphGrowth) -> GraphGrowth:
     return GraphGrowth(*(one + other for one, other in zip(first, second, strict=True)))
-
-
-def _extracted(chunk: UnreadChunk, found: Extraction) -> ExtractedChunk:
-    return ExtractedChunk.model_construct(
-        chunk_id=chunk.chunk_id,
-        entities=found.entities,
-        relationships=[
-            stated.model_copy(update={"exclusive": True})
-            if stated.relationship_type in SINGLE_VALUED
-            else stated
-            for stated in found.relationships
-            # The passage before has said so already.
-            if not chunk.repeated or stated.end_char > chunk.repeated
-        ],
-    )
 
 
 class _Known:

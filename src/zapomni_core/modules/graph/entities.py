@@ -382,13 +382,9 @@ def _is_employer(walk: Walk, before: str) -> bool:
     if before in ("at", "for", "from") and any(word in cues.EMPLOYMENT for word in earlier):
         return True
     if before == "from" and walk.after(_full_name(walk)) in cues.AFTER_PERSON:
-        return _follows_person(walk)
+        last = walk.mentions[-1] if walk.mentions else None
+        return last is not None and last.type == "PERSON" and walk.token.start - last.end == 6
     return before == "joined"
-
-
-def _follows_person(walk: Walk) -> bool:
-    last = walk.mentions[-1] if walk.mentions else None
-    return last is not None and last.type == "PERSON" and walk.token.start - last.end == 6
 
 
 def _is_whereabouts(walk: Walk, before: str) -> bool:
@@ -597,7 +593,13 @@ def version(walk: Walk) -> bool:
     if not is_version(word) and not (word.isdigit() and len(word) <= 4):
         return False
     last = walk.last(8)
-    after_name = bool(before) and _stands_behind_name(walk)
+    named = walk.mentions[-1] if walk.mentions else None
+    after_name = (
+        bool(before)
+        and named is not None
+        and named.type in ("TECHNOLOGY", "PACKAGE")
+        and named.end == walk.tokens[walk.at - 1].end
+    )
     with_other = last is not None and last.type == "VERSION" and before in cues.BETWEEN_VERSIONS
     if after_name or with_other or before in cues.BEFORE_VERSION:
         return walk.add(token.start, token.start + len(word), "VERSION", 0.85, walk.at)
@@ -613,13 +615,6 @@ def _is_error_code(walk: Walk, before: str) -> bool:
     if before == "code":
         return "error" in walk.lower[max(0, walk.at - 4) : walk.at]
     return before in ("error", "errno")
-
-
-def _stands_behind_name(walk: Walk) -> bool:
-    last = walk.mentions[-1] if walk.mentions else None
-    if last is None or last.type not in ("TECHNOLOGY", "PACKAGE"):
-        return False
-    return last.end == walk.tokens[walk.at - 1].end
 
 
 def _status(walk: Walk, before: str) -> bool:

@@ -59,7 +59,12 @@ async def export_graph(storage: StorageProvider, name: str) -> AsyncIterator[str
     separator = ""
     async for page in _pages(storage):
         for entity in page:
-            yield separator + written.node(_fields_of(entity))
+            fields = entity.model_dump(
+                include={"name", "type", "description", "confidence", "mentions"}
+            )
+            yield separator + written.node(
+                {"id": entity.entity_id, **fields, "aliases": entity.aliases}
+            )
             separator = written.separator
     yield written.between
     if written.between:
@@ -100,11 +105,6 @@ async def _links_from(storage: StorageProvider, page: Sequence[Entity]) -> list[
         given = {name: value for name, value in fields.items() if value is not None}
         links.append(_Link(edge.key.source_id, edge.key.target_id, given))
     return links
-
-
-def _fields_of(entity: Entity) -> dict[str, Any]:
-    fields = entity.model_dump(include={"name", "type", "description", "confidence", "mentions"})
-    return {"id": entity.entity_id, **fields, "aliases": entity.aliases}
 
 
 def _day(moment: datetime | None) -> str | None:

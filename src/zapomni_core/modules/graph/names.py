@@ -74,7 +74,10 @@ def name_key(name: str, entity_type: str) -> str:
         return name
     folded = (name if name.isascii() else unicodedata.normalize("NFKC", name)).casefold()
     if entity_type == "PERSON":
-        folded = _without_accents(folded)
+        # Only where the accent is an extra: й is a letter, and so are the marks of Hindi.
+        parts = unicodedata.normalize("NFKD", folded)
+        plain = "".join(c for c in parts if not "\u0300" <= c <= "\u036f")
+        folded = plain if plain.isascii() else folded
     if entity_type in _FORGIVING:
         return _LOOSE.sub("", folded) or folded
     return folded
@@ -132,13 +135,6 @@ def _is_misspelled(first: str, second: str) -> bool:
     return doubled.isalpha() and doubled == long[at - 1] and long[at + 1 :] == short[at:]
 
 
-def _without_accents(text: str) -> str:
-    # Only where the accent is an extra: й is a letter of its own, and so are the marks of Hindi.
-    parts = unicodedata.normalize("NFKD", text)
-    plain = "".join(c for c in parts if not "\u0300" <= c <= "\u036f")
-    return plain if plain.isascii() else text
-
-
 # --- The names we know: shipped ones in `gazetteer.txt`, and the user's own -----------
 
 
@@ -182,15 +178,12 @@ class Gazetteer:
         self._longest: dict[str, int] = {}
         for entry in entries:
             for form in (entry.name, *entry.aliases):
-                self._add(form, entry)
-
-    def _add(self, form: str, entry: Entry) -> None:
-        self._written.setdefault(form, []).append(entry)
-        any_case = not entry.exact and entry.kind not in _AS_WRITTEN
-        if any_case and (len(form) >= SHORTEST_IN_ANY_CASE or form.islower()):
-            self._folded.setdefault(form.lower(), []).append(entry)
-        first, *rest = form.lower().split()
-        self._longest[first] = max(self._longest.get(first, 0), 1 + len(rest))
+                self._written.setdefault(form, []).append(entry)
+                any_case = not entry.exact and entry.kind not in _AS_WRITTEN
+                if any_case and (len(form) >= SHORTEST_IN_ANY_CASE or form.islower()):
+                    self._folded.setdefault(form.lower(), []).append(entry)
+                first, *rest = form.lower().split()
+                self._longest[first] = max(self._longest.get(first, 0), 1 + len(rest))
 
     def starts(self, word: str) -> int:
         """Return how many words the longest name has that begins with this one, in lower case."""
@@ -259,18 +252,15 @@ def _parse(text: str) -> tuple[list[Entry], set[str]]:
         if section is None and line.startswith("-"):
             removed.add(line[1:].strip().lower())
         elif section is None:
-            entries += _entries(line, number, kind, exact=exact)
+            name, _, others = line.partition("=")
+            aliases = tuple(filter(None, (other.strip() for other in others.split(","))))
+            names = [name.strip()]
+            if kind == "PERSON" and not aliases:
+                names = list(filter(None, (other.strip() for other in name.split(","))))
+            if any(not form or len(form.split()) > LONGEST_NAME for form in (*names, *aliases)):
+                raise ConfigurationError(
+                    f"gazetteer.txt, line {number}: a name has one to {LONGEST_NAME} words",
+                    "CONF_002",
+                )
+            entries += [Entry(name, kind, aliases, exact) for name in names]
     return entries, removed
-
-
-def _entries(line: str, number: int, kind: str, *, exact: bool) -> list[Entry]:
-    name, _, others = line.partition("=")
-    aliases = tuple(filter(None, (other.strip() for other in others.split(","))))
-    names = [name.strip()]
-    if kind == "PERSON" and not aliases:
-        names = list(filter(None, (other.strip() for other in name.split(","))))
-    if any(not form or len(form.split()) > LONGEST_NAME for form in (*names, *aliases)):
-        raise ConfigurationError(
-            f"gazetteer.txt, line {number}: a name has one to {LONGEST_NAME} words", "CONF_002"
-        )
-    return [Entry(name, kind, aliases, exact) for name in names]

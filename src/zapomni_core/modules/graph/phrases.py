@@ -61,17 +61,16 @@ def table() -> dict[str, list[Wording]]:
         if group := _GROUP.fullmatch(line):
             groups[group["name"]] = _words(group["types"])
         elif statement := _STATEMENT.fullmatch(line):
-            first, second = (_types(statement[side], groups) for side in ("first", "second"))
+            first, second = (
+                frozenset().union(*(groups.get(name, {name}) for name in statement[side].split()))
+                for side in ("first", "second")
+            )
             strength = float(statement["strength"] or 0.9)
             phrase = Wording(statement["type"], first, second, statement["way"] == "<-", strength)
         elif phrase is not None:
             for text in line.strip().removesuffix(",").split(", "):
                 found.setdefault(text, []).append(phrase)
     return found
-
-
-def _types(text: str, groups: dict[str, frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*(groups.get(name, {name}) for name in text.split()))
 
 
 # Words in front of the first name, right before it, and between it and the second.

@@ -119,7 +119,8 @@ async def _walk(storage: StorageProvider, start: str, request: RelatedRequest) -
         new = _step(edges, {reached.entity_id: reached for reached in frontier}, seen.keys())
         seen |= new
         # A way gets no better by going on: what is not among the best here leads to none of them.
-        least = _worst_shown(seen.values(), request.limit)
+        scores = sorted((r.score for r in seen.values() if r.before is not None), reverse=True)
+        least = scores[request.limit - 1] if len(scores) >= request.limit else -1.0
         frontier = [r for r in _best(new.values(), BEAM) if r.score > least]
         if not frontier:
             break
@@ -128,12 +129,6 @@ async def _walk(storage: StorageProvider, start: str, request: RelatedRequest) -
 
 def _best(reached: Iterable[_Reached], limit: int) -> list[_Reached]:
     return sorted(reached, key=lambda r: (-r.score, r.distance, r.entity_id))[:limit]
-
-
-def _worst_shown(reached: Iterable[_Reached], limit: int) -> float:
-    """Return the score above which something is still shown; below all if there is room."""
-    scores = sorted((r.score for r in reached if r.before is not None), reverse=True)
-    return scores[limit - 1] if len(scores) >= limit else -1.0
 
 
 def _step(
@@ -174,7 +169,7 @@ async def _describe(
         )
         for reached in best
         # What was deleted a moment ago is gone.
-        if _ids_of(reached) <= entities.keys()
+        if {i for edge in _way(reached) for i in edge.key[:2]} <= entities.keys()
     ]
 
 
@@ -185,10 +180,6 @@ def _way(reached: _Reached) -> list[Edge]:
         way.insert(0, reached.edge)
         reached = reached.before
     return way
-
-
-def _ids_of(reached: _Reached) -> set[str]:
-    return {i for edge in _way(reached) for i in edge.key[:2]}
 
 
 def _path(

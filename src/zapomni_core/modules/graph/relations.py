@@ -287,7 +287,11 @@ def _between(
     words: Sequence[str],
 ) -> Iterator[StatedRelation]:
     """A uses B."""
-    if front and (front[-1] in _PREPOSITIONS or _is_object(first, front[-1])):
+    # In `fixes #1 fixes #2` the first name belongs to the words before it.
+    if front and (
+        front[-1] in _PREPOSITIONS
+        or (first.members[0].type == "REFERENCE" and front[-1] in _FIXING)
+    ):
         return
     if _POSSESSIVE.match(reading.text, second.end):
         return
@@ -308,18 +312,18 @@ def _between(
             return
 
 
-def _is_object(group: Group, before: str) -> bool:
-    """Whether the name belongs to what came before: `fixes #1 fixes #2`."""
-    return group.members[0].type == "REFERENCE" and before in _FIXING
-
-
 def _leads_to(reading: SentenceReading, second: Group, phrase: str, words: Sequence[str]) -> bool:
     """Whether the words behind a phrase only lead up to the name: `the`, `our new`."""
     if phrase in phrases.WEAK and any(word not in phrases.DETERMINERS for word in words):
         return False
     if phrase in phrases.WEAK or phrase in phrases.HOLDING:
         behind = _AHEAD.match(reading.text, second.end)
-        if behind and behind[1].lower() not in phrases.BLOCKERS and _is_modifier(second):
+        # In `Rust port` the noun behind the name is meant, in `foo() function` the name.
+        if (
+            behind
+            and behind[1].lower() not in phrases.BLOCKERS
+            and second.members[-1].type in ("TECHNOLOGY", "PLACE")
+        ):
             return False
     if len(words) > MOST_FILLERS:
         return False
@@ -372,14 +376,10 @@ def _in_front(
         if link[0] not in links or (marks and lead[-1] not in marks):
             continue
         if any(word in verbs for word in (lead[-6:] if marks else lead[-1:])):
-            yield from _pairs(first, second, kind)
-
-
-def _pairs(first: Group, second: Group, kind: str) -> Iterator[StatedRelation]:
-    for subject in first.members:
-        for target in second.members:
-            if _is_replaceable(subject) and _is_replaceable(target):
-                yield StatedRelation(subject, target, kind, 0.8)
+            for subject in first.members:
+                for target in second.members:
+                    if _is_replaceable(subject) and _is_replaceable(target):
+                        yield StatedRelation(subject, target, kind, 0.8)
 
 
 def _is_replaceable(entity: EntityData) -> bool:
@@ -412,8 +412,3 @@ def _is_question(reading: SentenceReading) -> bool:
         return True
     first = reading.text[begin : begin + 20].split(maxsplit=1)
     return bool(first) and first[0].lower() in phrases.QUESTION_STARTS
-
-
-def _is_modifier(group: Group) -> bool:
-    """Whether a noun behind the name would be what is meant: `Rust port`, not `foo() function`."""
-    return group.members[-1].type in ("TECHNOLOGY", "PLACE")

@@ -149,13 +149,18 @@ _MARKED = (
 def shape_of(word: str) -> Shape | None:
     """Say what a word looks like; None if it looks like any other."""
     if "://" in word or "@" in word:
-        found = _address(word)
-        if found is not None:
-            return found
+        if _URL.match(word) or _REMOTE.match(word):
+            return Shape("URL", 0.98)
+        if inside := _URL_INSIDE.search(word):  # [a link](https://...)
+            return Shape("URL", 0.95, inside.start(), inside.end())
+        if _EMAIL.fullmatch(word):
+            return Shape("", 0.0)
     if "#" in word and _ISSUE.fullmatch(word):
         return Shape("REFERENCE", 0.95)
-    if error := _error(word):
-        return error
+    if word in _ERROR_NAMES or _ERROR_CLASS.fullmatch(word) or _ERROR_CODE.fullmatch(word):
+        alone = ("Error", "Exception", "Warning", "Fault", "Errors", "Exceptions", "Warnings")
+        if word not in alone:
+            return Shape("ERROR", 0.9)
     if word[0].isdigit() or word[-1].isdigit():
         found = _numbered(word)
         if found is not None:
@@ -165,16 +170,6 @@ def shape_of(word: str) -> Shape | None:
 
 def is_version(word: str) -> bool:
     return _VERSION.fullmatch(word) is not None
-
-
-def _address(word: str) -> Shape | None:
-    if _URL.match(word) or _REMOTE.match(word):
-        return Shape("URL", 0.98)
-    if inside := _URL_INSIDE.search(word):  # [a link](https://...)
-        return Shape("URL", 0.95, inside.start(), inside.end())
-    if _EMAIL.fullmatch(word):
-        return Shape("", 0.0)
-    return None
 
 
 def _numbered(word: str) -> Shape | None:
@@ -194,14 +189,6 @@ def _numbered(word: str) -> Shape | None:
             if word.count(".") == 3 and word.replace(".", "").isdigit()
             else Shape("VERSION", 0.9)
         )
-    return None
-
-
-def _error(word: str) -> Shape | None:
-    if word in _ERROR_NAMES or _ERROR_CLASS.fullmatch(word) or _ERROR_CODE.fullmatch(word):
-        if word in ("Error", "Exception", "Warning", "Fault", "Errors", "Exceptions", "Warnings"):
-            return None
-        return Shape("ERROR", 0.9)
     return None
 
 
@@ -250,7 +237,11 @@ def _code(word: str) -> Shape | None:
     if any(pattern.fullmatch(word) for mark, pattern in _MARKED if mark in word):
         return Shape("CODE", 0.9)
     if "." in word:
-        return _dotted(word)
+        if word.startswith("."):
+            return Shape("CODE", 0.6) if _SELECTOR.fullmatch(word) else None
+        if _ABBREVIATION.fullmatch(word) or _DOMAIN.fullmatch(word):
+            return None
+        return Shape("CODE", 0.7) if _DOTTED.fullmatch(word) or _CALL.fullmatch(word) else None
     if "-" in word:
         return Shape("CODE", 0.8) if _HEADER.fullmatch(word) or _DIRECTIVE.fullmatch(word) else None
     if "<" in word or "[" in word:
@@ -259,14 +250,6 @@ def _code(word: str) -> Shape | None:
         return Shape("CODE", 0.8)
     is_pascal = _PASCAL.fullmatch(word) and not word.startswith(("Mc", "Mac"))
     return Shape("CODE", 0.7) if is_pascal and not _PLURAL_ACRONYM.fullmatch(word) else None
-
-
-def _dotted(word: str) -> Shape | None:
-    if word.startswith("."):
-        return Shape("CODE", 0.6) if _SELECTOR.fullmatch(word) else None
-    if _ABBREVIATION.fullmatch(word) or _DOMAIN.fullmatch(word):
-        return None
-    return Shape("CODE", 0.7) if _DOTTED.fullmatch(word) or _CALL.fullmatch(word) else None
 
 
 def is_status(word: str) -> bool:

@@ -80,7 +80,12 @@ def tokens(text: str) -> list[Token]:
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     furthest = min(end, start + MOST_TRIMMED)
-    while start < furthest and text[start] in _OPENING and not _belongs(text, start):
+    # In `*.py` and `~/.bashrc` the opening character is part of the word.
+    while (
+        start < furthest
+        and text[start] in _OPENING
+        and not (text[start] in "*~" and text.startswith((".", "/"), start + 1))
+    ):
         start += 1
     furthest = max(start, end - MOST_TRIMMED)
     while furthest < end and text[end - 1] in _CLOSING:
@@ -93,11 +98,6 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     if end - start == 1 and not text[start].isalnum():
         return start, start
     return start, end
-
-
-def _belongs(text: str, start: int) -> bool:
-    """Whether an opening character is part of the word: `*.py`, `~/.bashrc`."""
-    return text[start] in "*~" and text.startswith((".", "/"), start + 1)
 
 
 def sentences(text: str) -> list[TextSentence]:

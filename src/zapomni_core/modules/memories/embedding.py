@@ -115,7 +115,11 @@ class EmbeddingChain:
             if known is not None:
                 self._hits += 1
                 return known
-            made = await _ask(embedder, text)
+            if isinstance(embedder, TokenEmbedder):
+                made = await embedder.embed_query_with_tokens(text)
+            else:
+                vector = await embedder.embed_query(text)
+                made = QueryEmbedding.model_construct(vector=vector, tokens=None, words=[])
             self._questions[space, text] = made
             if len(self._questions) > QUESTIONS_CACHED:
                 self._questions.popitem(last=False)
@@ -171,7 +175,17 @@ class EmbeddingChain:
             return made
         if failures and (not others or failures[0][0] is self.embedders[0]):
             raise failures[0][1]
-        raise _nobody(active, others)
+        if active is None or not others:
+            raise EmbeddingError(
+                "Embeddings are switched off: the setting embedder is none.", "EMB_004"
+            )
+        raise EmbeddingError(
+            f"The stored vectors belong to the model {active.model}, "
+            f"dimension {active.dimension}. "
+            f"Run `zapomni models reembed` to switch to {others[0].model}, "
+            "or configure the old model again.",
+            "EMB_005",
+        )
 
     def _explain_unused(
         self,
@@ -204,7 +218,12 @@ class EmbeddingChain:
         self._lookups += len(wanted)
         self._hits += len(wanted) - len(missing)
         if missing:
-            known |= zip(missing, await _make(embedder, missing), strict=True)
+            if isinstance(embedder, TokenEmbedder):
+                made = await embedder.embed_with_tokens(missing)
+            else:
+                vectors = await embedder.embed(missing)
+                made = [Embedding.model_construct(vector=vector, tokens=None) for vector in vectors]
+            known |= zip(missing, made, strict=True)
             for text in missing:
                 self._cache.put(space, text, known[text])
             if self._shared is not None:
@@ -230,33 +249,6 @@ async def _or_nothing(answer: Awaitable[T]) -> T | None:
     except CacheError as error:
         log.warning("embedding_cache_failed", error_code=error.error_code)
         return None
-
-
-async def _make(embedder: ModelEmbedder, texts: Sequence[str]) -> list[Embedding]:
-    if isinstance(embedder, TokenEmbedder):
-        return await embedder.embed_with_tokens(texts)
-    vectors = await embedder.embed(texts)
-    return [Embedding.model_construct(vector=vector, tokens=None) for vector in vectors]
-
-
-async def _ask(embedder: ModelEmbedder, text: str) -> QueryEmbedding:
-    if isinstance(embedder, TokenEmbedder):
-        return await embedder.embed_query_with_tokens(text)
-    vector = await embedder.embed_query(text)
-    return QueryEmbedding.model_construct(vector=vector, tokens=None, words=[])
-
-
-def _nobody(active: EmbeddingSpace | None, others: Sequence[EmbeddingSpace]) -> EmbeddingError:
-    if active is None or not others:
-        return EmbeddingError(
-            "Embeddings are switched off: the setting embedder is none.", "EMB_004"
-        )
-    return EmbeddingError(
-        f"The stored vectors belong to the model {active.model}, dimension {active.dimension}. "
-        f"Run `zapomni models reembed` to switch to {others[0].model}, "
-        "or configure the old model again.",
-        "EMB_005",
-    )
 
 
 class _VectorCache:

@@ -132,7 +132,11 @@ class MemoryRanker:
         matches = {t: ids for t in question.terms if (ids := question.matches.get(t))}
         word_hits, vector_hits = question.depth * WORD_HITS, question.depth * VECTOR_HITS
         bm25, question.ranking = await asyncio.gather(
-            self._rank_by_words(question, list(matches), word_hits),
+            self.storage.rank_by_words(
+                TextSearchRequest(
+                    terms=list(matches) or question.terms, limit=word_hits, filters=question.filters
+                )
+            ),
             self._rank_by_vector(question, vector_hits),
         )
         question.exhausted = len(bm25) < word_hits and len(question.ranking.scores) < vector_hits
@@ -170,15 +174,6 @@ class MemoryRanker:
         pool = diversify(sorted(pool, key=lambda c: (-c.score, c.chunk_id)))
         # The last page has everything that was found at all.
         return [*pool, *rest] if question.exhausted else pool
-
-    async def _rank_by_words(
-        self, question: Question, informative: list[str], limit: int
-    ) -> dict[str, float]:
-        return await self.storage.rank_by_words(
-            TextSearchRequest(
-                terms=informative or question.terms, limit=limit, filters=question.filters
-            )
-        )
 
     async def _rank_by_vector(self, question: Question, limit: int) -> VectorRanking:
         if question.embedding is None:

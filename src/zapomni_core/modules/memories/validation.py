@@ -41,10 +41,13 @@ def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
     """Check a request; `source` and `tags` given in the metadata count as the fields."""
     _check_text(request.text)
     _check_metadata(request.metadata)
+    source, tags = request.metadata.get("source"), request.metadata.get("tags")
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        tags = []
     lifted = request.model_copy(
         update={
-            "source": request.source or _text_of(request.metadata.get("source")),
-            "tags": _clean_tags(request.tags or _tags_of(request.metadata.get("tags"))),
+            "source": request.source or (source if isinstance(source, str) else ""),
+            "tags": _clean_tags(request.tags or tags),
         }
     )
     _check_names(project=lifted.project, source=lifted.source, parent=lifted.parent)
@@ -216,16 +219,6 @@ def _check_kind(kind: str) -> None:
         raise ValidationError(
             "kind code is what indexed files have; use another, such as snippet", "VAL_004"
         )
-
-
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _tags_of(value: Any) -> list[str]:
-    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
-        return value
-    return []
 
 
 def _clean_tags(tags: list[str]) -> list[str]:

@@ -192,8 +192,10 @@ def explain_context(
     )
     intents, trail = _intents(given), _trail(given)
     shown = {line.id for line in trail}
+    failures = recurring_failures(given.db, given.projects, given.lengths.threads)
+    threads = (_unfinished(given), *(_failing(given, failure) for failure in failures))
     return [
-        *_threads(given),
+        *[line for line in threads if line][: given.lengths.threads],
         *intents,
         *_recent(given, given.lengths.local - len(intents), shown),
         *trail,
@@ -367,12 +369,6 @@ def _cross_project(given: _Candidates, hidden: set[str]) -> list[ContextLine]:
 
 
 # --- Open threads -----------------------------------------------------------------------
-
-
-def _threads(given: _Candidates) -> list[ContextLine]:
-    failures = recurring_failures(given.db, given.projects, given.lengths.threads)
-    lines = (_unfinished(given), *(_failing(given, failure) for failure in failures))
-    return [line for line in lines if line][: given.lengths.threads]
 
 
 def _unfinished(given: _Candidates) -> ContextLine | None:

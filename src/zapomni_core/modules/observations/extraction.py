@@ -208,7 +208,12 @@ def _command(event: Event, scrubber: Scrubber) -> NewObservation | None:
     command = scrubber.whole(data.get("command"))
     raw_output = as_text(data.get("output"))
     output = scrubber.whole(raw_output)
-    obs_type, facts = _classify(command, output)
+    obs_type = "command"
+    facts: dict[str, Any] = {}
+    if "git" in command or "gh " in command:
+        from zapomni_core.modules.observations.shell import classify
+
+        obs_type, facts = classify(command, output)
     facts["description"] = data.get("description")
     facts["interrupted"] = bool(data.get("interrupted")) or None
     facts["background"] = bool(data.get("background")) or None
@@ -229,14 +234,6 @@ def _command(event: Event, scrubber: Scrubber) -> NewObservation | None:
     if message and message not in content:
         content = clip(f"{message}\n{command}", CONTENT_LIMIT)
     return NewObservation(obs_type, content, None, facts)
-
-
-def _classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
-    if "git" not in command and "gh " not in command:
-        return "command", {}
-    from zapomni_core.modules.observations.shell import classify
-
-    return classify(command, output)
 
 
 def _failure(event: Event, scrubber: Scrubber) -> NewObservation:
@@ -347,7 +344,12 @@ def _patch(event: Event, scrubber: Scrubber) -> NewObservation | None:
     raw = as_text(event.data.get("patch"))
     change = changes.from_patch(scrubber.whole(raw))
     change.total = changes.count_patch(raw)
-    paths = [scrubber.path(_absolute(path, event.cwd)) for path in change.files[:1]]
+    paths = [
+        scrubber.path(
+            path if path.startswith("/") or not event.cwd else f"{event.cwd.rstrip('/')}/{path}"
+        )
+        for path in change.files[:1]
+    ]
     names = ", ".join(change.files[:3]) or "patch"
     facts = {
         "added": change.total[0],
@@ -359,10 +361,6 @@ def _patch(event: Event, scrubber: Scrubber) -> NewObservation | None:
     content = clip(f"{names} {change.statement()}", CONTENT_LIMIT)
     path = paths[0] if paths else None
     return NewObservation("file_write" if created else "file_edit", content, path, facts)
-
-
-def _absolute(path: str, cwd: str) -> str:
-    return path if path.startswith("/") or not cwd else f"{cwd.rstrip('/')}/{path}"
 
 
 def _search(event: Event, scrubber: Scrubber) -> NewObservation | None:
