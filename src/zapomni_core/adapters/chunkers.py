@@ -132,7 +132,14 @@ class _Outline:
         while position < len(self.text):
             match = None if self.fence else _BLANK_LINES.match(self.text, position)
             if match:
-                self._blank(match.end())
+                end = match.end()
+                if not self.blocks:
+                    self.blocks.append(_Block(0, 0, end, "prose", self.section))
+                last = self.blocks[-1]
+                if last.body == last.end:
+                    last.body = end
+                last.end = end
+                last.growing = False
             else:
                 match = _LINE.match(self.text, position)
                 assert match is not None
@@ -142,7 +149,11 @@ class _Outline:
 
     def _line(self, start: int, end: int) -> None:
         if self.fence:
-            self._in_fence(start, end)
+            self.blocks[-1].end = end
+            line = self.text[start:end].strip()
+            if line.startswith(self.fence) and not line.strip(self.fence[0]):
+                self.fence = ""
+                self.blocks[-1].growing = False
         elif (match := _FENCE.match(self.text, start, end)) and not (
             match[1][0] == "`" and "`" in match[2]
         ):
@@ -154,13 +165,6 @@ class _Outline:
             self._extend(start, end, "lines")
         else:
             self._extend(start, end, "prose")
-
-    def _in_fence(self, start: int, end: int) -> None:
-        self.blocks[-1].end = end
-        line = self.text[start:end].strip()
-        if line.startswith(self.fence) and not line.strip(self.fence[0]):
-            self.fence = ""
-            self.blocks[-1].growing = False
 
     def _heading(self, match: re.Match[str], end: int) -> None:
         level = match[0].count("#")
@@ -186,15 +190,6 @@ class _Outline:
             last.end = end
         else:
             self._begin(start, end, kind)
-
-    def _blank(self, end: int) -> None:
-        if not self.blocks:
-            self.blocks.append(_Block(0, 0, end, "prose", self.section))
-        last = self.blocks[-1]
-        if last.body == last.end:
-            last.body = end
-        last.end = end
-        last.growing = False
 
 
 @dataclass(slots=True)
@@ -223,7 +218,12 @@ class _Packer:
             self._place(start, block.body, block, [self._words])
             start = block.body
         whole = block.kind == "code" or half_full
-        self._place(start, block.end, block, self._splitters(block.kind), whole=whole)
+        splitters: dict[_Kind, list[_Splitter]] = {
+            "code": [self._lines, self._words],
+            "lines": [self._lines, self._sentences, self._words],
+            "prose": [self._sentences, self._lines, self._words],
+        }
+        self._place(start, block.end, block, splitters[block.kind], whole=whole)
 
     def close(self) -> None:
         """Keep the passage being filled, without the blank lines around it."""
@@ -287,13 +287,6 @@ class _Packer:
 
     def _count(self, start: int, end: int) -> int:
         return bisect_left(self.ticks, end) - bisect_left(self.ticks, start)
-
-    def _splitters(self, kind: _Kind) -> list[_Splitter]:
-        if kind == "code":
-            return [self._lines, self._words]
-        if kind == "lines":
-            return [self._lines, self._sentences, self._words]
-        return [self._sentences, self._lines, self._words]
 
     def _lines(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         return _spans(start, end, _line_ends(self.text, start, end))

@@ -11,13 +11,9 @@ import contextvars
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zapomni_core.exceptions import SearchError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = ["CrossEncoder"]
 
@@ -96,13 +92,7 @@ class _RerankModel:
             for name, values in known.items()
             if name in self._inputs
         }
-        return _probability(self._session.run(None, inputs)[0][0])
-
-
-def _probability(logits: NDArray[np.float32]) -> float:
-    """Return what one or two logits say: yes, or no and yes."""
-    import numpy as np
-
-    # Two logits decide by their difference, as one does alone.
-    logit = float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
-    return float(1 / (1 + np.exp(-logit)))
+        logits = self._session.run(None, inputs)[0][0]
+        # One logit means yes; two, no and yes, decide by their difference.
+        logit = float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
+        return float(1 / (1 + np.exp(-logit)))

@@ -289,7 +289,10 @@ def _docx_blocks(document: Any) -> Iterator[str]:
     items: list[str] = []
     for content in document.iter_inner_content():
         if hasattr(content, "rows"):
-            line, is_item = "\n".join(_docx_rows(content)), False
+            # A merged cell is given once for every column it spans.
+            rows = [dict.fromkeys(row.cells) for row in content.rows]
+            line = "\n".join(" | ".join(" ".join(c.text.split()) for c in row) for row in rows)
+            is_item = False
         else:
             line, is_item = _docx_paragraph(content)
         if items and not is_item:
@@ -311,13 +314,6 @@ def _docx_paragraph(paragraph: Any) -> tuple[str, bool]:
     if text.strip() and style.startswith("List"):
         return f"- {text.strip()}", True
     return text, False
-
-
-def _docx_rows(table: Any) -> Iterator[str]:
-    for row in table.rows:
-        # A merged cell is given once for every column it spans.
-        cells = dict.fromkeys(row.cells)
-        yield " | ".join(" ".join(cell.text.split()) for cell in cells)
 
 
 # --- HTML -------------------------------------------------------------------------------

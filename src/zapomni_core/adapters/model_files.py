@@ -91,7 +91,9 @@ def check_file(path: Path, file: ModelFile) -> None:
         EmbeddingError: EMB_004, the file is damaged, unreadable or was changed.
     """
     try:
-        seal = _seal(path)
+        # What changes with the contents of a file: no program sets ctime back.
+        known = path.stat()
+        seal = f"{known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}"
         if _remembered(path) == seal:
             return
         genuine = _digest(path) in file.sha256
@@ -122,12 +124,6 @@ def file_status(path: Path, file: ModelFile) -> Literal["ok", "missing", "damage
         return "missing"
     except OSError:
         return "damaged"
-
-
-def _seal(path: Path) -> str:
-    """Return what changes with the contents of a file: no program sets ctime back."""
-    known = path.stat()
-    return f"{known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}"
 
 
 def _seal_of(path: Path) -> Path:

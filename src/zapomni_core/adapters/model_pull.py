@@ -58,7 +58,10 @@ def pull_model(
         return PulledModel(MODEL, None)
     problems: list[str] = []
     try:
-        _make_private(folder)
+        for path in (*reversed(folder.parents), folder):
+            if not path.exists():
+                path.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
         for mirror in default_mirrors(source) if mirrors is None else mirrors:
             wanted = list(_missing(folder, files))
             problem = _pull_from(mirror, wanted, folder, progress or no_progress)
@@ -119,10 +122,3 @@ def _install(temporary: Path, target: Path) -> None:
 
 def _missing(folder: Path, files: Sequence[ModelFile]) -> Iterator[ModelFile]:
     return (file for file in files if file_status(folder / file.name, file) != "ok")
-
-
-def _make_private(folder: Path) -> None:
-    for path in (*reversed(folder.parents), folder):
-        if not path.exists():
-            path.mkdir(mode=0o700, exist_ok=True)
-    folder.chmod(0o700)

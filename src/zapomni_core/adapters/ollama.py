@@ -37,12 +37,11 @@ class OllamaEmbedder(RemoteEmbedder):
                 raw = self._field(status, answer, "embeddings")
                 return unit_vectors(raw, len(texts), self.label)
             self._is_old = True
-        raw = [await self._request_one(text) for text in texts]
+        raw = []
+        for text in texts:
+            body = {"model": self.model, "prompt": text}
+            raw.append(self._field(*await self._post("/api/embeddings", body), "embedding"))
         return unit_vectors(raw, len(texts), self.label)
-
-    async def _request_one(self, text: str) -> Any:
-        body = {"model": self.model, "prompt": text}
-        return self._field(*await self._post("/api/embeddings", body), "embedding")
 
     def _field(self, status: int, answer: Any, field: str) -> Any:
         if status == 404 and isinstance(answer, dict) and "error" in answer:

@@ -35,7 +35,12 @@ class OpenAIEmbedder(RemoteEmbedder):
         )
         if status != 200:
             raise self._error(status, answer)
-        return unit_vectors(_in_order(answer), len(texts), self.label)
+        try:
+            items = sorted(answer["data"], key=lambda item: int(item["index"]))
+            raw = [item["embedding"] for item in items]
+        except (KeyError, TypeError, ValueError):
+            raw = None
+        return unit_vectors(raw, len(texts), self.label)
 
     def _error(self, status: int, answer: Any) -> ServiceError:
         if status in (401, 403):
@@ -54,13 +59,3 @@ class OpenAIEmbedder(RemoteEmbedder):
                 "Set ZAPOMNI_OPENAI_BASE_URL to its address up to /v1."
             )
         return self._failure(status)
-
-
-def _in_order(answer: Any) -> Any:
-    data = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(data, list):
-        return None
-    try:
-        return [item["embedding"] for item in sorted(data, key=lambda item: int(item["index"]))]
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -64,20 +64,21 @@ class SpacyExtractor:
                     raise ExtractionError(
                         "spaCy failed on a text.", "EXTR_001", original_exception=error
                     ) from error
-                found += [self._entity(name, begin) for name in document.ents if _is_name(name)]
+                found += [
+                    EntityData(
+                        entity_id="",
+                        name=name.text,
+                        type=TYPES[name.label_],
+                        confidence=0.7,
+                        source=self.name,
+                        surface=name.text,
+                        start_char=begin + name.start_char,
+                        end_char=begin + name.end_char,
+                    )
+                    for name in document.ents
+                    if _is_name(name)
+                ]
             return found
-
-    def _entity(self, name: Any, begin: int) -> EntityData:
-        return EntityData(
-            entity_id="",
-            name=name.text,
-            type=TYPES[name.label_],
-            confidence=0.7,
-            source=self.name,
-            surface=name.text,
-            start_char=begin + name.start_char,
-            end_char=begin + name.end_char,
-        )
 
     def _load(self) -> Any:
         try:

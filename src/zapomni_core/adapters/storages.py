@@ -36,22 +36,19 @@ async def open_storage(settings: Settings, *, wait: bool = True) -> StorageProvi
         storage = SqliteStorage(settings.database_path)
     else:
         if settings.uses_local_server:
-            _check_local_server(settings)
+            from zapomni_db.falkordb.server import find_server
+
+            if find_server(settings.local_server_folder) is None:
+                raise DatabaseConnectionError(
+                    "The FalkorDB server of this machine is not running; "
+                    "start it with `zapomni db up`.",
+                    "CONN_006",
+                )
         storage = _falkordb(server, allow_volatile=settings.allow_volatile)
         if not wait:
             return storage
     await storage.connect()
     return storage
-
-
-def _check_local_server(settings: Settings) -> None:
-    from zapomni_db.falkordb.server import find_server
-
-    if find_server(settings.local_server_folder) is None:
-        raise DatabaseConnectionError(
-            "The FalkorDB server of this machine is not running; start it with `zapomni db up`.",
-            "CONN_006",
-        )
 
 
 def _falkordb(server: ServerAddress, *, allow_volatile: bool) -> StorageProvider:

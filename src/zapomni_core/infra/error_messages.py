@@ -221,7 +221,9 @@ def sanitize_error_for_user(error: BaseException, correlation_id: str) -> dict[s
     happened, action = _UNKNOWN
     if isinstance(error, ZapomniError):
         code, own_words = error.error_code, error.message
-        happened, action = _BY_CODE.get(code) or _look_up(type(error))
+        happened, action = _BY_CODE.get(code) or next(
+            (_BY_CLASS[cls] for cls in type(error).__mro__ if cls in _BY_CLASS), _UNKNOWN
+        )
     elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         code = "DB_002"
         happened, action = _BY_CODE[code]
@@ -231,7 +233,3 @@ def sanitize_error_for_user(error: BaseException, correlation_id: str) -> dict[s
         "suggested_action": action,
         "correlation_id": correlation_id,
     }
-
-
-def _look_up(error_type: type[BaseException]) -> tuple[str, str]:
-    return next((_BY_CLASS[cls] for cls in error_type.__mro__ if cls in _BY_CLASS), _UNKNOWN)

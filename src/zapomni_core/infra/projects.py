@@ -71,7 +71,8 @@ def _project_of(cwd: str, cache: str | None) -> Project:
         return Project(folder, _last_part(folder), root=folder)
     root, git_dir = found
     common = _common_dir(git_dir)
-    branch = _branch(git_dir)
+    head = _read(os.path.join(git_dir, "HEAD")).strip()
+    branch = head[16:] if head.startswith("ref: refs/heads/") else ""
     # A worktree's own folder is not its repository's.
     home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     main = home if _is_listed(root, git_dir, common) else ""
@@ -154,11 +155,6 @@ def _common_dir(git_dir: str) -> str:
     return (
         os.path.realpath(os.path.join(git_dir, pointer)) if pointer else os.path.realpath(git_dir)
     )
-
-
-def _branch(git_dir: str) -> str:
-    head = _read(os.path.join(git_dir, "HEAD")).strip()
-    return head[16:] if head.startswith("ref: refs/heads/") else ""
 
 
 def head_commit(folder: str) -> str:

@@ -71,7 +71,9 @@ def parse_server(url: str) -> ServerAddress:
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
     if parts.scheme == "unix":
         graph = _asked(parts, "graph") or DEFAULT_GRAPH
-        where = _socket(parts)
+        if parts.hostname or not parts.path.startswith("/") or parts.path == "/":
+            raise ValueError("the path of the socket must be absolute: unix:///run/falkordb.sock")
+        where = unquote(parts.path)
         return ServerAddress(socket=where, username=username, password=password, graph=graph)
     if not host:
         raise ValueError("it names no host")
@@ -85,12 +87,6 @@ def parse_server(url: str) -> ServerAddress:
         password=password,
         graph=unquote(parts.path.removeprefix("/")) or DEFAULT_GRAPH,
     )
-
-
-def _socket(parts: SplitResult) -> str:
-    if parts.hostname or not parts.path.startswith("/") or parts.path == "/":
-        raise ValueError("the path of the socket must be absolute: unix:///run/falkordb.sock")
-    return unquote(parts.path)
 
 
 def _asked(parts: SplitResult, name: str) -> str:

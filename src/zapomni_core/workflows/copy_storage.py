@@ -73,7 +73,15 @@ async def copy_storage(source: StorageProvider, target: StorageProvider, progres
         there += 1
         progress(there, total)
     await _copy_memories(memories, target, there, total, progress)
-    await _copy_graph(source, target)
+    async for entities in _entity_pages(source):
+        await target.store_entities(entities, [])
+    async for relationships in _relationship_pages(source):
+        await target.store_entities([], relationships)
+    async for readings in _reading_pages(source):
+        await target.import_readings(readings)
+    merges = await source.export_merges()
+    if merges != await target.export_merges():
+        await target.import_merges(merges)
     return there
 
 
@@ -101,18 +109,6 @@ async def _copy_memories(
     if batch:
         await target.import_memories(batch)
         progress(done + len(batch), total)
-
-
-async def _copy_graph(source: StorageProvider, target: StorageProvider) -> None:
-    async for entities in _entity_pages(source):
-        await target.store_entities(entities, [])
-    async for relationships in _relationship_pages(source):
-        await target.store_entities([], relationships)
-    async for readings in _reading_pages(source):
-        await target.import_readings(readings)
-    merges = await source.export_merges()
-    if merges != await target.export_merges():
-        await target.import_merges(merges)
 
 
 async def compare_storages(

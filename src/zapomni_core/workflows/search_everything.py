@@ -40,7 +40,6 @@ from zapomni_db.models import (
     EmbeddingSpace,
     MemoryFields,
     MemoryFilter,
-    MemorySummary,
     Passage,
     QueryEmbedding,
     StoreState,
@@ -132,7 +131,10 @@ class Searcher:
         async with AsyncExitStack() as snapshot:
             storage = await self._begin(snapshot, request, question, state, notices)
             try:
-                ranked = await self._search_memories(storage, request, question)
+                if request.within == "observations":
+                    question.exhausted, ranked = True, []
+                else:
+                    ranked = await MemoryRanker(storage).rank(question)
                 observed, more = await self._search_observations(request, question)
             except QueryError as error:
                 raise SearchError(
@@ -182,14 +184,6 @@ class Searcher:
             known = now
             attempts -= 1
 
-    async def _search_memories(
-        self, storage: StorageProvider, request: SearchRequest, question: Question
-    ) -> list[Candidate]:
-        if request.within == "observations":
-            question.exhausted = True
-            return []
-        return await MemoryRanker(storage).rank(question)
-
     async def _embed_query(
         self, query: str, space: EmbeddingSpace | None, notices: list[str]
     ) -> QueryEmbedding | None:
@@ -218,7 +212,16 @@ class Searcher:
         distinct: dict[tuple[str, str], ObservationMatch] = {}
         for match in matches:
             distinct.setdefault((match.obs_type, match.content), match)
-        observed = [_observed(match) for match in distinct.values()]
+        observed = [
+            Candidate(
+                f"#{match.id}",
+                memory_id=f"#{match.id}",
+                occurred_at=datetime.fromtimestamp(match.timestamp, UTC),
+                bm25=match.score,
+                observation=match,
+            )
+            for match in distinct.values()
+        ]
         score_observed(observed, question.terms)
         score_dates(request.query, observed)
         observed.sort(key=lambda c: -c.score)
@@ -237,6 +240,8 @@ class Searcher:
         if filters.project is not None:
             named = await self.observations.project_keys(filters.project)
             projects = named if projects is None else [key for key in named if key in projects]
+        # `as_of` itself still counts.
+        ends = [filters.until, filters.as_of and filters.as_of + timedelta(seconds=1)]
         return ObservationQuery(
             query=request.query,
             projects=projects,
@@ -245,7 +250,7 @@ class Searcher:
             file=filters.path,
             pinned=filters.pinned,
             after=_seconds(filters.since),
-            before=_seconds(_end(filters)),
+            before=_seconds(min((end for end in ends if end is not None), default=None)),
             limit=OBSERVED_AT_LEAST + OBSERVED_PER_HIT * question.wanted,
         )
 
@@ -258,7 +263,9 @@ class Searcher:
         if self.reranker is None or not found:
             return found
         first = found[:RERANKED]
-        texts = await self._texts(storage, first)
+        kept = await storage.get_passages([c.chunk_id for c in first if not c.observation])
+        done = {c.chunk_id: c.observation.content for c in first if c.observation}
+        texts = {**{chunk_id: passage.text for chunk_id, passage in kept.items()}, **done}
         first = [candidate for candidate in first if candidate.chunk_id in texts]
         try:
             scores = await self.reranker.score(query, [texts[c.chunk_id] for c in first])
@@ -272,11 +279,6 @@ class Searcher:
         again = [*sorted(first, key=lambda c: -c.score), *found[RERANKED:]]
         level_off(again)
         return again
-
-    async def _texts(self, storage: StorageProvider, found: Sequence[Candidate]) -> dict[str, str]:
-        kept = await storage.get_passages([c.chunk_id for c in found if not c.observation])
-        done = {c.chunk_id: c.observation.content for c in found if c.observation}
-        return {**{chunk_id: passage.text for chunk_id, passage in kept.items()}, **done}
 
     async def _describe(
         self,
@@ -299,44 +301,22 @@ class Searcher:
             summary, passage = summaries.get(hit.memory_id), passages.get(hit.chunk_id)
             # A store without snapshots may have lost the memory a moment ago.
             if summary is not None and passage is not None:
-                result = _describe_memory(hit, summary, passage.text, why)
+                result = SearchResult(
+                    chunk_id=hit.chunk_id,
+                    text=passage.text,
+                    score=round(min(hit.score, 1.0), 4),
+                    similarity_score=round(max(hit.cosine, 0.0), 4),
+                    bm25_score=round(hit.bm25, 4),
+                    explanation=why,
+                    **{name: getattr(summary, name) for name in MemoryFields.model_fields},
+                )
                 texts = {"before": _text(passages, hit.before), "after": _text(passages, hit.after)}
                 results.append(result.model_copy(update=texts) if near else result)
         return results
 
 
-def _observed(match: ObservationMatch) -> Candidate:
-    return Candidate(
-        f"#{match.id}",
-        memory_id=f"#{match.id}",
-        occurred_at=datetime.fromtimestamp(match.timestamp, UTC),
-        bm25=match.score,
-        observation=match,
-    )
-
-
-def _end(filters: MemoryFilter) -> datetime | None:
-    """Return the moment before which observations count; `as_of` itself still does."""
-    ends = [filters.until, filters.as_of and filters.as_of + timedelta(seconds=1)]
-    return min((end for end in ends if end is not None), default=None)
-
-
 def _seconds(moment: datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp())
-
-
-def _describe_memory(
-    hit: Candidate, summary: MemorySummary, text: str, why: dict[str, object] | None
-) -> SearchResult:
-    return SearchResult(
-        chunk_id=hit.chunk_id,
-        text=text,
-        score=round(min(hit.score, 1.0), 4),
-        similarity_score=round(max(hit.cosine, 0.0), 4),
-        bm25_score=round(hit.bm25, 4),
-        explanation=why,
-        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
-    )
 
 
 def _describe_observation(

@@ -388,7 +388,11 @@ class Pool:
             raise RedisTimeoutError("no answer to INFO") from error
         if not isinstance(answer, str) or "redis_version" not in answer:
             raise InvalidResponse("not the INFO of a Redis")
-        info = _parse_info(answer)
+        lines = (line.partition(":") for line in answer.splitlines() if ":" in line)
+        # Every module is a line of the same name; only FalkorDB's is needed.
+        info = {
+            name: value for name, _, value in lines if name != "module" or "name=graph," in value
+        }
         if info.get("loading") == "1":
             raise BusyLoadingError("loading")
         try:
@@ -403,12 +407,6 @@ class Pool:
 
 def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 1)
-
-
-def _parse_info(text: str) -> dict[str, str]:
-    lines = (line.partition(":") for line in text.splitlines() if ":" in line)
-    # Every module is a line of the same name; only FalkorDB's is needed.
-    return {name: value for name, _, value in lines if name != "module" or "name=graph," in value}
 
 
 def _check_module(info: dict[str, str]) -> None:

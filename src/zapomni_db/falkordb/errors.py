@@ -57,11 +57,9 @@ def is_unreachable(error: BaseException) -> bool:
 def _tls_failure(error: BaseException) -> ssl.SSLError | None:
     """Return the TLS error; a connection that was only cut is none."""
     cause = error.__cause__ or error.__context__
-    return cause if isinstance(cause, ssl.SSLError) and not _is_cut(cause) else None
-
-
-def _is_cut(error: ssl.SSLError) -> bool:
-    return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+    if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return None
+    return cause if isinstance(cause, ssl.SSLError) else None
 
 
 def is_exhausted(error: BaseException) -> bool:

@@ -169,7 +169,10 @@ async def _create(session: Session) -> None:
     for label, name, is_unique in _INDEXED:
         await _unless_there(session.write(f"CREATE INDEX FOR (n:{label}) ON (n.{name})"))
         if is_unique:
-            await _unless_there(_constrain(session, label, name))
+            unique = ("UNIQUE", "NODE", label, "PROPERTIES", 1, name)
+            await _unless_there(
+                session.command("GRAPH.CONSTRAINT", "CREATE", session.graph, *unique)
+            )
     for kind, name in _INDEXED_EDGES:
         await _unless_there(session.write(f"CREATE INDEX FOR ()-[r:{kind}]-() ON (r.{name})"))
     await _wait_for_indexes(session)
@@ -184,12 +187,6 @@ async def declare(session: Session, *names: str) -> None:
     """
     settings = ", ".join(f"n.{name} = true" for name in names)
     await session.write(f"MERGE (n:Names) SET {settings}")
-
-
-async def _constrain(session: Session, label: str, name: str) -> None:
-    await session.command(
-        "GRAPH.CONSTRAINT", "CREATE", session.graph, "UNIQUE", "NODE", label, "PROPERTIES", 1, name
-    )
 
 
 async def _unless_there(creation: Awaitable[object]) -> None:

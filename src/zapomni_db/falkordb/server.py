@@ -106,8 +106,14 @@ def stop_server(folder: Path) -> bool:
         ran = _is_alive(folder)
         for request in (signal.SIGTERM, signal.SIGKILL):
             if _is_alive(folder):
-                _send(request, _read_pid(folder))
-                _wait_until_it_ended(folder)
+                pid = _read_pid(folder)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, request)
+                    # A stopped process could not react.
+                    os.kill(pid, signal.SIGCONT)
+                deadline = time.monotonic() + SILENCE_SECONDS
+                while _is_alive(folder) and time.monotonic() < deadline:
+                    time.sleep(PAUSE_SECONDS)
         if _is_alive(folder):
             raise DatabaseConnectionError(
                 "The FalkorDB server does not end. Read its file server.log, end it by hand."
@@ -115,13 +121,6 @@ def stop_server(folder: Path) -> bool:
         for leftover in (folder / "server.pid", socket_path(folder)):
             leftover.unlink(missing_ok=True)
         return ran
-
-
-def _send(request: signal.Signals, pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, request)
-        # A stopped process could not react.
-        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager
@@ -206,12 +205,6 @@ def _ping(where: Path) -> bytes:
         connection.sendall(b"PING\r\n")
         return connection.recv(64)
     return b""
-
-
-def _wait_until_it_ended(folder: Path) -> None:
-    deadline = time.monotonic() + SILENCE_SECONDS
-    while _is_alive(folder) and time.monotonic() < deadline:
-        time.sleep(PAUSE_SECONDS)
 
 
 def _read_pid(folder: Path) -> int:

@@ -27,7 +27,6 @@ from zapomni_db.falkordb.upkeep import get_version
 from zapomni_db.falkordb.values import decode
 from zapomni_db.models import (
     BM25SearchResult,
-    Chunk,
     ChunkData,
     EmbeddingSpace,
     EntityData,
@@ -88,12 +87,33 @@ async def add_memories_batch(client: FalkorDBClient, memories: Sequence[Memory])
 
 def _to_memory_data(memory: Memory, dimension: int) -> MemoryData:
     """Check a memory and return it as it is stored, with a new id."""
-    _check_text(memory.text)
+    if not memory.text.strip():
+        raise _refuse("text cannot be empty", "VAL_001")
+    if len(memory.text) > MAX_TEXT_CHARS:
+        raise _refuse(f"text exceeds max length ({MAX_TEXT_CHARS:,})", "VAL_003")
     _check_counts(memory)
     for number, (chunk, embedding) in enumerate(zip(memory.chunks, memory.embeddings, strict=True)):
-        _check_chunk(number, chunk)
-        _check_embedding(number, embedding, dimension)
-    _check_metadata(memory.metadata)
+        if chunk.index != number:
+            raise _refuse(f"chunk index mismatch: expected {number}, got {chunk.index}", "VAL_003")
+        if not chunk.text.strip():
+            raise _refuse(f"chunk {number} text cannot be empty", "VAL_001")
+        if len(embedding) != dimension:
+            raise _refuse(
+                f"embedding {number} dimension must be {dimension}, got {len(embedding)}", "VAL_003"
+            )
+        if not all(isinstance(value, int | float) for value in embedding):
+            raise _refuse(f"embedding {number} contains non-numeric values", "VAL_002")
+        if not all(map(math.isfinite, embedding)):
+            raise _refuse(f"embedding {number} contains values that are not finite", "VAL_003")
+    # Depth first: metadata that contains itself would never end as JSON.
+    if _is_deeper(memory.metadata, MAX_METADATA_DEPTH):
+        raise _refuse(f"metadata nesting exceeds max depth ({MAX_METADATA_DEPTH})", "VAL_003")
+    try:
+        size = len(json.dumps(memory.metadata))
+    except (TypeError, ValueError) as error:
+        raise _refuse(f"metadata not JSON-serializable: {error}", "VAL_002") from error
+    if size > MAX_METADATA_CHARS:
+        raise _refuse("metadata exceeds max size (100 KB)", "VAL_003")
     return MemoryData(
         memory_id=str(uuid.uuid4()),
         text=memory.text,
@@ -112,13 +132,6 @@ def _refuse(reason: str, code: str) -> ValidationError:
     return ValidationError(f"Validation failed for memory: {reason}", code)
 
 
-def _check_text(text: str) -> None:
-    if not text.strip():
-        raise _refuse("text cannot be empty", "VAL_001")
-    if len(text) > MAX_TEXT_CHARS:
-        raise _refuse(f"text exceeds max length ({MAX_TEXT_CHARS:,})", "VAL_003")
-
-
 def _check_counts(memory: Memory) -> None:
     chunks, embeddings = len(memory.chunks), len(memory.embeddings)
     if not chunks:
@@ -132,36 +145,6 @@ def _check_counts(memory: Memory) -> None:
             f"chunks and embeddings count mismatch ({chunks} chunks, {embeddings} embeddings)",
             "VAL_003",
         )
-
-
-def _check_chunk(number: int, chunk: Chunk) -> None:
-    if chunk.index != number:
-        raise _refuse(f"chunk index mismatch: expected {number}, got {chunk.index}", "VAL_003")
-    if not chunk.text.strip():
-        raise _refuse(f"chunk {number} text cannot be empty", "VAL_001")
-
-
-def _check_embedding(number: int, embedding: list[float], dimension: int) -> None:
-    if len(embedding) != dimension:
-        raise _refuse(
-            f"embedding {number} dimension must be {dimension}, got {len(embedding)}", "VAL_003"
-        )
-    if not all(isinstance(value, int | float) for value in embedding):
-        raise _refuse(f"embedding {number} contains non-numeric values", "VAL_002")
-    if not all(map(math.isfinite, embedding)):
-        raise _refuse(f"embedding {number} contains values that are not finite", "VAL_003")
-
-
-def _check_metadata(metadata: dict[str, Any]) -> None:
-    # Depth first: metadata that contains itself would never end as JSON.
-    if _is_deeper(metadata, MAX_METADATA_DEPTH):
-        raise _refuse(f"metadata nesting exceeds max depth ({MAX_METADATA_DEPTH})", "VAL_003")
-    try:
-        size = len(json.dumps(metadata))
-    except (TypeError, ValueError) as error:
-        raise _refuse(f"metadata not JSON-serializable: {error}", "VAL_002") from error
-    if size > MAX_METADATA_CHARS:
-        raise _refuse("metadata exceeds max size (100 KB)", "VAL_003")
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

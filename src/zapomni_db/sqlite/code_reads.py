@@ -112,7 +112,11 @@ def _bare(name: str) -> str:
 def _best(found: Sequence[CodeSymbol], name: str) -> list[CodeSymbol]:
     """Keep those that fit best: the whole name, its end, and each of these in any case."""
     for wanted, same in ((name, str), (name.lower(), str.lower)):
-        whole = [symbol for symbol in found if wanted in _called(symbol, same)]
+        whole = [
+            symbol
+            for symbol in found
+            if wanted in (same(symbol.qualified_name), same(_plain(symbol)))
+        ]
         if whole:
             return whole
         ending = [
@@ -121,10 +125,6 @@ def _best(found: Sequence[CodeSymbol], name: str) -> list[CodeSymbol]:
         if ending:
             return ending
     return []
-
-
-def _called(symbol: CodeSymbol, same: Any) -> tuple[str, str]:
-    return same(symbol.qualified_name), same(_plain(symbol))
 
 
 def _plain(symbol: CodeSymbol) -> str:

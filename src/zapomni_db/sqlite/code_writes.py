@@ -226,7 +226,18 @@ def store_files(connection: sqlite3.Connection, files: Sequence[FileData]) -> No
             _PUT_FILE_DATA,
             (file.key, to_json(file.passages), file.facts, "\n".join(("", *file.mentions, ""))),
         )
-        _store_symbols(connection, file.key, file.symbols)
+        stored = [_StoredSymbol(*row) for row in connection.execute(_STORED_SYMBOLS, (file.key,))]
+        keys = _match_symbols(stored, file.symbols)
+        matched = set(keys.values())
+        gone = [symbol.key for symbol in stored if symbol.key not in matched]
+        _forget_callees(connection, gone)
+        connection.executemany(_DELETE_SYMBOL, [(key,) for key in gone])
+        values = _symbol_values(file.symbols)
+        connection.executemany(
+            _UPDATE_SYMBOL, [(*values[place], key) for place, key in keys.items()]
+        )
+        fresh = [(file.key, *row) for place, row in enumerate(values) if place not in keys]
+        connection.executemany(_INSERT_SYMBOL, fresh)
 
 
 _STORED_SYMBOLS: LiteralString = """
@@ -251,21 +262,6 @@ class _StoredSymbol(NamedTuple):
     qualified_name: str
     kind: str
     body_hash: str
-
-
-def _store_symbols(
-    connection: sqlite3.Connection, file_key: int, symbols: Sequence[Symbol]
-) -> None:
-    stored = [_StoredSymbol(*row) for row in connection.execute(_STORED_SYMBOLS, (file_key,))]
-    keys = _match_symbols(stored, symbols)
-    matched = set(keys.values())
-    gone = [symbol.key for symbol in stored if symbol.key not in matched]
-    _forget_callees(connection, gone)
-    connection.executemany(_DELETE_SYMBOL, [(key,) for key in gone])
-    values = _symbol_values(symbols)
-    connection.executemany(_UPDATE_SYMBOL, [(*values[place], key) for place, key in keys.items()])
-    fresh = [(file_key, *row) for place, row in enumerate(values) if place not in keys]
-    connection.executemany(_INSERT_SYMBOL, fresh)
 
 
 def _match_symbols(stored: Sequence[_StoredSymbol], symbols: Sequence[Symbol]) -> dict[int, int]:

@@ -134,7 +134,14 @@ def prepare_file(path: Path) -> None:
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
-            _make_private(path)
+            # Never open a file that exists: closing it would drop the locks of every connection
+            # this process has to it, and another process that closes the database would delete
+            # its log.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            if path.stat().st_mode & 0o077:
+                with suppress(OSError):  # a read-only disk; doctor names the mode
+                    path.chmod(0o600)
             connection = connect(path)
             try:
                 _initialize(connection, path)
@@ -142,16 +149,6 @@ def prepare_file(path: Path) -> None:
                 connection.close()
         finally:
             os.close(folder)
-
-
-def _make_private(path: Path) -> None:
-    # Never open a file that exists: closing it would drop the locks of every connection this
-    # process has to it, and another process that closes the database would delete its log.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if path.stat().st_mode & 0o077:
-        with suppress(OSError):  # a read-only disk; doctor names the mode
-            path.chmod(0o600)
 
 
 def _initialize(connection: sqlite3.Connection, path: Path) -> None:

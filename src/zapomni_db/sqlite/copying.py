@@ -320,22 +320,20 @@ def import_readings(connection: sqlite3.Connection, readings: Sequence[ReadingCo
     for reading in readings:
         key = fetch_value(connection, _MEMORY_KEY, (reading.memory_id,))
         if key is not None:
-            _import_reading(connection, key, reading)
-
-
-def _import_reading(connection: sqlite3.Connection, key: int, reading: ReadingCopy) -> None:
-    connection.executemany(_UPSERT_ENTITY, [entity_row(entity) for entity in reading.entities])
-    reroot(connection, {entity.entity_id for entity in reading.entities})
-    chunk_ids = dict(connection.execute(_CHUNK_IDS, (key,)).fetchall())
-    for passage in reading.passages:
-        if (chunk_id := chunk_ids.get(passage.index)) is not None:
-            extracted = ExtractedChunk(
-                chunk_id=str(chunk_id),
-                entities=passage.entities,
-                relationships=passage.relationships,
+            connection.executemany(
+                _UPSERT_ENTITY, [entity_row(entity) for entity in reading.entities]
             )
-            store_extractions(connection, passage.extractor, [extracted], ())
-    _import_past(connection, key, reading.past)
+            reroot(connection, {entity.entity_id for entity in reading.entities})
+            chunk_ids = dict(connection.execute(_CHUNK_IDS, (key,)).fetchall())
+            for passage in reading.passages:
+                if (chunk_id := chunk_ids.get(passage.index)) is not None:
+                    extracted = ExtractedChunk(
+                        chunk_id=str(chunk_id),
+                        entities=passage.entities,
+                        relationships=passage.relationships,
+                    )
+                    store_extractions(connection, passage.extractor, [extracted], ())
+            _import_past(connection, key, reading.past)
 
 
 def _import_past(connection: sqlite3.Connection, key: int, past: Sequence[PastSentence]) -> None:

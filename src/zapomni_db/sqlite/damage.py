@@ -371,7 +371,12 @@ class _ByRowid:
                 continue
             self.failed = True
             # Beyond the last row every number leads to the same page.
-            low, high = max(low, 0), min(high, self._end())
+            end = 0
+            with suppress(sqlite3.DatabaseError):
+                rows = self._source.execute("SELECT name, seq FROM sqlite_sequence").fetchall()
+                numbers = {name: seq for name, seq in rows if isinstance(seq, int)}
+                end = numbers.get(self._table) or 4 * max(numbers.values(), default=0)
+            low, high = max(low, 0), min(high, end or UNKNOWN_END)
             if low < high:
                 middle = (low + high) // 2
                 gaps += [(low, middle), (middle + 1, high)]
@@ -382,14 +387,6 @@ class _ByRowid:
             yield from self._source.execute(self._select + order, (low, high))
         except sqlite3.DatabaseError:
             yield None
-
-    def _end(self) -> int:
-        end = 0
-        with suppress(sqlite3.DatabaseError):
-            rows = self._source.execute("SELECT name, seq FROM sqlite_sequence").fetchall()
-            numbers = {name: seq for name, seq in rows if isinstance(seq, int)}
-            end = numbers.get(self._table) or 4 * max(numbers.values(), default=0)
-        return end or UNKNOWN_END
 
 
 class _ByKey:

@@ -176,7 +176,20 @@ def _insert_chunks(
 ) -> None:
     # FTS5 writes out what it has gathered before every statement: one per chunk is half as fast.
     for start in range(0, len(chunks), CHUNKS_PER_STATEMENT):
-        rows = [_chunk_row(key, chunk) for chunk in chunks[start : start + CHUNKS_PER_STATEMENT]]
+        rows = [
+            (
+                key,
+                chunk.index,
+                chunk.start_char,
+                chunk.end_char,
+                chunk.text,
+                text_hash(chunk.text),
+                to_json(chunk.metadata) if chunk.metadata else "{}",
+                chunk.context,
+                int(chunk.embedding is None),
+            )
+            for chunk in chunks[start : start + CHUNKS_PER_STATEMENT]
+        ]
         connection.execute(
             _INSERT_CHUNKS + ", ".join([_CHUNK_VALUES] * len(rows)),
             tuple(chain.from_iterable(rows)),
@@ -197,20 +210,6 @@ def _insert_chunks(
     connection.executemany(
         _INSERT_TOKENS,
         [(ids[one.index], space_key, one.tokens) for one in embedded if one.tokens],
-    )
-
-
-def _chunk_row(key: int, chunk: ChunkData) -> tuple[Any, ...]:
-    return (
-        key,
-        chunk.index,
-        chunk.start_char,
-        chunk.end_char,
-        chunk.text,
-        text_hash(chunk.text),
-        to_json(chunk.metadata) if chunk.metadata else "{}",
-        chunk.context,
-        int(chunk.embedding is None),
     )
 
 
@@ -314,7 +313,9 @@ def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryP
     if key is None:
         return False
     now = to_time(datetime.now(UTC))
-    _store_version(connection, key, patch, now)
+    if (before := replaced_fields(_read_current(connection, key), patch)) is not None:
+        replaced, old_text = before
+        connection.execute(_INSERT_VERSION, (key, now, to_json(replaced), old_text))
     metadata = None if patch.metadata is None else to_json(patch.metadata)
     pinned = None if patch.pinned is None else int(patch.pinned)
     connection.execute(
@@ -382,13 +383,6 @@ SELECT m.key, m.id, m.created_at, s.created_at, s.id FROM memories m
 LEFT JOIN memories s ON s.key = m.superseded_by
 WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
 """
-
-
-def _store_version(connection: sqlite3.Connection, key: int, patch: MemoryPatch, now: int) -> None:
-    """Store what a patch is about to change."""
-    if (before := replaced_fields(_read_current(connection, key), patch)) is not None:
-        fields, text = before
-        connection.execute(_INSERT_VERSION, (key, now, to_json(fields), text))
 
 
 def _read_current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:

@@ -165,7 +165,9 @@ def connect_for_capture(path: str) -> sqlite3.Connection:
         ZapomniError: It could not be created or migrated.
     """
     # Opened as an URI, because a plain open would create an empty file of the wrong mode.
-    address = "file:" + _quoted(path) + "?mode=rw"
+    address = (
+        "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=rw"
+    )
     identity = _identity(path)
     try:
         connection = _open(address)
@@ -208,10 +210,6 @@ def _set_durability(connection: sqlite3.Connection) -> None:
     # On macOS an fsync leaves the data in the drive's own memory.
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
-
-
-def _quoted(path: str) -> str:
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _ready(connection: sqlite3.Connection) -> bool:

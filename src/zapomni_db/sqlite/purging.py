@@ -191,7 +191,11 @@ def find_observations(connection: sqlite3.Connection, selection: PurgeSelection)
         values.extend(bound)
 
     if selection.ids:
-        add("id IN (SELECT value FROM json_each(?))", _numbers(selection.ids))
+        # An id that is no number matches nothing.
+        add(
+            "id IN (SELECT value FROM json_each(?))",
+            json.dumps([int(one) for one in selection.ids if one.isascii() and one.isdigit()]),
+        )
     if selection.session is not None:
         add("session_id = ?", selection.session)
     if selection.project is not None:
@@ -407,8 +411,3 @@ def find_due(
             due[key] = size
             excess -= size
     return list(due)
-
-
-def _numbers(ids: Sequence[str]) -> str:
-    # An id that is no number matches nothing.
-    return json.dumps([int(one) for one in ids if one.isascii() and one.isdigit()])

@@ -162,7 +162,15 @@ class SqliteTasks(SqliteFile):
         Raises:
             ValidationError: The parameters are no JSON, or too long.
         """
-        text = _to_json(params)
+        # Escapes make half a surrogate pair writable; equal parameters become equal texts.
+        try:
+            text = json.dumps(params, sort_keys=True, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError) as error:
+            raise ValidationError("A task's parameters must be JSON", "VAL_002") from error
+        if len(text) > LONGEST_PARAMS:
+            raise ValidationError(
+                f"A task's parameters may have {LONGEST_PARAMS:,} characters as JSON", "VAL_003"
+            )
         return await self.write("queueing a task", self._submit, task_type, text)
 
     async def get(self, task_id: str) -> TaskStatus | None:
@@ -355,19 +363,6 @@ def _share(done: int, total: int | None) -> float:
 def _known(task_id: str) -> str:
     # Half a surrogate pair cannot be bound; no id has one.
     return task_id.encode("utf-8", "replace").decode()
-
-
-def _to_json(params: Mapping[str, Any]) -> str:
-    # Escapes make half a surrogate pair writable; sorted keys make equal parameters equal texts.
-    try:
-        text = json.dumps(params, sort_keys=True, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise ValidationError("A task's parameters must be JSON", "VAL_002") from error
-    if len(text) > LONGEST_PARAMS:
-        raise ValidationError(
-            f"A task's parameters may have {LONGEST_PARAMS:,} characters as JSON", "VAL_003"
-        )
-    return text
 
 
 def _fields(progress: Progress | None) -> dict[str, Any]:

@@ -397,7 +397,11 @@ class VectorCache:
         if space_key != self._space_key or not oldest - 1 <= self._seq <= newest:
             self._load(connection, space_key)
         else:
-            self._apply(connection, space_key)
+            for chunk_id, blob in connection.execute(_CHANGED_VECTORS, (self._seq, space_key)):
+                if blob is None:
+                    self._remove(chunk_id)
+                else:
+                    self._put(chunk_id, blob)
         self._seq = newest
 
     def _load(self, connection: sqlite3.Connection, space_key: int) -> None:
@@ -420,13 +424,6 @@ class VectorCache:
                 self._ids[self._size] = chunk_id
                 self._rows[chunk_id] = self._size
                 self._size += 1
-
-    def _apply(self, connection: sqlite3.Connection, space_key: int) -> None:
-        for chunk_id, blob in connection.execute(_CHANGED_VECTORS, (self._seq, space_key)):
-            if blob is None:
-                self._remove(chunk_id)
-            else:
-                self._put(chunk_id, blob)
 
     def _put(self, chunk_id: int, blob: bytes) -> None:
         import numpy as np
