@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zapomni_cli.graph_export import export
-from zapomni_cli.options import examples, json_option, page_options, parse_when
+from zapomni_cli.options import examples, json_option, page_options
 from zapomni_cli.output import (
     count_of,
     day,
@@ -29,6 +29,7 @@ from zapomni_core.modules.graph import (
     RelatedRequest,
     RelatedResponse,
 )
+from zapomni_core.shared.dates import parse_when
 from zapomni_db.graph_models import Entity, EntityQuery, Evidence
 from zapomni_db.models import TaskStatus
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
-from zapomni_core.shared.dates import in_calendar
+from zapomni_core.shared.dates import parse_when
 
 __all__ = [
     "chosen",
@@ -20,15 +19,11 @@ __all__ = [
     "json_option",
     "label_options",
     "page_options",
-    "parse_when",
     "redact_option",
     "when_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_AGO = re.compile(r"(\d{1,6})([hdw])")
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -37,25 +32,6 @@ def examples(*lines: str) -> str:
     """Return the end of a command's help: lines to copy."""
     # The backspace is click's sign not to wrap what follows.
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def parse_when(value: str, now: datetime | None = None) -> datetime:
-    """Read an ISO date or time, or how long ago: 24h, 7d, 2w. Local time unless it says else.
-
-    Raises:
-        ValueError: It is none of these.
-    """
-    ago = _AGO.fullmatch(value.strip().lower())
-    try:
-        if ago is None:
-            moment = datetime.fromisoformat(value.strip()).astimezone()
-        else:
-            moment = (now or datetime.now(UTC)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-    except OverflowError:
-        raise ValueError from None
-    if not in_calendar(moment):
-        raise ValueError
-    return moment
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:

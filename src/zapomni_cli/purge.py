@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from zapomni_cli.options import examples, json_option, parse_when
+from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, print_json, print_table
 from zapomni_cli.runtime import read_settings, with_observations
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.modules.observations import PurgeScope, PurgeSelection
+from zapomni_core.shared.dates import parse_when
 
 __all__ = ["purge"]
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from command import NOTE, add, answer, on_terminal
 from zapomni_cli.main import COMMANDS, cli, run
-from zapomni_cli.options import parse_when
+from zapomni_core.shared.dates import parse_when
 
 ROOT = Path(__file__).parents[2]
 

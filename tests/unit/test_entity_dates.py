@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zapomni_core.modules.graph import RuleExtractor, load_gazetteer
-from zapomni_core.modules.graph.dates import window_of
+from zapomni_core.shared.dates import window_of
 
 pytestmark = pytest.mark.anyio
 RULES = RuleExtractor(load_gazetteer())

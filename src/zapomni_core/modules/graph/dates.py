@@ -1,4 +1,4 @@
-"""Dates a text speaks of, written out or relative to the day it was written."""
+"""Dates in prose: written out, or relative to the day the text was written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-__all__ = ["DATE_WORDS", "FoundDate", "date_at", "may_begin_date", "window_of"]
+from zapomni_core.shared.dates import (
+    MONTH_STEMS,
+    MONTHS,
+    iso_name,
+    month_number,
+    months_later,
+    written_dates,
+)
+
+__all__ = ["DATE_WORDS", "FoundDate", "date_at", "may_begin_date"]
 
 
 class FoundDate(NamedTuple):
@@ -19,43 +28,19 @@ class FoundDate(NamedTuple):
     confidence: float
 
 
-_ENGLISH = (
-    "january february march april may june july august september october november december"
-).split()
-# Stems are enough: languages inflect.
-_OTHER_MONTHS = (
-    "januar janvier enero январ|februar février febrero феврал|märz mars marzo март"
-    "|avril abril апрел|mai mayo мая мае|juni juin junio июн|juli juillet julio июл"
-    "|août agosto август|septembre septiembre сентябр|oktober octobre octubre октябр"
-    "|novembre noviembre ноябр|dezember décembre diciembre декабр"
-).split("|")
-_MONTH_OF = {name: number for number, name in enumerate(_ENGLISH, 1)}
-_MONTH_OF |= {name[:3]: number for name, number in _MONTH_OF.items()} | {"sept": 9}
-_STEM_OF = {stem: n for n, stems in enumerate(_OTHER_MONTHS, 1) for stem in stems.split()}
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple of": 2}
 
-_M = r"(?P<month>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b(?:\.(?= \d))?"
-_F = r"(?P<month>(?:" + "|".join(_STEM_OF) + r")[\u0430-\u044f\u0451]{0,3})\b"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
+_M = r"(?P<month>" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b(?:\.(?= \d))?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d)"
 _W = r"(?P<weekday>" + "|".join(_WEEKDAYS) + r")\b"
 _UNIT = r"(?P<unit>day|week|month|quarter|year)"
 _N = r"(?P<count>\d{1,3}|a couple of|" + "|".join(w for w in _COUNTS if len(w) > 2) + r"|an?)"
 
-_ISO_DAY = re.compile(
-    rf"{_YEAR}[-/](?P<month>\d\d)[-/](?P<day>\d\d)(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-])"
-)
-_ISO_MONTH = re.compile(rf"{_YEAR}-(?P<month>\d\d)(?![\w-])")
 _NUMERIC = re.compile(
     rf"(?P<first>\d{{1,2}})(?P<mark>[./])(?P<second>\d{{1,2}})(?P=mark){_YEAR}(?!\w)"
 )
-_DAY_MONTH = re.compile(
-    rf"{_DAY} (?:of )?(?:{_M}|{_F.replace('<month>', '<stem>')})(?:,? {_YEAR})?", re.IGNORECASE
-)
-_MONTH_DAY = re.compile(rf"{_M} {_DAY}(?![\d:%]|\.\d)(?:,? {_YEAR})?", re.IGNORECASE)
-_MONTH_YEAR = re.compile(rf"(?:{_M}|{_F.replace('<month>', '<stem>')}),? {_YEAR}", re.IGNORECASE)
 _MONTH = re.compile(_M, re.IGNORECASE)
 _QUARTER = re.compile(rf"[Qq](?P<quarter>[1-4])\b(?:[ /-]?{_YEAR})?")
 _PLAIN_YEAR = re.compile(rf"{_YEAR}\b(?![.:/%-]\d)")
@@ -101,12 +86,12 @@ _COMING_CUES = frozenset({"until", "till", "by", "before"})
 
 _RELATIVE = frozenset("this last past previous next coming".split())
 DATE_WORDS: frozenset[str] = frozenset(
-    {*_MONTH_OF, *_WEEKDAYS, *_COUNTS, *_RELATIVE, "eod", "eow", "eom", "eoq", "eoy"}
+    {*MONTHS, *_WEEKDAYS, *_COUNTS, *_RELATIVE, "eod", "eow", "eom", "eoq", "eoy"}
     | {"q1", "q2", "q3", "q4", "today", "tonight", "yesterday", "tomorrow", "the", "day", "in"}
     | {"end", "beginning", "start"}
 )
 """The words a date may begin with, in lower case; it may also begin with a digit."""
-_STEM_STARTS = {stem[:3] for stem in _STEM_OF}
+_STEM_STARTS = {stem[:3] for stem in MONTH_STEMS}
 
 
 def may_begin_date(word: str) -> bool:
@@ -120,7 +105,18 @@ def date_at(text: str, start: int, before: str, reference: datetime | None) -> F
     """Return the date that begins at `start`, if one does; `before` is the word before it."""
     if before in _RECURRING:
         return None
-    kinds = _DIGITS if text[start].isdigit() else _kinds_of(_FIRST_WORD.match(text, start))
+    first = _FIRST_WORD.match(text, start)
+    word = first[0].lower() if first else ""
+    if text[start].isdigit():
+        kinds = _DIGITS
+    elif word == "the":
+        kinds = [(_DAY_WORD, _DateReader.day_word), (_END_OF, _DateReader.end_of)]
+    elif word == "in":
+        kinds = [(_IN, _DateReader.distance)]
+    elif word in _COUNTS:
+        kinds = [(_AGO, _DateReader.distance)]
+    else:
+        kinds = _MONTHS if word in MONTHS or word not in DATE_WORDS else _WORDS
     reader = None
     for pattern, read in kinds:
         match = pattern.match(text, start)
@@ -149,7 +145,7 @@ class _DateReader:
 
     def written(self, match: re.Match[str]) -> FoundDate | None:
         parts = match.groupdict()
-        month = _month_number(parts.get("month") or parts.get("stem") or "")
+        month = month_number(parts.get("month") or parts.get("stem") or "")
         day = int(parts["day"]) if parts.get("day") else None
         if parts["year"]:
             return _written_as(match.end(), int(parts["year"]), month, day)
@@ -224,7 +220,7 @@ class _DateReader:
             return None
         if not which and (match["month"].islower() and name in ("march", "may")):
             return None
-        month = _month_number(name)
+        month = month_number(name)
         if self._today is None:
             return self._unresolved(match)
         year = self._nearest_year(month, 15)
@@ -264,9 +260,9 @@ class _DateReader:
             return _written_as(match.end(), today.year + away, None, None)
         if unit == "quarter":
             first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
-            since = _later(first, 3 * away)
+            since = months_later(first, 3 * away)
             return FoundDate(match.end(), f"{since.year}-Q{since.month // 3 + 1}", 0.9)
-        month = _later(today.replace(day=1), away)
+        month = months_later(today.replace(day=1), away)
         return _written_as(match.end(), month.year, month.month, None)
 
     def _unresolved(self, match: re.Match[str]) -> FoundDate:
@@ -286,16 +282,16 @@ class _DateReader:
 _Kind = tuple[re.Pattern[str], Callable[[_DateReader, re.Match[str]], FoundDate | None]]
 _FIRST_WORD = re.compile(r"\w+")
 _DIGITS: list[_Kind] = [
-    (_ISO_DAY, _DateReader.written),
-    (_ISO_MONTH, _DateReader.written),
+    (written_dates().iso_day, _DateReader.written),
+    (written_dates().iso_month, _DateReader.written),
     (_NUMERIC, _DateReader.numeric),
-    (_DAY_MONTH, _DateReader.written),
+    (written_dates().day_month, _DateReader.written),
     (_AGO, _DateReader.distance),
     (_PLAIN_YEAR, _DateReader.plain_year),
 ]
 _MONTHS: list[_Kind] = [
-    (_MONTH_DAY, _DateReader.written),
-    (_MONTH_YEAR, _DateReader.written),
+    (written_dates().month_day, _DateReader.written),
+    (written_dates().month_year, _DateReader.written),
     (_MONTH, _DateReader.named_month),
 ]
 _WORDS: list[_Kind] = [
@@ -311,59 +307,5 @@ _WORDS: list[_Kind] = [
 ]
 
 
-def _kinds_of(first: re.Match[str] | None) -> list[_Kind]:
-    word = first[0].lower() if first else ""
-    if word == "the":
-        return [(_DAY_WORD, _DateReader.day_word), (_END_OF, _DateReader.end_of)]
-    if word == "in":
-        return [(_IN, _DateReader.distance)]
-    if word in _COUNTS:
-        return [(_AGO, _DateReader.distance)]
-    return _MONTHS if word in _MONTH_OF or word not in DATE_WORDS else _WORDS
-
-
-def _month_number(name: str) -> int:
-    if name.isdigit():
-        return int(name)
-    name = name.lower()
-    return _MONTH_OF.get(name) or next(n for stem, n in _STEM_OF.items() if name.startswith(stem))
-
-
 def _written_as(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
-    first = datetime(year, month or 1, day or 1, tzinfo=UTC)
-    if day is not None:
-        return FoundDate(end, first.strftime("%Y-%m-%d"), 0.95)
-    return FoundDate(end, first.strftime("%Y-%m" if month else "%Y"), 0.9)
-
-
-def _later(first: datetime, months: int) -> datetime:
-    month = first.month - 1 + months
-    return first.replace(year=first.year + month // 12, month=month % 12 + 1)
-
-
-def window_of(name: str) -> tuple[datetime, datetime] | None:
-    """Return the first moment of a date and the first one after it; None if it is not resolved."""
-    match = _NAME.fullmatch(name)
-    try:
-        return None if match is None else _window(match)
-    except (ValueError, OverflowError):  # the end of the year 9999
-        return None
-
-
-def _window(match: re.Match[str]) -> tuple[datetime, datetime]:
-    year = int(match["year"])
-    if match["week"]:
-        since = datetime.fromisocalendar(year, int(match["week"]), 1).replace(tzinfo=UTC)
-        return since, since + timedelta(days=7)
-    if match["quarter"]:
-        since = datetime(year, int(match["quarter"]) * 3 - 2, 1, tzinfo=UTC)
-        return since, _later(since, 3)
-    since = datetime(year, int(match["month"] or 1), int(match["day"] or 1), tzinfo=UTC)
-    if match["day"]:
-        return since, since + timedelta(days=1)
-    return since, _later(since, 1 if match["month"] else 12)
-
-
-_NAME = re.compile(
-    r"(?P<year>\d{4})(?:-(?:W(?P<week>\d\d)|Q(?P<quarter>\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?))?"
-)
+    return FoundDate(end, iso_name(year, month, day), 0.9 if day is None else 0.95)

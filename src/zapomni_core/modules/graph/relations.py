@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from zapomni_core.modules.graph import phrases
-from zapomni_core.modules.graph.dates import window_of
 from zapomni_core.modules.graph.tokens import TextSentence, sentences
+from zapomni_core.shared.dates import window_of
 from zapomni_db.models import EntityData, RelationshipData
 
 __all__ = [
