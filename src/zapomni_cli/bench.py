@@ -105,21 +105,19 @@ async def _ask_all(
         for item in (await engine.memories.list_memories(listed)).items:
             made = make_question(await engine.memories.get(item.memory_id))
             if made is not None:
-                asked.append(await _ask(engine, item.memory_id, made, filters))
+                origin, question = made
+                request = SearchRequest(query=question, limit=DEPTH, filters=filters)
+                started = time.perf_counter()
+                hits = (await engine.search_memory(request)).results
+                spent = (time.perf_counter() - started) * 1000
+                places = [
+                    place for place, hit in enumerate(hits, 1) if hit.memory_id == item.memory_id
+                ]
+                asked.append(
+                    Asked(item.memory_id, origin, question, min(places, default=None), spent)
+                )
         progress(len(asked), min(count, total))
     return asked, warm.notice
-
-
-async def _ask(
-    engine: ZapomniEngine, memory_id: str, made: tuple[str, str], filters: dict[str, Any]
-) -> Asked:
-    origin, question = made
-    request = SearchRequest(query=question, limit=DEPTH, filters=filters)
-    started = time.perf_counter()
-    hits = (await engine.search_memory(request)).results
-    spent = (time.perf_counter() - started) * 1000
-    places = [place for place, hit in enumerate(hits, 1) if hit.memory_id == memory_id]
-    return Asked(memory_id, origin, question, min(places, default=None), spent)
 
 
 def make_question(record: MemoryRecord) -> tuple[str, str] | None:
@@ -167,17 +165,13 @@ def summarize(asked: Sequence[Asked]) -> dict[str, float]:
     return {"questions": len(asked), **{name: round(value, 4) for name, value in figures.items()}}
 
 
-def _latencies(asked: Sequence[Asked]) -> dict[str, float | None]:
-    ordered = sorted(one.milliseconds for one in asked)
-    at = {f"latency_ms_p{p}": math.ceil(len(ordered) * p / 100) - 1 for p in (50, 95)}
-    return {name: round(ordered[n], 1) if ordered else None for name, n in at.items()}
-
-
 def _as_json(asked: Sequence[Asked]) -> dict[str, Any]:
     origins = sorted({one.origin for one in asked})
+    ordered = sorted(one.milliseconds for one in asked)
+    at = {f"latency_ms_p{p}": math.ceil(len(ordered) * p / 100) - 1 for p in (50, 95)}
     return {
         **summarize(asked),
-        **_latencies(asked),
+        **{name: round(ordered[n], 1) if ordered else None for name, n in at.items()},
         "by_origin": {name: summarize([a for a in asked if a.origin == name]) for name in origins},
         "missed": [
             {"memory_id": one.memory_id, "question": one.question}

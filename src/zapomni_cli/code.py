@@ -172,12 +172,10 @@ def outline(path: str, *, repo: str, everywhere: bool, as_json: bool) -> None:
             head = one_line(symbol.signature or f"{symbol.kind} {symbol.name}", LINE_CHARS)
             click.echo(f"{symbol.start_line:>{width}}  {indent}{head}")
     else:
-        print_table(_symbol_fields(symbol) for symbol in found.symbols[1:])
-
-
-def _symbol_fields(symbol: CodeSymbol) -> tuple[str, ...]:
-    lines = (str(symbol.start_line), str(symbol.end_line))
-    return (*lines, symbol.kind, symbol.qualified_name, symbol.signature)
+        print_table(
+            (str(one.start_line), str(one.end_line), one.kind, one.qualified_name, one.signature)
+            for one in found.symbols[1:]
+        )
 
 
 def _say_state(state: str) -> None:
@@ -230,11 +228,9 @@ def _print_symbol(found: SymbolResponse, one: CodeSymbol, *, history: bool) -> N
         click.echo("No agent was seen editing it.", err=True)
     elif found.edits_of_file:
         click.echo("No edit names it; these are its file's:", err=True)
-    print_table((_moment(edit.timestamp), _edit(edit)) for edit in found.edits)
-
-
-def _moment(seconds: int) -> str:
-    return day(datetime.fromtimestamp(seconds, UTC))
+    print_table(
+        (day(datetime.fromtimestamp(edit.timestamp, UTC)), _edit(edit)) for edit in found.edits
+    )
 
 
 def _edit(edit: FileEdit) -> str:

@@ -99,7 +99,10 @@ def demo() -> None:
     """
     with tempfile.TemporaryDirectory(prefix="zapomni-demo-") as folder:
         asyncio.run(_run(_throw_away(read_settings(), Path(folder))))
-    click.echo(CONNECT.replace("COMMAND", _command()))
+    # Not every install is on the PATH.
+    scripts = Path(sysconfig.get_path("scripts"))
+    command = "zapomni" if shutil.which("zapomni") else str(scripts / "zapomni")
+    click.echo(CONNECT.replace("COMMAND", command))
 
 
 def _throw_away(real: Settings, folder: Path) -> Settings:
@@ -114,17 +117,22 @@ async def _run(settings: Settings) -> None:
     async with await create_engine(settings) as engine:
         try:
             await _remember(engine)
-            await _recall(engine)
+            for question in QUESTIONS:
+                started = time.perf_counter()
+                answer = await engine.search_memory(SearchRequest(query=question, limit=2))
+                _title(f"? {question}  ({_ms(started)})")
+                for hit in answer.results:
+                    click.echo(
+                        f"  {hit.score:.2f}  {hit.kind:<10}  {one_line(hit.text, PASSAGE_CHARS)}"
+                    )
+                if not answer.results:
+                    click.echo(
+                        "  nothing: these words are in no note, and there is no model for meaning"
+                    )
+                click.echo()
         finally:
             if settings.server is not None:
                 await drop_graph(engine.storage)
-
-
-def _command() -> str:
-    """Return how this very install is called: not everybody's is on the PATH."""
-    if shutil.which("zapomni"):
-        return "zapomni"
-    return str(Path(sysconfig.get_path("scripts")) / "zapomni")
 
 
 async def _remember(engine: ZapomniEngine) -> None:
@@ -143,18 +151,6 @@ async def _remember(engine: ZapomniEngine) -> None:
     if notice := responses[0].notice:
         click.echo(f"\n{notice}")
     click.echo()
-
-
-async def _recall(engine: ZapomniEngine) -> None:
-    for question in QUESTIONS:
-        started = time.perf_counter()
-        answer = await engine.search_memory(SearchRequest(query=question, limit=2))
-        _title(f"? {question}  ({_ms(started)})")
-        for hit in answer.results:
-            click.echo(f"  {hit.score:.2f}  {hit.kind:<10}  {one_line(hit.text, PASSAGE_CHARS)}")
-        if not answer.results:
-            click.echo("  nothing: these words are in no note, and there is no model for meaning")
-        click.echo()
 
 
 def _title(text: str) -> None:

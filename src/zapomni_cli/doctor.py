@@ -112,7 +112,11 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
         print_json({"ok": not failed, "checks": [asdict(result) for result in results]})
     else:
         for result in results:
-            _print_result(result)
+            color = {"ok": "green", "failed": "red"}.get(result.status, "yellow")
+            word = click.style(f"{result.status:<7}", fg=color)
+            click.echo(f"{word}  {result.name:<16}  {result.detail}".rstrip())
+            if result.fix:
+                click.echo(f"{'':27}{result.fix}")
         click.echo()
         click.echo(f"{len(failed)} of {len(results)} checks failed." if failed else "All is well.")
     asked = not as_json and sys.stdin.isatty() and is_terminal()
@@ -187,14 +191,6 @@ def _stale_row(memory: StaleMemory) -> tuple[str, ...]:
         # One column, so that no id is cut.
         return ("\n".join([text, memory.memory_id, *(f"cites {line}" for line in cited)]),)
     return memory.memory_id, "; ".join(cited), text
-
-
-def _print_result(result: CheckResult) -> None:
-    color = {"ok": "green", "failed": "red"}.get(result.status, "yellow")
-    word = click.style(f"{result.status:<7}", fg=color)
-    click.echo(f"{word}  {result.name:<16}  {result.detail}".rstrip())
-    if result.fix:
-        click.echo(f"{'':27}{result.fix}")
 
 
 async def _collect() -> list[CheckResult]:
@@ -298,7 +294,9 @@ def _check_modes(settings: Settings) -> CheckResult:
         return CheckResult("file modes", "skipped", "not a POSIX system")
     if settings.allow_open_home:
         return CheckResult("file modes", "skipped", "ZAPOMNI_ALLOW_OPEN_HOME accepts them")
-    open_to_others = [path for path in _private_paths(settings) if _mode(path) & 0o077]
+    open_to_others = [
+        path for path in _private_paths(settings) if stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
     if open_to_others:
         fix = f"chmod -R go-rwx '{observations_path(settings).parent}'"
         return CheckResult("file modes", "failed", "others may read your memories", fix)
@@ -313,10 +311,6 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
     for path in (*folders, *parts, settings.local_server_folder):
         if path.exists():
             yield path
-
-
-def _mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 async def _check_integrity(engine: ZapomniEngine, settings: Settings) -> CheckResult:

@@ -31,7 +31,6 @@ from zapomni_core.modules.graph import (
 )
 from zapomni_core.shared.dates import parse_when
 from zapomni_db.graph_models import Entity, EntityQuery, Evidence
-from zapomni_db.models import TaskStatus
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -107,18 +106,14 @@ def build(
     elif background:
         print_queued(status)
     else:
-        _print_built(status)
-
-
-def _print_built(status: TaskStatus) -> None:
-    done = status.result
-    click.echo(
-        f"Read {count_of(done['passages_read'], 'passage')}: "
-        f"{count_of(done['entities_added'], 'new entity', 'new entities')}, "
-        f"{count_of(done['relationships_added'], 'new relationship')}."
-    )
-    if done["notice"]:
-        click.echo(done["notice"], err=True)
+        done = status.result
+        click.echo(
+            f"Read {count_of(done['passages_read'], 'passage')}: "
+            f"{count_of(done['entities_added'], 'new entity', 'new entities')}, "
+            f"{count_of(done['relationships_added'], 'new relationship')}."
+        )
+        if done["notice"]:
+            click.echo(done["notice"], err=True)
 
 
 @graph.command(epilog=examples("zapomni graph status", "zapomni graph status --json"))

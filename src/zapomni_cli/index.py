@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -98,14 +97,10 @@ def _print_indexed(status: TaskStatus, *, as_json: bool, as_line: bool) -> None:
     words = ", ".join([*counts, f"{done['unchanged']} unchanged"])
     lines = count_of(done["lines_read"], "line")
     click.echo(f"{one_line(Path(done['root']).name)}: files {words}; {lines} read.")
-    _print_left_out(done)
-    if done["notice"]:
-        click.echo(done["notice"], err=True)
-
-
-def _print_left_out(done: dict[str, Any]) -> None:
     if done["skipped"]:
-        counts = ", ".join(f"{count} {reason}" for reason, count in done["skipped"].items())
-        click.echo(f"Left out: {counts}.", err=True)
+        left = ", ".join(f"{count} {reason}" for reason, count in done["skipped"].items())
+        click.echo(f"Left out: {left}.", err=True)
     if not done["complete"]:
         click.echo("A limit was reached: the files beyond it were left out.", err=True)
+    if done["notice"]:
+        click.echo(done["notice"], err=True)

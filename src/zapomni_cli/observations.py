@@ -117,7 +117,7 @@ def search_observations(
     elif not found:
         click.echo("Nothing found. Try other words, fewer filters or --all.", err=True)
     else:
-        print_table(_preview_row(hit) for hit in found)
+        print_table(_fields(hit, hit.content_preview) for hit in found)
 
 
 @click.command(
@@ -302,10 +302,6 @@ def _seconds(moment: datetime | None) -> int | None:
 
 def _day(moment: int) -> str:
     return day(datetime.fromtimestamp(moment, UTC))
-
-
-def _preview_row(hit: ObservationPreview) -> tuple[str, ...]:
-    return _fields(hit, hit.content_preview)
 
 
 def _row(item: Observation) -> tuple[str, ...]:

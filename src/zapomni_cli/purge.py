@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import click
@@ -105,7 +104,12 @@ def _selection(where: PurgeScope, parts: Mapping[str, Any]) -> PurgeSelection:
         raise click.UsageError("With --id give --in memories or --in observations.")
     before = None
     if parts["older_than"] is not None:
-        before = int(_moment(parts["older_than"]).timestamp())
+        try:
+            before = int(parse_when(parts["older_than"]).timestamp())
+        except ValueError:
+            raise click.BadParameter(
+                "use how old (12h, 30d, 12w) or a date (2026-01-31)", param_hint="--older-than"
+            ) from None
     if parts["search"] is not None and len(parts["search"].strip()) < 3:
         raise ValidationError("A text to purge by must have at least 3 characters", "VAL_003")
     return PurgeSelection(
@@ -116,15 +120,6 @@ def _selection(where: PurgeScope, parts: Mapping[str, Any]) -> PurgeSelection:
         before=before,
         search=parts["search"],
     )
-
-
-def _moment(value: str) -> datetime:
-    try:
-        return parse_when(value)
-    except ValueError:
-        raise click.BadParameter(
-            "use how old (12h, 30d, 12w) or a date (2026-01-31)", param_hint="--older-than"
-        ) from None
 
 
 def _print(answer: Mapping[str, Any]) -> None:

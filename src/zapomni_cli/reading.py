@@ -242,16 +242,15 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
     if not page.items:
         click.echo("No memories here. Add one with `zapomni add`.", err=True)
     elif is_terminal():
-        print_table([_listed(item)] for item in page.items)
+        print_table(
+            [f"{one_line(item.preview, PREVIEW_CHARS)}\n{_about(item, item.memory_id)}"]
+            for item in page.items
+        )
     else:
         print_table(_list_fields(item) for item in page.items)
     more = page.total - offset - len(page.items)
     if page.items and more > 0:
         click.echo(f"{more} more; see them with --offset {offset + limit}.", err=True)
-
-
-def _listed(item: MemorySummary) -> str:
-    return f"{one_line(item.preview, PREVIEW_CHARS)}\n{_about(item, item.memory_id)}"
 
 
 def _list_fields(item: MemorySummary) -> tuple[str, ...]:

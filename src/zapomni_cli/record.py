@@ -158,7 +158,8 @@ def _record(argv: Sequence[str], *, in_time: bool, installed: bool) -> int:
     host = given or detect_host(payload)
     by_host = given is not None or host != "generic"
     event = job.event = read_event(payload, host)
-    home = job.home = _home(os.environ)
+    home = os.path.expanduser(os.environ.get("ZAPOMNI_HOME") or "~/.zapomni")
+    home = job.home = os.path.abspath(home)
     found = _stat(home)
     if found and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
         _secure(home)
@@ -311,11 +312,6 @@ def _parse(data: bytes) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise PayloadError("the input is not a JSON object")
     return payload
-
-
-def _home(environ: Mapping[str, str]) -> str:
-    home = environ.get("ZAPOMNI_HOME") or "~/.zapomni"
-    return os.path.abspath(os.path.expanduser(home))
 
 
 def _stat(path: str) -> os.stat_result | None:

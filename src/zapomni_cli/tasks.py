@@ -66,7 +66,14 @@ def carry_out(
 
     status = with_engine(work)
     if background:
-        _start_worker()
+        # -P: a module in the folder we are in must not be taken for one of ours.
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "zapomni_cli", "tasks", "run"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # it outlives the terminal
+        )
     elif status.status != "completed":
         raise click.ClickException(status.error or f"Task {status.task_id} was cancelled.")
     return status
@@ -78,17 +85,6 @@ def print_queued(status: TaskStatus) -> None:
         click.echo(f"Working in the background: `zapomni tasks watch {status.task_id}` follows.")
     else:
         click.echo(status.task_id)
-
-
-def _start_worker() -> None:
-    # -P: a module in the folder we are in must not be taken for one of ours.
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "zapomni_cli", "tasks", "run"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # it outlives the terminal
-    )
 
 
 # --- The command --------------------------------------------------------------------------
@@ -152,7 +148,10 @@ def watch(task_id: str, *, as_json: bool) -> None:
                 report(status.done, status.total, status.message or status.status)
         return status
 
-    _print_end(_with_tasks(work), as_json=as_json)
+    task = _with_tasks(work)
+    _print_task(task, as_json=as_json)
+    if task.status != "completed":
+        click.get_current_context().exit(1)
 
 
 @tasks.command(epilog=examples("zapomni tasks cancel ID"))
@@ -265,12 +264,6 @@ def _cancel_message(task: TaskStatus) -> str:
     if task.status == "running":
         return f"Task {task.task_id} stops at its next step."
     return f"Task {task.task_id} is {task.status}."
-
-
-def _print_end(task: TaskStatus, *, as_json: bool) -> None:
-    _print_task(task, as_json=as_json)
-    if task.status != "completed":
-        click.get_current_context().exit(1)
 
 
 def _print_task(task: TaskStatus, *, as_json: bool) -> None:

@@ -145,7 +145,12 @@ async def _add_file(
     engine: ZapomniEngine, path: Path, labels: dict[str, Any], *, quiet: bool
 ) -> dict[str, Any]:
     try:
-        response = await engine.add_memory(_file_request(path, labels))
+        document = read_document(path)
+        metadata = {**document.metadata, "format": document.kind, **labels.get("metadata", {})}
+        defaults = {"kind": "document", "source": path.name}
+        response = await engine.add_memory(
+            AddMemoryRequest(**{**defaults, **labels, "text": document.text, "metadata": metadata})
+        )
     except (ProcessingError, ValidationError) as error:
         # One bad file does not keep the others out.
         click.echo(f"{path}: {error.message}", err=True)
@@ -153,13 +158,6 @@ async def _add_file(
     if not quiet:
         _print_added(response, str(path))
     return {"file": str(path), **response.model_dump(mode="json")}
-
-
-def _file_request(path: Path, labels: dict[str, Any]) -> AddMemoryRequest:
-    document = read_document(path)
-    metadata = {**document.metadata, "format": document.kind, **labels.get("metadata", {})}
-    defaults = {"kind": "document", "source": path.name}
-    return AddMemoryRequest(**{**defaults, **labels, "text": document.text, "metadata": metadata})
 
 
 @click.command(
@@ -228,21 +226,18 @@ def pin(memory_id: str, *, observation: bool, off: bool, as_json: bool) -> None:
     Pinned memories come first in `zapomni list`. Pinned observations stay for ever.
     """
     if observation:
-        _pin_observation(memory_id, pinned=not off, as_json=as_json)
+        pinned = not off
+        number = int(memory_id) if memory_id.isascii() and memory_id.isdigit() else -1
+        with_observations(lambda observations: observations.pin(number, pinned=pinned))
+        if as_json:
+            print_json({"id": number, "pinned": pinned})
+        else:
+            verb = "Pinned" if pinned else "Unpinned"
+            click.echo(f"{verb} {number}" if is_terminal() else str(number))
         return
     request = UpdateMemoryRequest(memory_id=memory_id, pinned=not off)
     record = with_engine(lambda engine: engine.update_memory(request))
     _print_changed(record, "Unpinned" if off else "Pinned", as_json=as_json)
-
-
-def _pin_observation(given: str, *, pinned: bool, as_json: bool) -> None:
-    number = int(given) if given.isascii() and given.isdigit() else -1
-    with_observations(lambda observations: observations.pin(number, pinned=pinned))
-    if as_json:
-        print_json({"id": number, "pinned": pinned})
-    else:
-        verb = "Pinned" if pinned else "Unpinned"
-        click.echo(f"{verb} {number}" if is_terminal() else str(number))
 
 
 @click.command(epilog=examples("zapomni forget ID", "zapomni forget ID ID --yes"))

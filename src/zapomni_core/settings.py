@@ -236,7 +236,14 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     home = Path(overrides.get("home") or values.get("home") or Path.home() / ".zapomni")
     home = home.expanduser().absolute()
     merged = {**_read_file(home / "config.toml"), **values, **overrides, "home": home}
-    _refuse_unknown(merged)
+    for name in sorted(merged.keys() - Settings.model_fields.keys()):
+        from difflib import get_close_matches  # only when something is wrong
+
+        near = get_close_matches(name, Settings.model_fields, n=1, cutoff=0.0)
+        raise ConfigurationError(
+            f"Unknown setting {name!r}; did you mean {near[0]!r}? "
+            f"Settings are set as {ENV_PREFIX}{near[0].upper()} or in config.toml."
+        )
     try:
         settings = Settings.model_validate(merged)
     except PydanticValidationError as error:
@@ -273,14 +280,3 @@ def _read_file(path: Path) -> dict[str, Any]:
             "CONF_001",
         )
     return content
-
-
-def _refuse_unknown(names: Mapping[str, Any]) -> None:
-    for name in sorted(names.keys() - Settings.model_fields.keys()):
-        from difflib import get_close_matches  # only when something is wrong
-
-        near = get_close_matches(name, Settings.model_fields, n=1, cutoff=0.0)
-        raise ConfigurationError(
-            f"Unknown setting {name!r}; did you mean {near[0]!r}? "
-            f"Settings are set as {ENV_PREFIX}{near[0].upper()} or in config.toml."
-        )

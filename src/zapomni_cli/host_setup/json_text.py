@@ -89,7 +89,12 @@ def _container(text: str, at: int) -> Node:
     while text[position] != closing:
         node.starts.append(position)
         if is_object:
-            position = _key(text, position, node)
+            key, end = _DECODER.raw_decode(text, position)
+            colon = _skip(text, end)
+            if not isinstance(key, str) or text[colon] != ":":
+                raise UnfitFileError(f"a name with a colon is missing at character {position}")
+            node.keys.append(key)
+            position = _skip(text, colon + 1)
         child = _value(text, position)
         node.children.append(child)
         position = _skip(text, child.end)
@@ -101,15 +106,6 @@ def _container(text: str, at: int) -> Node:
     values = [child.value for child in node.children]
     node.value = dict(zip(node.keys, values, strict=True)) if is_object else values
     return node
-
-
-def _key(text: str, at: int, node: Node) -> int:
-    key, end = _DECODER.raw_decode(text, at)
-    colon = _skip(text, end)
-    if not isinstance(key, str) or text[colon] != ":":
-        raise UnfitFileError(f"a name with a colon is missing at character {at}")
-    node.keys.append(key)
-    return _skip(text, colon + 1)
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:

@@ -62,31 +62,23 @@ def remove_table(text: str, path: Sequence[str]) -> str:
     """
     if find_table(text, path) is None:
         return text
-    changed = _cut_marked(text)
-    if find_table(changed, path) is not None:
-        changed = _cut_tables(text, ".".join(path))
-    if find_table(changed, path) is not None or _without(changed, path) != _without(text, path):
-        raise UnfitFileError(f"{'.'.join(path)} is not written as a separate table")
-    return changed
-
-
-def _cut_marked(text: str) -> str:
     block = re.compile(
         r"(?:\r?\n)?^" + re.escape(OPENING) + r"\r?$.*?^" + re.escape(CLOSING) + r"\r?\n?",
         re.DOTALL | re.MULTILINE,
     )
-    return block.sub("", text)
-
-
-def _cut_tables(text: str, name: str) -> str:
-    ours = re.compile(r"\s*\[" + re.escape(name) + r"(?:\.[^\]]+)?\]")
-    kept, inside = [], False
-    for line in text.splitlines(keepends=True):
-        if line.lstrip().startswith("["):
-            inside = ours.match(line) is not None
-        if not inside:
-            kept.append(line)
-    return "".join(kept)
+    changed = block.sub("", text)
+    if find_table(changed, path) is not None:
+        ours = re.compile(r"\s*\[" + re.escape(".".join(path)) + r"(?:\.[^\]]+)?\]")
+        kept, inside = [], False
+        for line in text.splitlines(keepends=True):
+            if line.lstrip().startswith("["):
+                inside = ours.match(line) is not None
+            if not inside:
+                kept.append(line)
+        changed = "".join(kept)
+    if find_table(changed, path) is not None or _without(changed, path) != _without(text, path):
+        raise UnfitFileError(f"{'.'.join(path)} is not written as a separate table")
+    return changed
 
 
 def _without(text: str, path: Sequence[str]) -> dict[str, Any]:
