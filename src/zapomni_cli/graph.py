@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -31,9 +30,6 @@ from zapomni_core.modules.graph import (
 )
 from zapomni_core.shared.dates import parse_when
 from zapomni_db.graph_models import Entity, EntityQuery, Evidence
-
-if TYPE_CHECKING:
-    from rich.tree import Tree
 
 __all__ = ["graph"]
 
@@ -311,12 +307,6 @@ def show(
     if found is None:
         return
     from rich.console import Console
-
-    console = Console() if is_terminal() else Console(width=120)
-    console.print(_tree(found))
-
-
-def _tree(found: RelatedResponse) -> Tree:
     from rich.text import Text
     from rich.tree import Tree
 
@@ -333,7 +323,8 @@ def _tree(found: RelatedResponse) -> Tree:
             if end_id not in drawn:
                 drawn[end_id] = branch.add(Text(f"{_arrow(step)} {one_line(end, NAME_CHARS)}"))
             branch = drawn[end_id]
-    return root
+    console = Console() if is_terminal() else Console(width=120)
+    console.print(root)
 
 
 # --- Merging ----------------------------------------------------------------------------

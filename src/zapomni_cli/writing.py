@@ -180,15 +180,7 @@ def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
 
     What is not given stays as it is. Tags, metadata and citations given replace the old ones.
     """
-    changes = _changes(chosen(options))
-    request = UpdateMemoryRequest(memory_id=memory_id, folder=str(Path.cwd()), **changes)
-    record = with_engine(lambda engine: engine.update_memory(request))
-    _print_changed(record, "Changed", as_json=as_json)
-    if record.notice:
-        click.echo(record.notice, err=True)
-
-
-def _changes(given: dict[str, Any]) -> dict[str, Any]:
+    given = chosen(options)
     if {"text", "file"} <= given.keys() or {"tags", "no_tags"} <= given.keys():
         raise click.UsageError("Give --text or --file, and --tag or --no-tags, not both.")
     if not given:
@@ -203,7 +195,11 @@ def _changes(given: dict[str, Any]) -> dict[str, Any]:
             changes["text"] = read_document(path).text
         except ProcessingError as error:
             raise click.ClickException(f"{path}: {error.message}") from error
-    return changes
+    request = UpdateMemoryRequest(memory_id=memory_id, folder=str(Path.cwd()), **changes)
+    record = with_engine(lambda engine: engine.update_memory(request))
+    _print_changed(record, "Changed", as_json=as_json)
+    if record.notice:
+        click.echo(record.notice, err=True)
 
 
 def _print_changed(record: MemoryRecord, verb: str, *, as_json: bool) -> None:

@@ -128,14 +128,6 @@ class SafeFolder:
 
     @contextmanager
     def _folder(self, parts: list[str]) -> Iterator[int]:
-        current = self._enter(parts)
-        try:
-            yield current
-        finally:
-            if current != self._fd:
-                os.close(current)
-
-    def _enter(self, parts: list[str]) -> int:
         current = self._fd
         for part in parts:
             try:
@@ -149,7 +141,11 @@ class SafeFolder:
             if os.fstat(current).st_dev != self._device:
                 os.close(current)
                 raise RefusedError("mount")
-        return current
+        try:
+            yield current
+        finally:
+            if current != self._fd:
+                os.close(current)
 
     def _status(self, fd: int, folder: str, name: str) -> os.stat_result | str:
         try:

@@ -37,7 +37,20 @@ async def search_code(
     """Return symbols, best first, each by its best passage."""
     if not 1 <= request.limit <= MAX_LIMIT:
         raise ValidationError(f"limit must be from 1 to {MAX_LIMIT}", "VAL_003")
-    filters = await _filters(store, request)
+    repositories = await repositories_for(store, request.repository, request.folder)
+    filters: dict[str, object] = {"kind": CODE_KIND}
+    tags = [f"lang:{request.language.strip().lower()}"] if request.language else []
+    if repositories is not None and len(repositories) == 1:
+        tags.append(repositories[0].tag)
+    elif repositories is not None:
+        projects = {repository.project for repository in repositories}
+        if len(projects) > 1:
+            raise ValidationError("Several repositories have this name; give its folder", "VAL_004")
+        filters["project"] = projects.pop()
+    if tags:
+        filters["tags"] = tags
+    if request.path:
+        filters["path"] = request.path
     depth = max(request.limit, LOOKED_AT)
     while True:
         asked = SearchRequest(
@@ -54,24 +67,6 @@ async def search_code(
             best = _by_name(hits, request.query)[: request.limit]
             return CodeSearchResponse(hits=best, notice=found.notice)
         depth = min(depth * DEEPER, DEEPEST)
-
-
-async def _filters(store: SqliteCode, request: CodeSearchRequest) -> dict[str, object]:
-    repositories = await repositories_for(store, request.repository, request.folder)
-    filters: dict[str, object] = {"kind": CODE_KIND}
-    tags = [f"lang:{request.language.strip().lower()}"] if request.language else []
-    if repositories is not None and len(repositories) == 1:
-        tags.append(repositories[0].tag)
-    elif repositories is not None:
-        projects = {repository.project for repository in repositories}
-        if len(projects) > 1:
-            raise ValidationError("Several repositories have this name; give its folder", "VAL_004")
-        filters["project"] = projects.pop()
-    if tags:
-        filters["tags"] = tags
-    if request.path:
-        filters["path"] = request.path
-    return filters
 
 
 async def _hits(store: SqliteCode, results: list[SearchResult], kind: str) -> list[CodeHit]:
