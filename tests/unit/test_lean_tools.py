@@ -55,8 +55,9 @@ def empty_fields(value: Any, place: str = "") -> list[str]:
 # --- Before any call ----------------------------------------------------------------------
 
 
-async def test_the_usual_tools_cost_a_session_2600_tokens(monkeypatch):
-    async with in_process(every_tool=False) as client:
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_usual_tools_cost_a_session_2600_tokens(mode):
+    async with in_process(mode=mode, every_tool=False) as client:
         listed = await client.list_tools()
     whole = listed.model_dump(mode="json", by_alias=True, exclude_none=True)
     compact = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)

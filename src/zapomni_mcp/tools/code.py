@@ -88,8 +88,8 @@ async def index_codebase(
 ) -> Annotated[CallToolResult, Begun]:
     """Index a repository's code, or update its index after changes.
 
-    Then search_memory finds code (kind `code`) and memories can cite it. Starts a background task
-    and returns its id; only changed files are read.
+    Then search_memory finds code (kind `code`) and memories can cite it. Starts a background
+    task; returns its id.
     """
     folder = current_folder()
     request = IndexRequest(path=path, folder=folder, roots=[folder], confirmed=confirm)

@@ -96,8 +96,7 @@ async def build_graph(
 ) -> Annotated[CallToolResult, Begun]:
     """Build or update the knowledge graph: read memories, all or some, that are new to it.
 
-    Run it after adding memories, before get_related. Starts a background task and returns its id;
-    what was read before is skipped.
+    Run it after adding memories, before get_related. Starts a background task; returns its id.
     """
     request = BuildGraphRequest(project=project or None, memory_ids=memory_ids)
     engine = await ctx.request_context.lifespan_context.get()

@@ -235,7 +235,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
 
 
 async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Annotated[CallToolResult, Deleted]:
-    """Forget: delete or remove one stored memory for good, by its id. This cannot be undone."""
+    """Forget: delete one stored memory for good, by its id. This cannot be undone."""
     engine = await ctx.request_context.lifespan_context.get()
     await engine.delete_memory(memory_id)
     return to_result(Deleted(memory_id=memory_id))
@@ -265,7 +265,7 @@ def build_tools() -> list[Tool]:
             (get_memory, "Read a memory", READS),
             (update_memory, "Change a memory", CHANGES),
             (delete_memory, "Forget a memory", CHANGES),
-            (get_stats, "Memory statistics", READS),
+            (get_stats, "Statistics", READS),
         )
     )
 

@@ -189,8 +189,7 @@ class ObservationTools:
     ) -> Annotated[CallToolResult, WholeObservations]:
         """Read past actions whole by their ids, from search, timeline or the session context.
 
-        Returns content, file, session, tool and metadata (exit code, commit, output). Ids that
-        are gone are left out.
+        Returns content, file, session, tool and metadata (exit code, commit, output).
         """
         scope = await self._open().scope(current_folder())
         found = [item for item in await self._open().get(ids) if _is_shown(item, scope)]
