@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from startup import HELLO, INITIALIZE, cpu_seconds
 
-from zapomni_core.infra.sharing import ShareKey, connect, greet
+from zapomni_core.infra.sharing import ShareKey, describe_process
 
 SERVE = [str(Path(sys.executable).with_name("zapomni")), "serve"]
 TARGETS = {
@@ -64,15 +64,8 @@ class Client:
 
 def shared_pid() -> int:
     """Return the shared process's id, 0 if none runs."""
-    key = ShareKey(os.environ)
-    try:
-        connection = connect(key.socket_in(key.folder(), own=False), 60)
-    except OSError:
-        return 0
-    try:
-        return greet(connection, key.hello("status"), 60).get("pid", 0)
-    finally:
-        connection.close()
+    found = describe_process(ShareKey(os.environ), 60)
+    return found["pid"] if found else 0
 
 
 def end_shared() -> None:

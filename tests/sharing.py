@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from zapomni_core.infra.sharing import ShareKey, connect, greet
+from zapomni_core.infra.sharing import ShareKey, describe_process
 
 PATIENCE = 60
 """Seconds a test waits for what must happen: a busy machine is slow."""
@@ -43,7 +43,7 @@ class SharingHost:
         )
         self._number = 0
         self._received = b""
-        self._answers: dict[int, dict[str, Any]] = {}
+        self.answers: dict[int, dict[str, Any]] = {}
         if initialize:
             self.initialize()
 
@@ -83,11 +83,17 @@ class SharingHost:
         return json.loads(line)
 
     def answer(self, number: int) -> dict[str, Any]:
-        while number not in self._answers:
+        while number not in self.answers:
             message = self.receive()
             if "id" in message:
-                self._answers[message["id"]] = message
-        return self._answers.pop(number)
+                self.answers[message["id"]] = message
+        return self.answers.pop(number)
+
+    def drain(self) -> None:
+        """Take the answers that have arrived."""
+        while self._received.count(b"\n") or select.select([self.process.stdout], [], [], 0)[0]:
+            message = self.receive()
+            self.answers[message.get("id", 0)] = message
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         return self.answer(self.begin(method, params))
@@ -129,17 +135,11 @@ class SharingHost:
         self.close()
 
 
-def describe(*, own: bool = False, **env: str) -> dict[str, Any] | None:
+def describe(**env: str) -> dict[str, Any] | None:
     """Return what the shared process of the environment says about itself; None if none runs."""
-    key = ShareKey({**os.environ, **env})
-    try:
-        connection = connect(key.socket_in(key.folder(), own=own), PATIENCE)
-    except OSError:
-        return None
-    try:
-        return greet(connection, key.hello("status"), PATIENCE) or None
-    finally:
-        connection.close()
+    with suppress(ConnectionResetError):
+        return describe_process(ShareKey({**os.environ, **env}), PATIENCE)
+    return None
 
 
 START = """
@@ -165,16 +165,21 @@ def start_process(**changed: Any) -> int:
 
 
 def is_running(pid: int) -> bool:
+    """Return whether any thread of a process lives: till then its sockets are open."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+    if not Path("/proc/self").exists():
+        return True
     # Its parent is init; in a container that reaps no one it stays as a zombie.
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return not Path("/proc/self").exists()
+    states = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                state = (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+                states.append(state)
+    return any(state not in "ZX" for state in states)
 
 
 def wait_until_ended(pid: int) -> None:
@@ -184,9 +189,8 @@ def wait_until_ended(pid: int) -> None:
         time.sleep(0.02)
 
 
-def end_shared_processes() -> None:
-    """End the shared processes of this home folder."""
-    for own in (False, True):
-        if found := describe(own=own):
-            os.kill(found["pid"], signal.SIGKILL)
-            wait_until_ended(found["pid"])
+def end_shared_processes(**env: str) -> None:
+    """End the shared process of this environment."""
+    if found := describe(**env):
+        os.kill(found["pid"], signal.SIGKILL)
+        wait_until_ended(found["pid"])

@@ -23,12 +23,14 @@ from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, is_terminal, one_line, print_json, print_table
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine, with_observations
+from zapomni_cli.upkeep import read_shared_process
 from zapomni_core.adapters.embedders import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.engine import ZapomniEngine, create_engine
 from zapomni_core.exceptions import ConfigurationError, ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.locations import observations_path
+from zapomni_core.infra.sharing import ShareKey
 from zapomni_core.interfaces import AddMemoryRequest, ModelEmbedder, SearchRequest
 from zapomni_core.modules.codebase import StaleMemory
 from zapomni_core.modules.memories import ask_cache
@@ -207,6 +209,7 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
     yield _check_versions()
     yield _check_space(settings)
     yield _check_spool(settings)
+    yield _check_shared_process()
     try:
         engine = await create_engine(settings)
     except ZapomniError as error:
@@ -286,6 +289,18 @@ def _check_spool(settings: Settings) -> CheckResult:
         fix = f"Capture continues without them; read and delete what is in {folder}/bad."
         return CheckResult("spool", "failed", detail, fix)
     return CheckResult("spool", "ok", detail)
+
+
+def _check_shared_process() -> CheckResult:
+    """Check that the process that agents share answers."""
+    state = read_shared_process()
+    if not state.is_silent:
+        return CheckResult("shared process", "ok", state.words)
+    key = ShareKey(os.environ)
+    fix = (
+        f"Delete {key.socket_in(key.folder(), own=False)}: it ends, and the next agent starts one."
+    )
+    return CheckResult("shared process", "failed", state.words, fix)
 
 
 def _check_modes(settings: Settings) -> CheckResult:

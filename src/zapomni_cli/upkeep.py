@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
@@ -11,9 +13,10 @@ import click
 
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import day, print_json, print_pairs
+from zapomni_core.infra.sharing import ShareKey, describe_process
 from zapomni_core.settings import Settings, load_settings
 
-__all__ = ["serve", "stats", "status"]
+__all__ = ["SharedState", "read_shared_process", "serve", "stats", "status"]
 
 
 @click.command(
@@ -89,13 +92,16 @@ def status(*, as_json: bool) -> None:
         "pending_vectors": found.pending_vectors,
         "notice": found.notice,
     }
+    shared = read_shared_process()
     captured = _captured(settings)
     agents, outdated = list_connections(settings), list_outdated()
     if as_json:
         lists = {"connected": agents, "outdated_hooks": outdated}
+        shown["shared_process"] = shared.process
         print_json({**shown, **lists, "observations": captured})
         return
     notice = shown.pop("notice")
+    shown["shared_process"] = shared.words
     pairs = [(name.replace("_", " "), value) for name, value in shown.items()]
     states = {name: "" if on else " (not connected)" for name, on in agents.items()}
     states |= dict.fromkeys(outdated, " (older hooks)")
@@ -110,6 +116,31 @@ def status(*, as_json: bool) -> None:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
     if notice:
         click.echo(notice, err=True)
+
+
+@dataclass(frozen=True)
+class SharedState:
+    """What is known of the process that agents share; `process` is its own description."""
+
+    words: str
+    process: dict[str, Any] | None = None
+    is_silent: bool = False
+
+
+def read_shared_process() -> SharedState:
+    """Ask the process that agents with this command's settings share."""
+    key = ShareKey(os.environ)
+    if not key.wanted:
+        return SharedState("off: every agent has one of its own")
+    try:
+        found = describe_process(key, 5)
+    except (OSError, ValueError):
+        return SharedState("does not answer", is_silent=True)
+    if found is None:
+        return SharedState("none runs; the next agent starts it")
+    model = "model loaded" if found["model_loaded"] else "model not loaded"
+    agents = f"{found['connections']} connected"
+    return SharedState(f"process {found['pid']}, {agents}, {model}", found)
 
 
 def _captured(settings: Settings) -> dict[str, Any]:

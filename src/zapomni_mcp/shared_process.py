@@ -302,6 +302,7 @@ class SharedProcess:
             "zapomni": 1,
             "pid": os.getpid(),
             "version": VERSION,
+            "digest": self.key.digest,
             "started": int(self._started),
             "connections": len(self.connections),
             "clients": sorted(clients),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from command import as_json, patient_hook
+from command import answer, as_json, patient_hook, zapomni
 from sharing import (
     PATIENCE,
     SERVE,
@@ -120,10 +121,10 @@ def test_agents_with_other_settings_share_another_process(start, home):
     first.add("The zebra lives in Lisbon.")
 
     assert other.found("zebra") == another.found("zebra") == {"The zebra lives in Lisbon."}
-    mine, theirs = describe(), describe(own=True, ZAPOMNI_CHUNK_SIZE="100")
+    mine, theirs = describe(), describe(ZAPOMNI_CHUNK_SIZE="100")
     assert (mine["connections"], theirs["connections"]) == (1, 2)
     assert mine["pid"] != theirs["pid"]
-    os.kill(theirs["pid"], 9)
+    end_shared_processes(ZAPOMNI_CHUNK_SIZE="100")
 
 
 @pytest.mark.parametrize("way", ["option", "environment", "config", "no folder"])
@@ -163,6 +164,44 @@ def test_a_home_folder_with_a_long_path_has_its_socket_elsewhere(start, home, mo
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "zapomni.sock").is_socket()
     end_shared_processes()
+
+
+def test_status_and_doctor_show_the_process(start, home):
+    assert as_json("status")["shared_process"] is None
+    assert "none runs" in answer("status")
+
+    start()
+
+    assert as_json("status")["shared_process"]["connections"] == 1
+    pid = describe()["pid"]
+    assert f"process {pid}, 1 connected, model not loaded" in answer("status")
+    checks = {check["name"]: check for check in as_json("doctor")["checks"]}
+    assert checks["shared process"]["status"] == "ok"
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        output = zapomni("doctor").stdout.decode()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert "zapomni.sock: it ends, and the next agent starts one." in output
+
+
+# --- What is done to the home folder ----------------------------------------------------
+
+
+def test_backup_restore_and_purge_hold_while_agents_share(start, home):
+    host = start()
+    host.add("The zebra lives in Lisbon.")
+    backup = answer("backup").strip()
+    host.add("The horse lives in Porto.")
+
+    answer("restore", backup, "--yes")
+
+    assert host.found("zebra horse") == {"The zebra lives in Lisbon."}
+    host.add("The donkey lives in Faro, says synthetic-owner-12.")
+    answer("purge", "--in", "memories", "--search", "synthetic-owner-12", "--yes")
+    assert host.found("donkey zebra") == {"The zebra lives in Lisbon."}
+    for path in home.rglob("*"):
+        assert not path.is_file() or b"synthetic-owner-12" not in path.read_bytes(), path.name
 
 
 # --- Questions --------------------------------------------------------------------------

@@ -56,6 +56,7 @@ __all__ = [
     "ShareKey",
     "ask",
     "connect",
+    "describe_process",
     "greet",
     "is_newer",
     "is_same_user",
@@ -267,6 +268,28 @@ def _as_object(line: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004 - what a peer sends is a value
     return value
+
+
+def describe_process(key: ShareKey, seconds: float) -> dict[str, Any] | None:
+    """Return what the shared process says about itself; None if none runs for these settings.
+
+    Raises:
+        OSError: There is one, and it does not answer in time.
+        ValueError: What it answers is none of ours.
+    """
+    folder = key.folder()
+    for own in (False, True):
+        try:
+            connection = connect(key.socket_in(folder, own=own), seconds)
+        except (FileNotFoundError, ConnectionRefusedError):
+            continue
+        try:
+            found = greet(connection, key.hello("status"), seconds)
+        finally:
+            connection.close()
+        if found.get("digest") == key.digest:
+            return found
+    return None
 
 
 def ask(key: ShareKey, question: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
