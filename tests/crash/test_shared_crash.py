@@ -1,6 +1,6 @@
 """kill -9 of the shared process or of a client at random moments: nothing acknowledged is lost.
 
-Ten kills in every test run; `SHARED_KILLS=200 pytest tests/crash/test_shared_crash.py` for more.
+Six kills in every test run; `SHARED_KILLS=200 pytest tests/crash/test_shared_crash.py` for the bar.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sharing import (
     wait_until_ended,
 )
 
-KILLS = int(os.environ.get("SHARED_KILLS", "10"))
+KILLS = int(os.environ.get("SHARED_KILLS", "6"))
 CALLS = 6
 
 

@@ -255,7 +255,7 @@ def test_it_survives_its_clients_and_their_process_groups(start, home):
     assert is_running(shared)
     assert start().found("zebra") == {"The zebra lives in Lisbon."}
     assert describe()["pid"] == shared
-    # It is nobody's child, so that a host that ends a tree of processes does not find it.
+    # It is no client's child, so that a host that ends a tree of processes does not find it.
     if Path("/proc").exists():
         parent = Path(f"/proc/{shared}/stat").read_text(encoding="utf-8").rpartition(")")[2]
         assert int(parent.split()[1]) not in (first.process.pid, second.process.pid, os.getpid())
