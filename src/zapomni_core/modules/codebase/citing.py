@@ -21,7 +21,6 @@ from zapomni_db.code_models import (
     CheckedCitation,
     Citation,
     CodeRepository,
-    CodeSymbol,
     SymbolQuery,
 )
 from zapomni_db.sqlite.code import SqliteCode
@@ -119,10 +118,13 @@ class Citer:
                 places = [(root, named._replace(path=file.path)) for root, file in exact]
             else:
                 query = SymbolQuery(repositories=keys, name=named.symbol)
+                symbols = await self.code.find_symbols(query)
+                # The text must write the name exactly, upper and lower case included.
                 places = [
-                    (symbol.repository, Named(symbol.path, symbol.qualified_name))
-                    for symbol in await self.code.find_symbols(query)
-                    if symbol.kind not in _NOT_MEANT and _spelled(symbol, named.symbol)
+                    (one.repository, Named(one.path, one.qualified_name))
+                    for one in symbols
+                    if one.kind not in _NOT_MEANT
+                    and f".{one.qualified_name.partition('#')[0]}".endswith(f".{named.symbol}")
                 ]
             if places:
                 return places[0] if len(places) == 1 else None
@@ -172,11 +174,6 @@ def _from_here(named: Named, folder: str, roots: Sequence[str]) -> tuple[str, Na
     if root is None or not os.path.isfile(real):  # noqa: PTH113
         return None
     return root, named._replace(path=os.path.relpath(real, root))
-
-
-def _spelled(symbol: CodeSymbol, name: str) -> bool:
-    """Say whether a text writes a symbol's name exactly, upper and lower case included."""
-    return f".{symbol.qualified_name.partition('#')[0]}".endswith(f".{name}")
 
 
 def _nearest(

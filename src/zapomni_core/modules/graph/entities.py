@@ -326,21 +326,19 @@ def unknown_name(walk: Walk) -> bool:
         return True
     if word.isupper():
         return False
-    kind = _kind_by_cue(walk, before, after)
+    kind = None
+    if not walk.token.first and _is_employer(walk, before):
+        kind = "ORG"
+    elif _is_person_by_cue(walk, before, after):
+        kind = "PERSON"
+    elif not walk.token.first and _is_whereabouts(walk, before):
+        kind = "PLACE"
     if kind is not None:
         upto = _full_name(walk)
         return walk.add(walk.token.start, walk.tokens[upto].end, kind, 0.6, upto)
     if word not in cues.NUMBERED and _VERSION_LIKE.fullmatch(after) and not walk.token.first:
         return walk.add(walk.token.start, walk.token.end, "TECHNOLOGY", 0.6, walk.at)
     return False
-
-
-def _kind_by_cue(walk: Walk, before: str, after: str) -> str | None:
-    if not walk.token.first and _is_employer(walk, before):
-        return "ORG"
-    if _is_somebody(walk, before, after):
-        return "PERSON"
-    return "PLACE" if not walk.token.first and _is_whereabouts(walk, before) else None
 
 
 def _organization(walk: Walk) -> bool:
@@ -365,7 +363,7 @@ def _add_organization(walk: Walk, upto: int) -> bool:
     return walk.add(walk.token.start, walk.tokens[upto].end, "ORG", 0.8, upto)
 
 
-def _is_somebody(walk: Walk, before: str, after: str) -> bool:
+def _is_person_by_cue(walk: Walk, before: str, after: str) -> bool:
     if after in cues.STRONG_AFTER_PERSON and before not in ("the", "a"):
         return True
     owned = walk.text.startswith(("'s ", "\u2019s ", " 's "), walk.token.end)

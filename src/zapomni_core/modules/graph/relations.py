@@ -244,20 +244,16 @@ def statements(reading: SentenceReading) -> Iterator[StatedRelation]:
         if _is_uncertain(reading, first, front):
             continue
         words = [word for word in words_of(between) if word not in phrases.ADVERBS]
-        yield from _in_front(first, second, _lead(reading, index, front), words)
+        # The words before a name that may be meant with it begin at the name before that one.
+        lead = front
+        if index and first.members[0].type != "VERSION":  # updated X from 1 to 2
+            lead = words_of(reading.text[reading.groups[index - 1].end : first.start])
+        yield from _in_front(first, second, lead, words)
         # In `the Rust HTTP server uses Python dicts` neither HTTP nor Python is meant.
         is_named = not _touch(reading, index - 1) and not _touch(reading, index + 1)
         if is_named and ("," not in between or _RELATIVE.match(between)):
             yield from _between(reading, first, second, front, words)
             yield from _made_for(reading, first, second, words)
-
-
-def _lead(reading: SentenceReading, index: int, front: list[str]) -> list[str]:
-    """The words before a name that may be meant with it: up to the name before that one."""
-    first = reading.groups[index]
-    if not index or first.members[0].type == "VERSION":  # updated X from 1 to 2
-        return front
-    return words_of(reading.text[reading.groups[index - 1].end : first.start])
 
 
 def _touch(reading: SentenceReading, index: int) -> bool:

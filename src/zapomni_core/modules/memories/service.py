@@ -244,7 +244,13 @@ class Memories:
         vectors, space, notice = await self._embed([chunk for own in chunks for chunk in own])
         remaining = iter(vectors)
         memories = [
-            _memory_data(request, own, [next(remaining) for _ in own], space)
+            MemoryData(
+                memory_id=str(uuid.uuid4()),
+                chunks=[_chunk_data(c, next(remaining), request.occurred_at) for c in own],
+                timestamp=datetime.now(UTC),
+                space=space,
+                **{name: getattr(request, name) for name in NewMemory.model_fields},
+            )
             for request, own in zip(fresh, chunks, strict=True)
         ]
 
@@ -483,21 +489,6 @@ def _batches(
         chars += len(request.text)
     if batch:
         yield batch
-
-
-def _memory_data(
-    request: AddMemoryRequest,
-    chunks: Sequence[Chunk],
-    made: Sequence[Embedding | None],
-    space: EmbeddingSpace | None,
-) -> MemoryData:
-    return MemoryData(
-        memory_id=str(uuid.uuid4()),
-        chunks=[_chunk_data(c, e, request.occurred_at) for c, e in zip(chunks, made, strict=True)],
-        timestamp=datetime.now(UTC),
-        space=space,
-        **{name: getattr(request, name) for name in NewMemory.model_fields},
-    )
 
 
 def _chunk_data(chunk: Chunk, made: Embedding | None, occurred_at: datetime | None) -> ChunkData:

@@ -56,7 +56,13 @@ def classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
     verbs = {found[1] for part in parts if (found := re.match(_GIT, part))}
     facts = _commit_facts(command, output) if "commit" in verbs else {}
     if "push" in verbs:
-        return "git_push", facts | _push_facts(output)
+        if remote := re.search(_PUSHED_TO, output):
+            facts["remote_url"] = remote[1]
+        if pushed := re.search(_PUSHED, output):
+            if not pushed[1].startswith("["):
+                facts["hash_range"] = pushed[1]
+            facts["branch"], facts["remote_branch"] = pushed[2], pushed[3]
+        return "git_push", facts
     if "commit" in verbs:
         return "git_commit", facts
     if any(part.split(None, 1)[0] in {"gh", "hub"} for part in parts):
@@ -83,14 +89,3 @@ def _message_in(command: str) -> str:
         return heredoc[2].strip()
     found = re.search(_MESSAGE, command)
     return (found[1] or found[2]).split("\n", 1)[0] if found else ""
-
-
-def _push_facts(output: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    if remote := re.search(_PUSHED_TO, output):
-        facts["remote_url"] = remote[1]
-    if pushed := re.search(_PUSHED, output):
-        if not pushed[1].startswith("["):
-            facts["hash_range"] = pushed[1]
-        facts["branch"], facts["remote_branch"] = pushed[2], pushed[3]
-    return facts
