@@ -103,7 +103,13 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
     in a pipe each line is: id, what is cited and what became of it, beginning of the text.
     """
     if memories:
-        _print_stale(with_engine(lambda engine: engine.citations.list_stale()), as_json=as_json)
+        stale = with_engine(lambda engine: engine.citations.list_stale())
+        if as_json:
+            print_json([memory.model_dump(mode="json") for memory in stale])
+            return
+        if not stale:
+            click.echo("Every memory that cites code is fresh.", err=True)
+        print_table(_stale_row(memory) for memory in stale)
         return
     if wants_repair:
         _repair(source, as_json=as_json)
@@ -175,15 +181,6 @@ def _print_repair(report: RepairReport, drained: int) -> None:
     click.echo("Start agents that are running again.", err=True)
     for name, problem in report.problems.items():
         click.echo(f"{name}: {problem}", err=True)
-
-
-def _print_stale(stale: list[StaleMemory], *, as_json: bool) -> None:
-    if as_json:
-        print_json([memory.model_dump(mode="json") for memory in stale])
-        return
-    if not stale:
-        click.echo("Every memory that cites code is fresh.", err=True)
-    print_table(_stale_row(memory) for memory in stale)
 
 
 def _stale_row(memory: StaleMemory) -> tuple[str, ...]:

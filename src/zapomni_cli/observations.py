@@ -316,17 +316,11 @@ def _fields(item: Observation | ObservationPreview, text: str) -> tuple[str, ...
 
 
 def _session_row(item: SessionSummary) -> tuple[str, ...]:
-    counts = _counts(
-        (item.prompts, "prompts"), (item.edits, "edits"), (item.errors, "errors"),
-        (item.commits, "commits"),
-    )  # fmt: skip
+    names = ("prompts", "edits", "errors", "commits")
+    counts = ", ".join(f"{count} {name}" for name in names if (count := getattr(item, name)))
     name = item.session_id[:8] if is_terminal() else item.session_id
     about = (name, _day(item.last_at), item.host, item.project_name, item.branch)
     return (*about, counts, one_line(item.first_prompt, LINE_CHARS))
-
-
-def _counts(*numbers: tuple[int, str]) -> str:
-    return ", ".join(f"{number} {name}" for number, name in numbers if number)
 
 
 def _failure_row(item: Failure) -> tuple[str, ...]:

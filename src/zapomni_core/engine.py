@@ -70,6 +70,11 @@ async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngi
     tokenizer = LazyTokenizer(settings.models_path)
     chunker = SemanticChunker(tokenizer, settings.chunk_size, settings.chunk_overlap)
     embedders, cache = build_embedders(settings), build_cache(settings)
+    reranker = None
+    if settings.reranker is not None:
+        from zapomni_core.adapters.cross_encoder import CrossEncoder  # few have one
+
+        reranker = CrossEncoder(settings.reranker.expanduser())
     storage = await open_storage(settings, wait=wait)
     embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
     return ZapomniEngine(
@@ -78,7 +83,7 @@ async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngi
         embeddings,
         settings=settings,
         observations=Observations(settings),
-        reranker=_build_reranker(settings),
+        reranker=reranker,
     )
 
 
@@ -103,14 +108,6 @@ def _read_key(settings: Settings) -> bytes:
         return capture_key(str(settings.home))
     except OSError:
         return os.urandom(32)  # The disk takes nothing: then nothing is linked either.
-
-
-def _build_reranker(settings: Settings) -> Reranker | None:
-    if settings.reranker is None:
-        return None
-    from zapomni_core.adapters.cross_encoder import CrossEncoder  # few have one
-
-    return CrossEncoder(settings.reranker.expanduser())
 
 
 class ZapomniEngine:

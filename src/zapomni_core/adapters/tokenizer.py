@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -90,7 +91,9 @@ class ApproximateTokenizer:
                 found.append((start, end))
             else:
                 # An English vocabulary spells other scripts almost letter by letter.
-                found.extend(_cut(start, end, WORD_PIECE if match[0].isascii() else 1))
+                count = round((end - start) / (WORD_PIECE if match[0].isascii() else 1))
+                ends = [start + (end - start) * index // count for index in range(count + 1)]
+                found.extend(pairwise(ends))
         return found
 
 
@@ -118,9 +121,3 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         end = gap.start() if gap else len(text)
         yield begin, text[begin:end]
         begin = end
-
-
-def _cut(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    count = round((end - start) / size)
-    for index in range(count):
-        yield start + (end - start) * index // count, start + (end - start) * (index + 1) // count

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_db.copy_models import MemoryCopy, ReadingCopy
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import ChunkData, EntityData, RelationshipData
+from zapomni_db.models import EntityData, RelationshipData
 
 __all__ = ["Contents", "compare_storages", "copy_storage"]
 
@@ -223,17 +223,13 @@ def _fingerprint(memory: MemoryCopy) -> bytes:
     fields = memory.model_dump(mode="json", exclude={"chunks"})
     _add(digest, fields | {"tags": sorted(memory.tags)})
     for chunk in memory.chunks:
-        for part in _parts(chunk):
+        known = chunk.model_dump(mode="json", exclude={"embedding", "tokens"})
+        vector, tokens = chunk.embedding, chunk.tokens
+        known |= {"vector": vector is not None, "tokens": tokens is not None}
+        packed = struct.pack(f"<{len(vector)}f", *vector) if vector else b""
+        for part in (_canonical(known), packed, tokens or b""):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.digest()
-
-
-def _parts(chunk: ChunkData) -> Iterator[bytes]:
-    known = chunk.model_dump(mode="json", exclude={"embedding", "tokens"})
-    vector, tokens = chunk.embedding, chunk.tokens
-    yield _canonical(known | {"vector": vector is not None, "tokens": tokens is not None})
-    yield struct.pack(f"<{len(vector)}f", *vector) if vector else b""
-    yield tokens or b""
 
 
 def _add(digest: hashlib._Hash, value: Any) -> None:

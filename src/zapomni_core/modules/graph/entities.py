@@ -636,27 +636,19 @@ def shaped(walk: Walk) -> bool:
     """Whatever a word is by its looks."""
     token = walk.token
     shape = shape_of(token.text)
-    if shape is None or token.text in cues.NOT_CODE or _is_commit_prefix(walk):
+    if shape is None or token.text in cues.NOT_CODE:
         return False
-    if not shape.type or _is_branch(walk):
+    # `fix(parser):` and `TODO(anna):` begin a line, they are no calls.
+    if token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES:
+        return False
+    # Merge pull request #12 from owner/branch.
+    last = walk.last(len(" from "))
+    is_branch = walk.before() == "from" and last is not None and last.type == "REFERENCE"
+    if not shape.type or is_branch:
         walk.at += 1
         return True
     end = token.end if shape.end is None else token.start + shape.end
     return walk.add(token.start + shape.start, end, shape.type, shape.confidence, walk.at)
-
-
-def _is_branch(walk: Walk) -> bool:
-    """Merge pull request #12 from owner/branch."""
-    last = walk.last(len(" from "))
-    return walk.before() == "from" and last is not None and last.type == "REFERENCE"
-
-
-def _is_commit_prefix(walk: Walk) -> bool:
-    """`fix(parser):` and `TODO(anna):` begin a line, they are no calls."""
-    token = walk.token
-    return (
-        token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES
-    )
 
 
 def parts(walk: Walk) -> bool:

@@ -298,7 +298,10 @@ def _between(
     for size in range(min(LONGEST_PHRASE, len(rest)), 0, -1):
         text = " ".join(rest[:size])
         if text in known and _leads_to(reading, second, text, rest[size:]):
-            if text in phrases.BARE and not _may_be_plural(first, words[: -len(rest)]):
+            # `use` can be said of several things and of us; else it `is using`.
+            is_plural = len(first.members) > 1 or first.members[0].type == "SELF"
+            skipped = words[: -len(rest)]
+            if text in phrases.BARE and not is_plural and not {"is", "was", "are"} & set(skipped):
                 return
             for phrase in known[text]:
                 found = list(_stated(first, second, phrase, 0.8 if head else 1.0))
@@ -340,13 +343,6 @@ def _after_head(words: Sequence[str]) -> tuple[int, list[str]]:
     while rest and rest[0] in phrases.AUXILIARIES and rest[1:2] != ["support"]:
         rest = rest[1:]
     return head, rest
-
-
-def _may_be_plural(first: Group, skipped: Sequence[str]) -> bool:
-    """Whether `use` can be said of the subject: of several things, of us; or it `is using`."""
-    if len(first.members) > 1 or first.members[0].type == "SELF":
-        return True
-    return any(word in ("is", "was", "are") for word in skipped)
 
 
 def _stated(
