@@ -301,17 +301,19 @@ class Searcher:
             summary, passage = summaries.get(hit.memory_id), passages.get(hit.chunk_id)
             # A store without snapshots may have lost the memory a moment ago.
             if summary is not None and passage is not None:
-                result = SearchResult(
-                    chunk_id=hit.chunk_id,
-                    text=passage.text,
-                    score=round(min(hit.score, 1.0), 4),
-                    similarity_score=round(max(hit.cosine, 0.0), 4),
-                    bm25_score=round(hit.bm25, 4),
-                    explanation=why,
-                    **{name: getattr(summary, name) for name in MemoryFields.model_fields},
+                results.append(
+                    SearchResult(
+                        chunk_id=hit.chunk_id,
+                        text=passage.text,
+                        before=_text(passages, hit.before) if near else "",
+                        after=_text(passages, hit.after) if near else "",
+                        score=round(min(hit.score, 1.0), 4),
+                        similarity_score=round(max(hit.cosine, 0.0), 4),
+                        bm25_score=round(hit.bm25, 4),
+                        explanation=why,
+                        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
+                    )
                 )
-                texts = {"before": _text(passages, hit.before), "after": _text(passages, hit.after)}
-                results.append(result.model_copy(update=texts) if near else result)
         return results
 
 

@@ -222,11 +222,14 @@ def _grouped(results: list[SearchResult]) -> list[list[SearchResult]]:
     return list(groups.values())
 
 
+# What an agent is given of a hit unchanged.
+_SHARED_FIELDS = (Found.model_fields.keys() & SearchResult.model_fields) - {"text", "citations"}
+
+
 def _found(group: list[SearchResult]) -> Found:
     best = group[0]
-    fields = best.model_dump(include=set(Found.model_fields) - {"text", "citations"})
     return Found(
-        **fields,
+        **{name: getattr(best, name) for name in _SHARED_FIELDS},
         citations=cited(one for hit in group for one in hit.citations) or None,
         title=_title(best),
         more_ids=[hit.memory_id for hit in group[1:]],

@@ -385,14 +385,14 @@ class Memories:
     @operation()
     async def get_stats(self) -> MemoryStats:
         """Count what is stored, and report how well the caches work."""
-        stats = MemoryStats(
-            **await self._storage.get_stats(),
+        stored = await self._storage.get_stats()
+        return MemoryStats(
+            **stored,
             cache_hit_rate=self.embeddings.hit_rate,
             search_cache_hit_rate=self.answers.hit_rate,
             avg_query_latency_ms=self.answers.mean_latency_ms,
+            notice=self.embeddings.find_mismatch(stored.get("embedding_model")),
         )
-        mismatch = self.embeddings.find_mismatch(stats.embedding_model)
-        return stats.model_copy(update={"notice": mismatch})
 
     # --- vectors ------------------------------------------------------------------------
 
