@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import (
@@ -46,8 +47,10 @@ from zapomni_core.infra.logging import get_logger, setup_logging
 from zapomni_core.infra.sharing import VERSION
 from zapomni_core.settings import Settings
 from zapomni_core.shared.text import has_nul
+from zapomni_mcp.connection import current_folder
 from zapomni_mcp.error_messages import describe_failure, find_cause, refuse_message
 from zapomni_mcp.exceptions import ToolExecutionError, ValidationError
+from zapomni_mcp.instructions import client_of, instructions
 from zapomni_mcp.lazy_engine import LazyEngine
 
 if TYPE_CHECKING:
@@ -111,8 +114,9 @@ def build_server(
 
     Every tool an agent is shown costs it attention: without `every_tool` it is shown the usual.
     A call may take `tool_seconds`. With `lifespan` the engine is another's to open and to close.
-    `settings` say where observations are, if these are not given. Without `at_once` the tools are
-    built when a client has its answer to `initialize`.
+    `settings` say where observations are, if these are not given, and let a client that has no hook
+    for it be given memories at its start. Without `at_once` the tools are built when a client has
+    its answer to `initialize`.
     """
 
     def load_tools() -> LoadedTools:
@@ -150,6 +154,8 @@ def build_server(
     server = ZapomniServer(lifespan or own_engine, load_tools, tool_seconds)
     if at_once:
         server.load()
+    if settings is not None:
+        server.middleware.append(_memories_for_new_clients(settings))
     return server
 
 
@@ -161,6 +167,22 @@ class LoadedTools:
     prompts: Sequence[Prompt]
     read_memory: Callable[..., Any]
     observing: ObservationTools
+
+
+def _memories_for_new_clients(settings: Settings) -> ServerMiddleware[LazyEngine]:
+    """Return what adds memories to the instructions in the first answer to a client."""
+
+    async def add_memories(
+        ctx: ServerRequestContext[LazyEngine], call_next: CallNext
+    ) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            client, engine = client_of(ctx.params), ctx.lifespan_context
+            if found := await instructions(client, current_folder(), settings, engine):
+                result["instructions"] = f"{result.get('instructions', '')}\n{found}"
+        return result
+
+    return add_memories
 
 
 def engine_opener(settings: Settings) -> Callable[[], Awaitable[ZapomniEngine]]:

@@ -51,6 +51,7 @@ from zapomni_core.infra.sharing import (  # noqa: E402
 )
 from zapomni_core.settings import Settings, load_settings  # noqa: E402
 from zapomni_mcp.connection import enter_folder  # noqa: E402
+from zapomni_mcp.instructions import client_of  # noqa: E402
 from zapomni_mcp.lazy_engine import LazyEngine  # noqa: E402
 from zapomni_mcp.server import ZapomniServer, build_server, engine_opener  # noqa: E402
 
@@ -482,7 +483,7 @@ class ClientConnection:
         if not isinstance(message, JSONRPCRequest):
             return SessionMessage(message)
         if not self.client:
-            self.client = _client_name(message.params or {})
+            self.client = client_of(message.params)
         number = message.id
 
         async def settle() -> None:
@@ -566,17 +567,6 @@ def _cancelled_id(message: SessionMessage | Exception) -> str | int | None:
         number = (notice.params or {}).get("requestId")
         return number if isinstance(number, str | int) else None
     return None
-
-
-def _client_name(params: dict[str, Any]) -> str:
-    """Return how a client calls itself, in `initialize` or in the envelope of a request."""
-    about = params.get("clientInfo")
-    if not isinstance(about, dict):
-        meta = params.get("_meta")
-        named = meta if isinstance(meta, dict) else {}
-        about = named.get("io.modelcontextprotocol/clientInfo")
-    name = about.get("name") if isinstance(about, dict) else None
-    return "".join(c for c in str(name or "") if c.isprintable())[:100]
 
 
 if __name__ == "__main__":
