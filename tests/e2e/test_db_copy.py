@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -124,11 +125,17 @@ def refused(capsys):
     return check
 
 
-@pytest.fixture
-def source(tmp_path) -> Path:
-    path = tmp_path / "source" / "memories.db"
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("filled") / "memories.db"
     fill(path, COUNT)
     return path
+
+
+@pytest.fixture
+def source(tmp_path, filled) -> Path:
+    """A database of one's own to copy from."""
+    return shutil.copytree(filled.parent, tmp_path / "source") / filled.name
 
 
 @pytest.fixture(params=["sqlite", "falkordb"])

@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -392,26 +392,27 @@ def tool(name: str, given: object, **fields) -> dict:
     return {**event, "tool_name": name, "tool_input": given}
 
 
+def with_text(event: dict, text: bytes) -> bytes:
+    """Write an event with a text in place of @: as JSON it would be in memory four times."""
+    return json.dumps(event).encode().replace(b"@", text)
+
+
 def huge_events() -> Iterator[tuple[str, bytes]]:
-    words = ("lorem ipsum password=x token secret key aws " * (SIZE // 44))[:SIZE]
-    failed = {
-        "hook_event_name": "PostToolUseFailure",
-        "error": "-----BEGIN PRIVATE" + words[: SIZE // 2],
-    }
-    edits = [{"old_string": words[:1_000_000], "new_string": words[1:1_000_000]}] * 15
-    # One at a time: all of them together would take most of a gigabyte.
-    events: dict[str, Callable[[], dict]] = {
-        "prompt": lambda: prompt(words),
-        "no blanks": lambda: prompt("a" * SIZE),
-        "wide": lambda: prompt("a" * (SIZE - 4) + "\U0001f600"),
-        "output": lambda: tool("Bash", {"command": "make"}, tool_response={"stdout": words}),
-        "failure": lambda: {**tool("Bash", {"command": words[: SIZE // 4]}), **failed},
-        "edits": lambda: tool("MultiEdit", {"file_path": "/p/a.py", "edits": edits}),
-        "cwd": lambda: prompt(cwd="/a" * 3_000_000),
-        "session": lambda: prompt(session_id="s" * 6_000_000),
-    }
-    for name, make in events.items():
-        yield name, json.dumps(make(), ensure_ascii=False).encode()
+    words = (b"lorem ipsum password=x token secret key aws " * (SIZE // 44 + 1))[:SIZE]
+    wide = b"a" * (SIZE - 4) + "\U0001f600".encode()
+    output = tool("Bash", {"command": "make"}, tool_response={"stdout": "@"})
+    failed = {"hook_event_name": "PostToolUseFailure", "error": "-----BEGIN PRIVATE@"}
+    broken = {**tool("Bash", {"command": words[: SIZE // 4].decode()}), **failed}
+    edits = [{"old_string": "@", "new_string": "a@"}] * 15
+    edited = tool("MultiEdit", {"file_path": "/p/a.py", "edits": edits})
+    yield "prompt", with_text(prompt("@"), words)
+    yield "no blanks", with_text(prompt("@"), b"a" * SIZE)
+    yield "wide", with_text(prompt("@"), wide)
+    yield "output", with_text(output, words)
+    yield "failure", with_text(broken, words[: SIZE // 2])
+    yield "edits", with_text(edited, words[:1_000_000])
+    yield "cwd", with_text(prompt(cwd="@"), b"/a" * 3_000_000)
+    yield "session", with_text(prompt(session_id="@"), b"s" * 6_000_000)
     head = json.dumps(tool("mcp__a__b", None)).encode().removesuffix(b"null}")
     yield "lists", head + b"[" + b"[]," * (SIZE // 3) + b"[]]}"
     yield "objects", head + b"[" + b'{"":0},' * (SIZE // 7) + b"[]]}"
