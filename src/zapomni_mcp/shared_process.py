@@ -121,7 +121,8 @@ class SharedProcess:
         self._started = time.time()
         # With the socket elsewhere it may be missing yet; made later it would look replaced.
         Path(key.home).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._identities = self._read_identities()
+        self._socket = _identity(self._path)
+        self._home = _identity(key.home)
         self._ended = asyncio.Event()
         self._finish_seconds = FINISH_SECONDS
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,9 +162,8 @@ class SharedProcess:
         """Leave the socket to another process; what was begun is finished here."""
         if self._listener is None:
             return
-        if self._read_identities() == self._identities:
-            with suppress(OSError):
-                Path(self._path).unlink()
+        if _identity(self._path) == self._socket:
+            self._remove_files()
         self._listener.close()
         self._listener = None
         os.close(self._lock)
@@ -209,18 +209,20 @@ class SharedProcess:
 
     # --- Why it ends ----------------------------------------------------------------------
 
-    def _read_identities(self) -> list[tuple[int, int]]:
-        """Return what the socket and the home folder are on disk; nothing if one is gone."""
-        try:
-            found = [os.stat(self._path), os.stat(self.key.home)]  # noqa: PTH116
-        except OSError:
-            return []
-        return [(one.st_dev, one.st_ino) for one in found]
+    def _remove_files(self) -> None:
+        """Remove the socket, and outside of the home folder all that would be left."""
+        path = Path(self._path)
+        with suppress(OSError):
+            path.unlink()
+            if path.parent != Path(self.key.home, "run"):
+                path.with_suffix(".log").unlink()
+                path.with_suffix(".lock").unlink()
+                path.parent.rmdir()
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(min(WATCH_SECONDS, IDLE_SECONDS / 4))
-            if self._read_identities() != self._identities:
+            if _identity(self._path) != self._socket or _identity(self.key.home) != self._home:
                 log.info("shared_process_home_gone")
                 break
             opened = self.engine.opened
@@ -541,6 +543,15 @@ class ClientConnection:
         async with self._changed:
             self._running.discard(number)
             self._changed.notify_all()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what a path is on disk; None if it is gone."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _request_id(message: SessionMessage | Exception) -> str | int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from command import answer, as_json, patient_hook, zapomni
+from serving import piped
 from sharing import (
     PATIENCE,
     SERVE,
@@ -163,7 +165,11 @@ def test_a_home_folder_with_a_long_path_has_its_socket_elsewhere(start, home, mo
     (folder,) = temporary.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "zapomni.sock").is_socket()
-    end_shared_processes()
+    # Nothing of it stays there when it ends.
+    pid = describe()["pid"]
+    os.kill(pid, signal.SIGTERM)
+    wait_until_ended(pid)
+    assert list(temporary.iterdir()) == []
 
 
 def test_status_and_doctor_show_the_process(start, home):
@@ -185,23 +191,46 @@ def test_status_and_doctor_show_the_process(start, home):
     assert "zapomni.sock: it ends, and the next agent starts one." in output
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_real_client_is_served_in_both_eras_and_after_a_crash(home, mode):
+    async with piped(mode=mode) as client:
+        added = await client.call_tool("add_memory", {"text": "The zebra lives in Lisbon."})
+        assert not added.is_error
+        pid = (await asyncio.to_thread(describe))["pid"]
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(wait_until_ended, pid)
+
+        found = await client.call_tool("search_memory", {"query": "zebra"})
+
+        assert [hit["text"] for hit in found.structured_content["results"]] == [
+            "The zebra lives in Lisbon."
+        ]
+        assert len((await client.list_tools()).tools) > 10
+
+
 # --- What is done to the home folder ----------------------------------------------------
 
 
-def test_backup_restore_and_purge_hold_while_agents_share(start, home):
+def test_a_home_folder_that_is_replaced_is_the_one_written_to(start, home):
+    there = answer("add", "The zebra of another home.", ZAPOMNI_HOME=str(home.parent / "another"))
+    assert there
     host = start()
-    host.add("The zebra lives in Lisbon.")
-    backup = answer("backup").strip()
-    host.add("The horse lives in Porto.")
+    host.add("The zebra of the old home.")
+    home.rename(home.parent / "away")
+    (home.parent / "another").rename(home)
 
-    answer("restore", backup, "--yes")
+    host.add("The zebra that came later.")
 
-    assert host.found("zebra horse") == {"The zebra lives in Lisbon."}
-    host.add("The donkey lives in Faro, says synthetic-owner-12.")
-    answer("purge", "--in", "memories", "--search", "synthetic-owner-12", "--yes")
-    assert host.found("donkey zebra") == {"The zebra lives in Lisbon."}
-    for path in home.rglob("*"):
-        assert not path.is_file() or b"synthetic-owner-12" not in path.read_bytes(), path.name
+    assert host.found("zebra") == {"The zebra of another home.", "The zebra that came later."}
+    shutil.rmtree(home.parent / "away")
+
+
+def test_a_message_of_ten_megabytes_passes_whole(start, home):
+    host = start()
+
+    assert "VAL_" in host.refused("add_memory", text="x" * 10_000_001)
+    assert host.ask("ping")["result"] == {}
 
 
 # --- Questions --------------------------------------------------------------------------
