@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zapomni_core.infra.sharing import ShareKey, describe_process
 from zapomni_core.settings import load_settings
 
 __all__ = ["ROOT", "Machine", "contexts", "make_machine", "missing", "pairs"]
@@ -43,7 +45,7 @@ exec "{python}" -c '
 import sys
 sys.executable, sys.argv[0] = sys.argv[1:3]
 del sys.argv[1:3]
-from zapomni_cli.main import main
+from zapomni_cli.__main__ import main
 main()
 ' "{stand_in}" "$0" "$@"
 """
@@ -89,6 +91,17 @@ class Machine:
 
     def zapomni(self, *args: str) -> Any:
         return json.loads(self.run("zapomni", *args, "--json").stdout)
+
+    def shared_process(self) -> int:
+        """Return the id of the process that this user's clients share; 0 if none runs."""
+        where = {"ZAPOMNI_HOME": str(self.home / ".zapomni")}
+        found = describe_process(ShareKey({**self.environment(), **where}), 60)
+        return found["pid"] if found else 0
+
+    def close(self) -> None:
+        """End the process that the clients shared."""
+        if pid := self.shared_process():
+            os.kill(pid, signal.SIGTERM)
 
     def captured(self) -> dict[str, list[dict[str, Any]]]:
         """Return everything captured, by the first prompt of its session."""

@@ -64,6 +64,7 @@ def life(
     with serve_provider([]) as provider:
         life = live(kind(machine, provider))
     yield life
+    machine.close()
     if KEPT:
         shutil.rmtree(Path(KEPT) / kind.host, ignore_errors=True)
         shutil.copytree(machine.payloads, Path(KEPT) / kind.host)
