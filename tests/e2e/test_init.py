@@ -416,6 +416,7 @@ PLUGINS = [
     ROOT / "plugins" / "claude-code" / "plugins" / "zapomni",
     ROOT / "plugins" / "codex",
 ]
+GEMINI = ROOT / "plugins" / "gemini"
 
 
 def parsed(path: Path):
@@ -430,9 +431,9 @@ def test_plugins_carry_the_name_and_version_of_the_package():
         parsed(PLUGINS[1] / ".codex-plugin" / "plugin.json"),
         *market["plugins"],
     ]
-    for manifest in manifests:
+    for manifest in [*manifests, parsed(GEMINI / "gemini-extension.json")]:
         assert (manifest["name"], manifest["version"]) == (project["name"], project["version"])
-        assert manifest["license"] == project["license"]
+        assert manifest.get("license") == (project["license"] if manifest in manifests else None)
     catalog = parsed(ROOT / "plugins" / ".agents" / "plugins" / "marketplace.json")
     (entry,) = catalog["plugins"]
     assert entry["name"] == project["name"]
@@ -448,12 +449,16 @@ def test_every_json_file_of_the_plugins_is_valid():
         assert isinstance(parsed(file), dict), file
 
 
-@pytest.mark.parametrize(("plugin", "host"), [(PLUGINS[0], "claude-code"), (PLUGINS[1], "codex")])
+@pytest.mark.parametrize(
+    ("plugin", "host"),
+    [(PLUGINS[0], "claude-code"), (PLUGINS[1], "codex"), (GEMINI, "gemini")],
+)
 def test_a_plugins_hooks_are_those_of_init_and_its_commands_exist(home, plugin, host):
     hooks = parsed(plugin / "hooks" / "hooks.json")["hooks"]
     wanted = hosts_of(home, {}, ["zapomni", "serve"], ["zapomni", "record"])[host]
     assert hooks == {event: [entry] for event, entry in wanted.hooks.items()}
-    server = parsed(plugin / ".mcp.json")["mcpServers"]["zapomni"]
+    servers = "gemini-extension.json" if host == "gemini" else ".mcp.json"
+    server = parsed(plugin / servers)["mcpServers"]["zapomni"]
     assert (server["command"], server["args"]) == ("zapomni", ["serve"])
     event = {"session_id": "s", "cwd": str(home), "hook_event_name": "Stop"}
     done = zapomni("record", "--host", host, given=json.dumps(event).encode())
@@ -468,7 +473,7 @@ def test_the_plugin_for_opencode_is_the_one_that_init_writes_with_the_command_fr
     assert mine.splitlines()[1:] == script.splitlines()[1:]
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", [*PLUGINS, GEMINI])
 def test_a_plugins_hooks_have_the_shape_that_hosts_load(plugin):
     """Each event has a list of groups, each group a list of handlers; hosts skip anything else."""
     document = parsed(plugin / "hooks" / "hooks.json")
