@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
 from zapomni_core.shared.dates import parse_when
+from zapomni_db.models import NEVER
 
 __all__ = [
     "chosen",
     "cites_option",
     "examples",
+    "expires_option",
     "filter_options",
     "json_option",
     "label_options",
@@ -101,6 +103,22 @@ def _when(_ctx: click.Context, _param: click.Parameter, value: str | None) -> da
         ) from None
 
 
+def _until(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    if value.strip().lower() == "never":
+        return NEVER
+    now = datetime.now(UTC)
+    try:
+        moment = parse_when(value, now)
+        # A span is one from now on here.
+        return now + (now - moment) if value.strip()[-1:].lower() in "hdw" else moment
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            "use a date (2026-12-31), a time (2026-12-31T14:00), how long (24h, 30d, 2w) or never"
+        ) from None
+
+
 def _json_object(
     _ctx: click.Context, _param: click.Parameter, value: str | None
 ) -> dict[str, Any] | None:
@@ -124,4 +142,11 @@ cites_option = click.option(
 redact_option = click.option("--redact", is_flag=True, help="Mask secrets before it is stored.")
 when_option = click.option(
     "--when", "occurred_at", callback=_when, help="When it happened, if not now: as --since."
+)
+expires_option = click.option(
+    "--expires",
+    "expires_at",
+    metavar="WHEN",
+    callback=_until,
+    help="From when on no session is given it: 2026-12-31, 30d, never.",
 )

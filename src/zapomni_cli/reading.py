@@ -148,7 +148,7 @@ def _why(explanation: dict[str, Any]) -> str:
 def _about(item: SearchResult | MemorySummary, item_id: str) -> str:
     labels = (day(item.occurred_at), item.kind, item.project)
     tags = (f"#{tag}" for tag in item.tags)
-    words = (*labels, *tags, "pinned" if item.pinned else "", item_id)
+    words = (*labels, *tags, "pinned" if item.pinned else "", *item.cautions(), item_id)
     return "  ".join(one_line(word) for word in words if word)
 
 

@@ -14,6 +14,7 @@ from zapomni_cli.options import (
     chosen,
     cites_option,
     examples,
+    expires_option,
     json_option,
     label_options,
     redact_option,
@@ -42,6 +43,7 @@ __all__ = ["add", "forget", "pin", "update"]
         "git log -1 --format=%B | zapomni add - --source git",
         "zapomni add --file docs/setup.md --file paper.pdf --tag manual",
         'zapomni add "Tokens expire after an hour." --cites src/auth.py:check_token',
+        'zapomni add "Never merge to main this week: release freeze." --expires 7d',
     )
 )
 @click.argument("text", nargs=-1)
@@ -61,6 +63,7 @@ __all__ = ["add", "forget", "pin", "update"]
 @redact_option
 @cites_option
 @when_option
+@expires_option
 @json_option
 def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labels: Any) -> None:
     """Add a memory from a text or files.
@@ -174,6 +177,7 @@ async def _add_file(
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
 @redact_option
 @cites_option
+@expires_option
 @json_option
 def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
     """Change a memory.

@@ -32,7 +32,7 @@ from zapomni_core.interfaces import (
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.codebase import Citations
-from zapomni_core.modules.memories import EmbeddingChain, Memories, Progress
+from zapomni_core.modules.memories import Digest, EmbeddingChain, Memories, Progress
 from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_core.settings import Settings, load_settings
@@ -41,6 +41,7 @@ from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord
 from zapomni_db.sqlite.code import SqliteCode
+from zapomni_db.sqlite.digest_file import SqliteDigest
 
 if TYPE_CHECKING:
     from zapomni_core.adapters.local_embedder import LocalEmbedder
@@ -148,7 +149,15 @@ class ZapomniEngine:
         self._code = code or SqliteCode(observations_path(settings))
         self.observations = observations or Observations(settings)
         self._reranker = reranker
-        self.memories = Memories(storage, embedder, self._choose_chunker, lambda: self._redactor)
+        digest = Digest(
+            SqliteDigest(observations_path(settings)),
+            storage,
+            str(settings.server or ""),
+            lambda: self._redactor,
+        )
+        self.memories = Memories(
+            storage, embedder, self._choose_chunker, lambda: self._redactor, digest
+        )
         self.citations = Citations(self._code, storage)
         self._writer = MemoryWriter(self.memories, self.citations)
         self._searcher = Searcher(
@@ -303,6 +312,7 @@ class ZapomniEngine:
             self._background = [
                 asyncio.create_task(self._back_up_daily()),
                 asyncio.create_task(self._release_idle_models()),
+                asyncio.create_task(self.memories.catch_up_digest()),
             ]
         self.tasks.start()
 

@@ -5,12 +5,13 @@ They live in the leaf package so that no layer has to import a higher one to use
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 __all__ = [
+    "NEVER",
     "BM25SearchResult",
     "Chunk",
     "ChunkData",
@@ -46,6 +47,10 @@ __all__ = [
     "VectorSearchRequest",
     "VectorSearchResult",
 ]
+
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+"""Given as the end of a memory that is to have none."""
 
 
 class FrozenModel(BaseModel):
@@ -130,6 +135,12 @@ class NewMemory(FrozenModel):
     """Its place in its parent: the number of a turn, a page, a line."""
     occurred_at: datetime | None = None
     """When what it describes happened; None: when it is stored."""
+    expires_at: datetime | None = None
+    """From when on it is no longer given to sessions; None: never."""
+    origin: str = ""
+    """Where it came from, such as `import:NAME` or `sync:NAME`; empty: the user's own."""
+    trusted: bool = True
+    """Whether it may be given to a session unasked."""
 
 
 class MemoryData(NewMemory):
@@ -160,6 +171,9 @@ class MemoryChanges(FrozenModel):
     kind: str | None = None
     tags: list[str] | None = None
     pinned: bool | None = None
+    expires_at: datetime | None = None
+    """`NEVER` takes the end away."""
+    trusted: bool | None = None
 
 
 class MemoryPatch(MemoryChanges):
@@ -183,6 +197,15 @@ class MemoryFields(FrozenModel):
     position: int = 0
     occurred_at: datetime
     created_at: datetime
+    expires_at: datetime | None = None
+    origin: str = ""
+    trusted: bool = True
+
+    def cautions(self) -> list[str]:
+        """Return why it is given to no session, as far as that is so: what a reader should see."""
+        expired = self.expires_at is not None and self.expires_at <= datetime.now(UTC)
+        untrusted = f"not trusted: {self.origin or 'unknown origin'}"
+        return [*(["expired"] if expired else []), *([] if self.trusted else [untrusted])]
 
 
 class MemorySummary(MemoryFields):

@@ -7,7 +7,7 @@ import pytest
 
 from builders import SPACE, memory, vector
 from zapomni_core.exceptions import NotFoundError, ValidationError
-from zapomni_db.models import EmbeddingSpace, MemoryFilter, MemoryPatch, TextSearchRequest
+from zapomni_db.models import NEVER, EmbeddingSpace, MemoryFilter, MemoryPatch, TextSearchRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +42,29 @@ async def test_a_memory_comes_back_as_it_went_in(storage):
     assert kept.created_at == moment
     assert kept.chunk_count == 2
     assert kept.superseded_by is None
+
+
+async def test_end_origin_and_trust_come_back_and_change(storage):
+    end = datetime(2031, 3, 4, 5, 6, tzinfo=UTC)
+    given = memory("borrowed", expires_at=end, origin="import:notes", trusted=False)
+    plain = await storage.store_memory(memory("own"))
+    memory_id = await storage.store_memory(given)
+
+    kept = await storage.get_memory(memory_id)
+    assert (kept.expires_at, kept.origin, kept.trusted) == (end, "import:notes", False)
+    (exported,) = [
+        one for one in (await storage.export_memories(None, 9)).items if one.trusted is False
+    ]
+    assert (exported.expires_at, exported.origin) == (end, "import:notes")
+    own = (await storage.get_summaries([plain]))[plain]
+    assert (own.expires_at, own.origin, own.trusted) == (None, "", True)
+
+    later = end + timedelta(days=1)
+    assert await storage.update_memory(memory_id, MemoryPatch(trusted=True, expires_at=later))
+    kept = await storage.get_memory(memory_id)
+    assert (kept.expires_at, kept.origin, kept.trusted) == (later, "import:notes", True)
+    assert await storage.update_memory(memory_id, MemoryPatch(expires_at=NEVER))
+    assert (await storage.get_memory(memory_id)).expires_at is None
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -60,8 +60,8 @@ OPTIONAL MATCH (m)-[:WAS]->(v:Version)
 WITH m, older, v ORDER BY v.key
 WITH m, older, collect([v.replaced_at, v.fields, v.text]) AS versions
 RETURN m.key, m.id, m.text, m.metadata, m.project, m.source, m.kind, m.tags, m.pinned,
-    m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, older.id,
-    versions
+    m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
+    m.expires_at, coalesce(m.origin, ''), coalesce(m.trusted, true), older.id, versions
 ORDER BY m.key
 """
 # Finds the chunks of memories with their vectors in the active space.
@@ -86,7 +86,8 @@ async def export_memories(session: Session, after: str | None, limit: int) -> Me
     last: str | None = None
     for row in rows:
         key, memory_id, text, metadata, project, source, kind, tags, pinned, *others = row
-        idempotency_key, parent, position, occurred, created, updated, older, versions = others
+        idempotency_key, parent, position, occurred, created, updated, *others = others
+        expires, origin, trusted, older, versions = others
         last = str(key)
         if memory_id not in chunks:
             # It was deleted between the two queries.
@@ -110,6 +111,9 @@ async def export_memories(session: Session, after: str | None, limit: int) -> Me
                 parent=parent,
                 position=position,
                 occurred_at=from_time(occurred),
+                expires_at=None if expires is None else from_time(expires),
+                origin=origin,
+                trusted=trusted,
                 space=space if any(chunk.embedding for chunk in own) else None,
                 history=[
                     VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)

@@ -42,6 +42,7 @@ from zapomni_db.falkordb.values import (
 )
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
+    NEVER,
     ChunkData,
     MemoryData,
     MemoryFilter,
@@ -108,7 +109,8 @@ CREATE (m:Memory {
     source: x.source, kind: x.kind, tags: x.tags, pinned: x.pinned, parent: x.parent,
     position: x.position, group: x.group, occurred_at: x.occurred_at, said: x.said,
     created_at: x.created_at,
-    updated_at: x.updated_at, idempotency_key: x.idempotency_key,
+    updated_at: x.updated_at, expires_at: x.expires_at, origin: x.origin, trusted: x.trusted,
+    idempotency_key: x.idempotency_key,
     idempotency_hash: x.idempotency_hash})
 FOREACH (v IN x.versions | CREATE (m)-[:WAS]->(:Version {key: base + v.key,
     replaced_at: v.replaced_at, fields: v.fields, text: v.text}))
@@ -380,6 +382,9 @@ def _memory_row(memory: MemoryData, key: int) -> dict[str, Any]:
         "said": to_time(said),
         "created_at": to_time(memory.timestamp),
         "updated_at": to_time(changed),
+        "expires_at": None if memory.expires_at is None else to_time(memory.expires_at),
+        "origin": memory.origin,
+        "trusted": memory.trusted,
         "idempotency_key": memory.idempotency_key,
         "idempotency_hash": _idempotency_hash(memory.idempotency_key),
     }
@@ -418,7 +423,8 @@ async def _chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[
 # two: the preview is cut once more in Python.
 _SUMMARY: LiteralString = """
 m.id, left(m.text, 200), m.length, m.metadata, m.project, m.source, m.kind, m.tags,
-    m.pinned, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, m.superseded_by,
+    m.pinned, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, m.expires_at,
+    coalesce(m.origin, ''), coalesce(m.trusted, true), m.superseded_by,
     outdegree(m, 'HAS_CHUNK')
 """
 # Finds one memory with its text.
@@ -466,7 +472,8 @@ async def list_memories(
 
 def _to_summary(row: Sequence[Any]) -> MemorySummary:
     memory_id, preview, length, metadata, project, source, kind, tags, pinned, *others = row
-    parent, position, occurred, created, updated, superseded_by, chunk_count = others
+    parent, position, occurred, created, updated, expires, origin, trusted, *others = others
+    superseded_by, chunk_count = others
     return MemorySummary.model_construct(
         memory_id=memory_id,
         preview=preview[:PREVIEW_CHARS],
@@ -482,6 +489,9 @@ def _to_summary(row: Sequence[Any]) -> MemorySummary:
         occurred_at=from_time(occurred),
         created_at=from_time(created),
         updated_at=from_time(updated),
+        expires_at=None if expires is None else from_time(expires),
+        origin=origin,
+        trusted=trusted,
         superseded_by=superseded_by,
         chunk_count=chunk_count,
     )
@@ -602,9 +612,12 @@ async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) ->
 def _changed_properties(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
     """Return the properties a patch sets. A memory's parent never changes."""
     changes: dict[str, Any] = {"updated_at": to_time(datetime.now(UTC))}
-    for name in ("project", "source", "kind", "pinned"):
+    for name in ("project", "source", "kind", "pinned", "trusted"):
         if (value := getattr(patch, name)) is not None:
             changes[name] = value
+    if patch.expires_at is not None:
+        never = patch.expires_at == NEVER
+        changes["expires_at"] = None if never else to_time(patch.expires_at)
     if patch.metadata is not None:
         changes["metadata"] = to_json(patch.metadata)
     if patch.tags is not None:

@@ -67,12 +67,13 @@ _INDEXED_EDGES = (
 )
 _NAMES = (
     "active alias automatic chunk chunks confidence confidence_exact content_hash context"
-    " created_at description dimension embedding end_char evidence exclusive extractor fields"
-    " folded folded_hash given graph group id idempotency_hash idempotency_key index key keys"
-    " kind length memory merged_at metadata model name occurred_at parent pending pinned"
-    " position project project_hash replaced_at said schema sha256 since size slot source"
-    " source_id start_char strength strength_exact superseded_at superseded_by tags target_id"
-    " text text_hash tokens type undone_at until updated_at vectors version withdrawn words"
+    " created_at description dimension embedding end_char evidence exclusive expires_at"
+    " extractor fields folded folded_hash given graph group id idempotency_hash"
+    " idempotency_key index key keys kind length memory merged_at metadata model name"
+    " occurred_at origin parent pending pinned position project project_hash replaced_at said"
+    " schema sha256 since size slot source source_id start_char strength strength_exact"
+    " superseded_at superseded_by tags target_id text text_hash tokens trusted type undone_at"
+    " until updated_at vectors version withdrawn words"
 ).split()
 # Creates the index of words. We make the stems: the server must not stem or drop words again.
 _CREATE_WORD_INDEX: LiteralString = (

@@ -44,6 +44,7 @@ __all__ = [
 _MEMORIES: LiteralString = """
 SELECT m.key, m.id, t.text, m.metadata, m.project, m.source, m.kind, m.pinned,
        m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
+       m.expires_at, m.origin, m.trusted,
        (SELECT older.id FROM memories older WHERE older.superseded_by = m.key)
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
 WHERE m.key > ? ORDER BY m.key LIMIT ?
@@ -77,6 +78,9 @@ class _ExportedMemory(NamedTuple):
     occurred_at: int
     created_at: int
     updated_at: int
+    expires_at: int | None
+    origin: str
+    trusted: int
     supersedes: str | None
 
 
@@ -123,6 +127,9 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
                 parent=row.parent,
                 position=row.position,
                 occurred_at=from_time(row.occurred_at),
+                expires_at=None if row.expires_at is None else from_time(row.expires_at),
+                origin=row.origin,
+                trusted=bool(row.trusted),
                 space=space if any(chunk.embedding for chunk in chunks) else None,
                 history=history,
             )

@@ -101,6 +101,11 @@ _WORD_INDEXES: tuple[tuple[str, str, LiteralString], ...] = (
         "observations",
         "INSERT INTO observations_fts (observations_fts, rank) VALUES ('integrity-check', 1)",
     ),
+    (
+        "word index of the digest",
+        "memories",
+        "INSERT INTO memory_digest_fts (memory_digest_fts, rank) VALUES ('integrity-check', 1)",
+    ),
 )
 
 
@@ -212,6 +217,7 @@ def rebuild_indexes(path: Path) -> None:
 def _rebuild_words(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('rebuild')")
     connection.execute("INSERT INTO observations_fts (observations_fts) VALUES ('rebuild')")
+    connection.execute("INSERT INTO memory_digest_fts (memory_digest_fts) VALUES ('rebuild')")
 
 
 # --- Saving what can be read --------------------------------------------------------------
@@ -257,7 +263,8 @@ def salvage(damaged: Path, target: Path) -> Salvage | None:
     lost: dict[str, int | None] = {}
     for table, count in saved.items():
         known = expected[table]
-        if table == "vector_log":  # means nothing in another file
+        # The first means nothing in another file, the others are made again.
+        if table in ("vector_log", "memory_digest", "digest_queue", "digest_state"):
             continue
         if known is not None and known > count:
             lost[table] = known - count
@@ -511,6 +518,10 @@ def _mend(fresh: sqlite3.Connection) -> int:
         _join_passages(fresh, key)
     for statement in _ORPHANS:
         fresh.execute(statement)
+    # The digest is made again from what was saved.
+    fresh.execute("DELETE FROM memory_digest")
+    fresh.execute("DELETE FROM digest_queue")
+    fresh.execute("INSERT INTO digest_queue (memory_id) SELECT id FROM memories")
     without = fresh.execute(
         "SELECT memory_key, text FROM memory_texts"
         " WHERE memory_key NOT IN (SELECT memory_key FROM chunks)"

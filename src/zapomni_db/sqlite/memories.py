@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.models import (
+    NEVER,
     ChunkData,
     EmbeddingSpace,
     MemoryData,
@@ -72,8 +73,9 @@ ORDER BY key LIMIT 1"""
 # A new memory, without its text, tags and chunks.
 _INSERT_MEMORY: LiteralString = """
 INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview, length,
-    parent, position, occurred_at, created_at, updated_at, idempotency_key)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    parent, position, occurred_at, created_at, updated_at, idempotency_key, expires_at, origin,
+    trusted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 _INSERT_TEXT: LiteralString = "INSERT INTO memory_texts (memory_key, text) VALUES (?, ?)"
 _INSERT_TAG: LiteralString = "INSERT OR IGNORE INTO memory_tags (memory_key, tag) VALUES (?, ?)"
@@ -156,6 +158,9 @@ def insert_memory(connection: sqlite3.Connection, memory: MemoryData, updated_at
             to_time(memory.timestamp),
             to_time(updated_at),
             memory.idempotency_key,
+            None if memory.expires_at is None else to_time(memory.expires_at),
+            memory.origin,
+            int(memory.trusted),
         ),
     ).lastrowid
     assert key is not None
@@ -219,6 +224,7 @@ def _insert_chunks(
 _SUMMARY: LiteralString = """
 SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind, m.pinned,
        m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
+       m.expires_at, m.origin, m.trusted,
        (SELECT newer.id FROM memories newer WHERE newer.key = m.superseded_by),
        (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key)
 FROM memories m
@@ -266,7 +272,8 @@ def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemoryS
     # Unpacked at once: a search reads many of these.
     (
         key, memory_id, preview, length, metadata, project, source, kind, pinned,
-        parent, position, occurred, created, updated, superseded_by, chunk_count,
+        parent, position, occurred, created, updated, expires, origin, trusted,
+        superseded_by, chunk_count,
     ) = row  # fmt: skip
     return MemorySummary.model_construct(
         memory_id=memory_id,
@@ -283,6 +290,9 @@ def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemoryS
         occurred_at=from_time(occurred),
         created_at=from_time(created),
         updated_at=from_time(updated),
+        expires_at=None if expires is None else from_time(expires),
+        origin=origin,
+        trusted=bool(trusted),
         superseded_by=superseded_by,
         chunk_count=chunk_count,
     )
@@ -297,8 +307,9 @@ _CONTENT_HASH: LiteralString = "SELECT content_hash FROM memories WHERE key = ?"
 _UPDATE_FIELDS: LiteralString = """
 UPDATE memories SET metadata = coalesce(?, metadata), project = coalesce(?, project),
     source = coalesce(?, source), kind = coalesce(?, kind), pinned = coalesce(?, pinned),
-    updated_at = ?
+    trusted = coalesce(?, trusted), updated_at = ?
 WHERE key = ?"""
+_UPDATE_EXPIRY: LiteralString = "UPDATE memories SET expires_at = ? WHERE key = ?"
 
 _UPDATE_TEXT_FIELDS: LiteralString = """
 UPDATE memories SET content_hash = ?, preview = ?, length = ? WHERE key = ?"""
@@ -318,9 +329,14 @@ def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryP
         connection.execute(_INSERT_VERSION, (key, now, to_json(replaced), old_text))
     metadata = None if patch.metadata is None else to_json(patch.metadata)
     pinned = None if patch.pinned is None else int(patch.pinned)
+    trusted = None if patch.trusted is None else int(patch.trusted)
     connection.execute(
-        _UPDATE_FIELDS, (metadata, patch.project, patch.source, patch.kind, pinned, now, key)
+        _UPDATE_FIELDS,
+        (metadata, patch.project, patch.source, patch.kind, pinned, trusted, now, key),
     )
+    if patch.expires_at is not None:
+        expires = None if patch.expires_at == NEVER else to_time(patch.expires_at)
+        connection.execute(_UPDATE_EXPIRY, (expires, key))
     if patch.tags is not None:
         connection.execute(_DELETE_TAGS, (key,))
         connection.executemany(_INSERT_TAG, [(key, tag) for tag in patch.tags])

@@ -127,6 +127,7 @@ DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))"""
 OPTIMIZE_WORDS: Final[tuple[LiteralString, ...]] = (
     "INSERT INTO observations_fts (observations_fts) VALUES ('optimize')",
     "INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')",
+    "INSERT INTO memory_digest_fts (memory_digest_fts) VALUES ('optimize')",
 )
 
 # A little of the same, after a sweep.

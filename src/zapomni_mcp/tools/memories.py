@@ -72,21 +72,21 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
     text: Annotated[str, Field(min_length=1, max_length=10_000_000)],
     project: Project = "",
     source: Annotated[Source, Field(description="A file, URL, meeting, ...")] = "",
-    kind: Annotated[Kind, Field(description="note, decision, preference, fact, bug, ...")] = "note",
+    kind: Annotated[Kind, Field(description="note, decision, preference, ...")] = "note",
     tags: Tags | None = None,
     metadata: Metadata | None = None,
     pinned: Annotated[bool, Field(description="Always show it first.")] = False,
     parent: Annotated[
         str,
-        Field(max_length=200, description="Conversation or document it is part of."),
+        Field(max_length=200, description="Its conversation or document."),
     ] = "",
     position: Annotated[int, Field(ge=0)] = 0,
-    occurred_at: Annotated[datetime, Field(description="When it happened, if not now.")]
-    | None = None,
+    occurred_at: Annotated[datetime, Field(description="If not now.")] | None = None,
+    expires_at: datetime | None = None,
     supersedes: Annotated[
         str, Field(max_length=100, description="Id of the memory it replaces.")
     ] = "",
-    cites: Annotated[Cites, Field(description="Code it is about: path, path:symbol, path:L10-L20.")]
+    cites: Annotated[Cites, Field(description="Code: path, path:symbol, path:L10-L20.")]
     | None = None,
     idempotency_key: Annotated[
         str, Field(max_length=200, description="Makes a retry harmless.")
@@ -110,6 +110,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         parent=parent,
         position=position,
         occurred_at=with_zone(occurred_at),
+        expires_at=with_zone(expires_at),
         supersedes=supersedes or None,
         idempotency_key=idempotency_key or None,
         cites=cites or [],
@@ -133,9 +134,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     session: Annotated[
         str, Field(max_length=200, description="Conversation, session or document.")
     ] = "",
-    path: Annotated[
-        str, Field(max_length=1000, description="File or folder; a path's end is enough.")
-    ] = "",
+    path: Annotated[str, Field(max_length=1000, description="File or folder, or its end.")] = "",
     since: datetime | None = None,
     until: datetime | None = None,
     as_of: Annotated[datetime, Field(description="Only what was known then.")] | None = None,
@@ -145,8 +144,8 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
 ) -> Annotated[CallToolResult, SearchAnswer]:
     """Recall what is known: decisions, preferences, facts, fixes, notes, documents.
 
-    Ask in plain words. Observations and code are ranked along with memories. get_memory reads a
-    hit whole, timeline shows what happened around an observation.
+    Ask in plain words. Observations and code are ranked along. get_memory reads a hit whole,
+    timeline what happened around an observation.
     """
     engine = await ctx.request_context.lifespan_context.get()
     wanted = {
@@ -209,12 +208,13 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
     tags: Tags | None = None,
     metadata: Metadata | None = None,
     pinned: bool | None = None,
+    expires_at: datetime | None = None,
     cites: Cites | None = None,
     redact: bool = False,
 ) -> Annotated[CallToolResult, Changed]:
     """Change or correct a stored memory in place; arguments are as in add_memory.
 
-    What is not given stays; tags, metadata and cites are replaced whole.
+    What is not given stays; tags, metadata, cites are replaced whole.
     """
     engine = await ctx.request_context.lifespan_context.get()
     request = UpdateMemoryRequest(
@@ -226,6 +226,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         kind=kind,
         tags=tags,
         pinned=pinned,
+        expires_at=with_zone(expires_at),
         cites=cites,
         folder=current_folder(),
         redact=redact,

@@ -60,6 +60,7 @@ class MemoryInfo(BaseModel):
     kind: str
     tags: list[str] = []
     pinned: bool
+    expires_at: datetime | None = None
     superseded_by: str | None
     total_chars: int
 
@@ -92,7 +93,7 @@ class MemoryText(MemoryInfo):
 class Found(BaseModel):
     """The best passages of one memory, document or conversation, with their neighbors."""
 
-    title: str = Field(description="Day and origin.")
+    title: str = Field(description="Day and origin; expired or not trusted, if it is.")
     memory_id: str = Field(description="For get_memory; not of an observation.")
     observation_id: int | None = Field(default=None, description="For timeline, get_observations.")
     more_ids: list[str] = Field(
@@ -240,7 +241,7 @@ def _found(group: list[SearchResult]) -> Found:
 
 def _title(hit: SearchResult) -> str:
     title = f"observation #{hit.observation_id}" if hit.observation_id else hit.parent or hit.source
-    about = [f"{hit.occurred_at:%Y-%m-%d}", hit.kind, title[:TITLE_CHARS]]
+    about = [f"{hit.occurred_at:%Y-%m-%d}", hit.kind, title[:TITLE_CHARS], *hit.cautions()]
     return " · ".join(part for part in about if part)
 
 

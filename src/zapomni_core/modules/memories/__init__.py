@@ -6,6 +6,7 @@ from zapomni_core.shared.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zapomni_core.modules.memories.answers import AnswerCache
+    from zapomni_core.modules.memories.digest import Digest, digest_class, shorten
     from zapomni_core.modules.memories.embedding import (
         EmbeddingChain,
         Progress,
@@ -35,6 +36,7 @@ __all__ = [
     "ARM_ALIASES",
     "AnswerCache",
     "Candidate",
+    "Digest",
     "EmbeddingChain",
     "Memories",
     "MemoryRanker",
@@ -43,6 +45,7 @@ __all__ = [
     "ask_cache",
     "check_moment",
     "check_query",
+    "digest_class",
     "explain",
     "fill_pending",
     "level_off",
@@ -50,6 +53,7 @@ __all__ = [
     "reembed",
     "score_dates",
     "score_observed",
+    "shorten",
     "validate_add",
     "validate_update",
     "without_code",
@@ -60,6 +64,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "answers": "AnswerCache",
+        "digest": "Digest digest_class shorten",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
         "ranking": "MemoryRanker Question score_dates",
         "scoring": "ARM_ALIASES Candidate explain level_off score_observed",

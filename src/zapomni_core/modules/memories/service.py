@@ -33,6 +33,7 @@ from zapomni_core.interfaces import (
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.memories.answers import AnswerCache
+from zapomni_core.modules.memories.digest import Digest
 from zapomni_core.modules.memories.embedding import (
     EmbeddingChain,
     Progress,
@@ -115,6 +116,7 @@ class Memories:
         embeddings: Makes vectors; without an embedder, memories are found by words alone.
         choose_chunker: Returns what splits a text.
         get_redactor: Returns what finds and masks secrets; called when a text is added.
+        digest: What hooks read of memories; follows every change.
     """
 
     def __init__(
@@ -123,9 +125,11 @@ class Memories:
         embeddings: EmbeddingChain,
         choose_chunker: ChooseChunker,
         get_redactor: Callable[[], Redactor],
+        digest: Digest,
     ) -> None:
         self.embeddings = embeddings
         self.answers = AnswerCache()
+        self.digest = digest
         self._storage = storage
         self._choose_chunker = choose_chunker
         self._get_redactor = get_redactor
@@ -141,6 +145,7 @@ class Memories:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         await self._uninterrupted.close()
+        await self.digest.close()
         await self.embeddings.close()
 
     # --- adding -------------------------------------------------------------------------
@@ -265,6 +270,9 @@ class Memories:
                     size = next(sizes)
                     pending = size if space is None else 0
                     answers.append(_answer(request, next(stored), size, pending, notice))
+            if memories:
+                replaced = [memory.supersedes for memory in memories if memory.supersedes]
+                await self.digest.refresh([*(one.memory_id for one in answers), *replaced])
             if then is not None:
                 for number, (request, answer) in enumerate(zip(batch, answers, strict=True)):
                     await then(first + number, request, answer)
@@ -311,6 +319,7 @@ class Memories:
 
         async def store() -> UpdatedMemory:
             if await self._storage.update_memory(valid.memory_id, patch):
+                await self.digest.refresh([valid.memory_id])
                 record = await self._storage.get_memory(valid.memory_id)
                 if record is not None:
                     if then is not None:
@@ -350,8 +359,11 @@ class Memories:
         checked_id = validate_id(memory_id)
 
         async def delete() -> None:
+            # What it superseded is current again.
+            line = {version.memory_id for version in await self._storage.get_history(checked_id)}
             if not await self._storage.delete_memory(checked_id):
                 raise NotFoundError("No memory has this id.")
+            await self.digest.refresh([checked_id, *line])
             if then is not None:
                 await then(checked_id)
 
@@ -425,6 +437,14 @@ class Memories:
         else:
             if done:
                 logger.info("pending_vectors_filled", count=done)
+
+    @operation()
+    async def catch_up_digest(self) -> None:
+        """Bring the digest up to date with what other processes and machines changed."""
+        try:
+            await self.digest.catch_up()
+        except ZapomniError as error:
+            logger.warning("digest_not_updated", error_code=error.error_code)
 
     def keep_checking_storage(self, seconds: float) -> None:
         """Check every so often whether the storage server answers, and connect again if it does.

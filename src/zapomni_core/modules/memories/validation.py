@@ -15,7 +15,7 @@ from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
 from zapomni_core.shared.dates import EARLIEST, LATEST, in_calendar
 from zapomni_core.shared.text import has_nul
 from zapomni_db.code_models import CODE_KIND
-from zapomni_db.models import MemoryFilter
+from zapomni_db.models import NEVER, MemoryFilter
 
 __all__ = [
     "check_moment",
@@ -32,7 +32,10 @@ MAX_METADATA_DEPTH = 10
 MAX_NAME_CHARS = 200
 MAX_SOURCE_CHARS = 1000
 MAX_TAGS = 50
-_CHANGEABLE = ("text", "metadata", "project", "source", "kind", "tags", "pinned", "cites")
+_CHANGEABLE = (
+    "text", "metadata", "project", "source", "kind", "tags", "pinned", "cites", "expires_at",
+    "trusted",
+)  # fmt: skip
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -50,14 +53,14 @@ def validate_add(request: AddMemoryRequest) -> AddMemoryRequest:
             "tags": _clean_tags(request.tags or tags),
         }
     )
-    _check_names(project=lifted.project, source=lifted.source, parent=lifted.parent)
+    _check_names(
+        project=lifted.project, source=lifted.source, parent=lifted.parent, origin=lifted.origin
+    )
     _check_kind(lifted.kind)
     if not 0 <= request.position < 2**31:
         raise ValidationError("position must be a number from 0 up", "VAL_003")
-    if request.occurred_at is not None:
-        if request.occurred_at.tzinfo is None:
-            raise ValidationError("occurred_at needs a time zone, such as Z at its end", "VAL_004")
-        check_moment("occurred_at", request.occurred_at)
+    for field in ("occurred_at", "expires_at"):
+        _check_time(field, getattr(request, field))
     if request.idempotency_key is not None:
         if not request.idempotency_key.strip():
             raise ValidationError("idempotency_key cannot be empty; leave it out", "VAL_001")
@@ -78,9 +81,17 @@ def validate_update(request: UpdateMemoryRequest) -> UpdateMemoryRequest:
     _check_names(project=request.project or "", source=request.source or "")
     if request.kind is not None:
         _check_kind(request.kind)
+    if request.expires_at != NEVER:
+        _check_time("expires_at", request.expires_at)
     if request.tags is None:
         return request
     return request.model_copy(update={"tags": _clean_tags(request.tags)})
+
+
+def _check_time(field: str, moment: datetime | None) -> None:
+    if moment is not None and moment.tzinfo is None:
+        raise ValidationError(f"{field} needs a time zone, such as Z at its end", "VAL_004")
+    check_moment(field, moment)
 
 
 def without_code(filters: MemoryFilter) -> MemoryFilter:

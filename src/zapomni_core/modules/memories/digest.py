@@ -1,0 +1,206 @@
+"""The digest of memories: what a memory is to a new session, and its short text.
+
+Hooks read nothing else of memories. It is written after every change; what could not be written is
+made up for by the next change, by a server's start and by `zapomni doctor`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import TYPE_CHECKING
+
+from zapomni_core.exceptions import ZapomniError
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.modules.memories.validation import without_code
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import MemoryFilter, MemoryRecord
+from zapomni_db.sqlite.digest import DigestEntry
+from zapomni_db.values import to_time
+
+if TYPE_CHECKING:
+    from zapomni_core.shared.redaction import Redactor
+    from zapomni_db.sqlite.digest_file import SqliteDigest
+
+__all__ = ["Digest", "digest_class", "shorten"]
+
+SHORT_CHARS = 400
+# A rule is short and comes early; a long text that has "must" somewhere is a document.
+RULE_CHARS, RULE_SENTENCES = 2000, 12
+BATCH = 100
+PAGE = 500
+
+_PREFERENCES = frozenset(["preference", "rule", "convention", "instruction", "guideline"])
+_DECISIONS = frozenset(["decision", "adr"])
+# Texts that describe what is or was; "always" in them is no rule for an agent.
+_NOT_RULES = frozenset(["document", "commit", "code", "bug", "transcript", "conversation", "log"])
+
+_SENTENCE_END = r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n+"
+# Sentences that say how work is done here. Texts, compiled when they are used: a search needs none.
+_RULE = r"""(?ix)
+    \b(?:always|never|must(?:\s+not|n't)?|shall|do\s+not|don't|should(?:\s+not|n't)?|avoid|prefer
+      |only\s+(?:use|run|merge|deploy|ever|after|with|from|in|on|via)
+      |(?:required|forbidden|mandatory|by\s+convention|not\s+allowed|no\s+longer\s+allowed)
+      |make\s+sure|instead\s+of|rather\s+than|remember\s+to|be\s+careful)\b
+    | \b(?:use|run|write|keep|put|name|call|ask|test|commit|merge|deploy|release|pin)\b
+      [^.!?\n]{1,80}?(?:,\s*not\b|\bnot\s+\w+|\bbefore\b|\bafter\s+(?:each|every)\b)
+    | \b(?:every|each|any)\s+(?:pr|pull\s+request|commit|merge|release|deploy(?:ment)?|change
+      |branch|migration|endpoint|test|file|function|module|day|week|month|morning|sprint
+      |(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b
+    | \b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b
+    | \b(?:we|our\s+team|the\s+team|everyone|all\s+of\s+us)\s+
+      (?:use|run|write|deploy|release|merge|review|test|ship|keep|put|name|call|start|end|format
+        |lint|pin|tag|branch|rebase|squash|log|store|commit|host|build|version|support|target
+        |require|allow|treat|do|work|agreed|decided)\b
+    | \b(?:the\s+)?(?:build|tests?|ci|deploy(?:ment)?|release|project|app)\s+(?:needs?|requires?)\b
+    | (?<!\w)(?:всегда|никогда|нельзя|обязательно|только|vždy|nikdy|nesmí|musí|immer|niemals|nie
+      |nur|toujours|jamais|siempre|nunca|sempre|mai)(?!\w)
+    | 必须|总是|从不|不要|必ず|決して
+    """
+
+logger = get_logger(__name__)
+
+
+def digest_class(kind: str, pinned: bool, text: str) -> str:
+    """Return what a memory is to a new session: one of `CLASSES`."""
+    if pinned:
+        return "pinned"
+    if kind in _PREFERENCES:
+        return "preference"
+    if kind in _DECISIONS:
+        return "decision"
+    return "rule" if kind not in _NOT_RULES and _rule_in(text) is not None else "note"
+
+
+def shorten(text: str) -> str:
+    """Return a text in one line of at most `SHORT_CHARS`: whole sentences, the rule first."""
+    flat = " ".join(text.split())
+    if len(flat) <= SHORT_CHARS:
+        return flat
+    start = max(_rule_in(text) or 0, 0)
+    short = ""
+    for sentence in re.split(_SENTENCE_END, text[start : start + 4 * SHORT_CHARS]):
+        longer = " ".join(filter(None, (short, *sentence.split())))
+        if len(longer) > SHORT_CHARS:
+            break
+        short = longer
+    if short:
+        return f"{short} …"
+    cut = " ".join(text[start : start + 4 * SHORT_CHARS].split())[:SHORT_CHARS]
+    return f"{cut.rsplit(' ', 1)[0]} …"
+
+
+def _rule_in(text: str) -> int | None:
+    """Return where the first sentence that states a rule begins."""
+    if len(text) > RULE_CHARS:
+        return None
+    start = 0
+    for sentence in re.split(_SENTENCE_END, text)[:RULE_SENTENCES]:
+        start = text.find(sentence, start)
+        # A question states nothing.
+        if not sentence.rstrip().endswith("?") and re.search(_RULE, sentence):
+            return start
+        start += len(sentence)
+    return None
+
+
+class Digest:
+    """Brings the digest in the local file up to date with the store.
+
+    Args:
+        file: The local file.
+        storage: The store of memories.
+        store: The storage server's name; empty if the memories are in the local file.
+        get_redactor: Returns what masks secrets.
+    """
+
+    def __init__(
+        self,
+        file: SqliteDigest,
+        storage: StorageProvider,
+        store: str,
+        get_redactor: Callable[[], Redactor],
+    ) -> None:
+        self._file = file
+        self._storage = storage
+        self._store = store
+        self._get_redactor = get_redactor
+
+    async def close(self) -> None:
+        """Release the file."""
+        await self._file.close()
+
+    async def refresh(self, memory_ids: Iterable[str] = ()) -> None:
+        """Follow changes of these memories, and all that is queued. Never raises for the store."""
+        try:
+            if not self._store:
+                while await self._file.drain_queue(self._describe, BATCH) == BATCH:
+                    pass
+                return
+            _, state = await self._file.read_digest()
+            if self._store not in state:
+                await self.rebuild()
+                return
+            wanted = list(dict.fromkeys(memory_ids))
+            records = [await self._storage.get_memory(one) for one in wanted]
+            entries = [self._entry(record) for record in records if record and _may_give(record)]
+            await self._file.apply_entries(entries, wanted)
+        except ZapomniError as error:
+            # The memory itself is stored.
+            logger.warning("digest_not_updated", error_code=error.error_code)
+
+    async def catch_up(self) -> None:
+        """Follow what other processes changed meanwhile, if anything was changed."""
+        if self._store:
+            _, state = await self._file.read_digest()
+            if state.get(self._store) != await self._storage.get_version():
+                await self.rebuild()
+        else:
+            await self.refresh()
+
+    async def rebuild(self) -> int:
+        """Compare the digest with every memory; return how many memories it has now."""
+        if not self._store:
+            await self.refresh()
+            known, _ = await self._file.read_digest()
+            return len(known)
+        version = await self._storage.get_version()
+        known, _ = await self._file.read_digest()
+        current: dict[str, int] = {}
+        filters = without_code(MemoryFilter())
+        for offset in count(0, PAGE):
+            page = await self._storage.list_memories(filters, PAGE, offset)
+            current |= {one.memory_id: to_time(one.updated_at) for one in page.items if one.trusted}
+            if len(page.items) < PAGE:
+                break
+        changed = [one for one, at in current.items() if known.get(one) != at]
+        for start in range(0, len(changed), BATCH):
+            records = [
+                await self._storage.get_memory(one) for one in changed[start : start + BATCH]
+            ]
+            entries = [self._entry(record) for record in records if record and _may_give(record)]
+            await self._file.apply_entries(entries, ())
+        await self._file.apply_entries((), known.keys() - current.keys(), (self._store, version))
+        return len(current)
+
+    def _describe(self, kind: str, pinned: bool, text: str) -> tuple[str, str]:
+        short = shorten(text)
+        redactor = self._get_redactor()
+        return digest_class(kind, pinned, text), redactor.redact(short)[0]
+
+    def _entry(self, record: MemoryRecord) -> DigestEntry:
+        memory_class, short = self._describe(record.kind, record.pinned, record.text)
+        return DigestEntry(
+            record.memory_id,
+            record.project,
+            record.kind,
+            memory_class,
+            short,
+            to_time(record.updated_at),
+            None if record.expires_at is None else to_time(record.expires_at),
+        )
+
+
+def _may_give(record: MemoryRecord) -> bool:
+    return record.trusted and record.superseded_by is None and record.kind != "code"
