@@ -78,6 +78,11 @@ def _touch(repo: Path, name: str = "file.txt") -> None:
     (repo / name).write_text("changed since the last commit\n", "utf-8")
 
 
+def _age(repo: Path, name: str = "file.txt") -> None:
+    """Give a file another time and no other content: then git writes the index, and runs hooks."""
+    os.utime(repo / name, (10**9, 10**9))
+
+
 def _filter(trap: Trap, key: str, where: str = ".gitattributes") -> Path:
     repo = trap.repository()
     trap.configure(repo, **{f"filter__evil__{key}": str(trap.program)})
@@ -137,7 +142,7 @@ def hooks_path(trap: Trap) -> Path:
     for name in HOOKS:
         shutil.copy(trap.program, folder / name)
     trap.configure(repo, core__hooksPath=str(folder))
-    _touch(repo)
+    _age(repo)
     return repo
 
 
@@ -145,7 +150,7 @@ def hooks_folder(trap: Trap) -> Path:
     repo = trap.repository()
     for name in HOOKS:
         shutil.copy(trap.program, repo / ".git" / "hooks" / name)
-    _touch(repo)
+    _age(repo)
     return repo
 
 
