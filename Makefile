@@ -79,6 +79,7 @@ promises: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.shared_process
 	$(BIN)/python -m benchmarks.first_search
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.search

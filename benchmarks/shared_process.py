@@ -1,6 +1,6 @@
 """What do agents pay for a server when they share one process?
 
-    python benchmarks/shared_process.py [--runs 9] [--clients 4]
+    python -m benchmarks.shared_process [--runs 9] [--clients 4]
 
 Start: `zapomni serve` and a bare hello-world MCPServer are started in turn until `initialize` is
 answered, with the shared process running (warm) and without one (cold). CPU time is that of every
@@ -23,10 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from startup import HELLO, INITIALIZE, cpu_seconds
-
+from benchmarks.startup import HELLO, INITIALIZE, cpu_seconds
 from zapomni_core.infra.sharing import ShareKey, describe_process
 
 SERVE = [str(Path(sys.executable).with_name("zapomni")), "serve"]

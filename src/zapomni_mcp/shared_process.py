@@ -253,9 +253,11 @@ class SharedProcess:
 
     async def _serve(self, connection: ClientConnection) -> None:
         try:
+            if not is_same_user(connection.socket):
+                return
             async with asyncio.timeout(GREETING_SECONDS):
                 hello = await connection.receive()
-            if hello is None or not is_same_user(connection.socket):
+            if hello is None:
                 return
             kind = hello.get("kind")
             if kind == "status":
@@ -440,7 +442,7 @@ class ClientConnection:
     async def finish(self) -> None:
         """Begin nothing more, wait for what was begun, say so and close."""
         self._is_finishing = True
-        if self._reading is None:  # It asks questions; the one it has asked is answered.
+        if self._reading is None:  # A question is not waited for: its client does without.
             return
         self._reading.cancel()
         async with self._changed:
