@@ -618,6 +618,17 @@ def test_a_file_of_the_user_in_the_place_of_a_script_is_left_alone(home, records
     assert uninstall(host, records).is_empty
 
 
+def test_a_file_made_for_us_to_which_the_host_added_its_schema_is_gone_after_uninstall(
+    home, records
+):
+    host = host_of(home, "opencode")
+    install(host, records)
+    schema = "https://opencode.ai/config.json"
+    host.server_file.write_text(json_text.put(host.server_file.read_text(), ["$schema"], schema))
+    uninstall(host, load_records(records.path))
+    assert not host.server_file.exists()
+
+
 def test_an_older_script_is_replaced_and_uninstall_leaves_no_file(home, records):
     install(host_of(home, "cline", ["/old/python3", "/old/zapomni_cli/hook.py"]), records)
     host = host_of(home, "cline")

@@ -130,7 +130,11 @@ def has_nothing_else(text: str, host: Host) -> bool:
     if host.server_format == "toml" and not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return False
     left = json_text.parse(text).value
-    return isinstance(left, dict) and all(host.hook_frame.get(k) == v for k, v in left.items())
+    if not isinstance(left, dict):
+        return False
+    # opencode adds the name of its schema to a file that has none.
+    own = left.keys() - {"$schema"}
+    return all(host.hook_frame.get(name) == left[name] for name in own)
 
 
 def has_plugin(text: str | None) -> bool:
