@@ -1,4 +1,4 @@
-"""What a client is told at the start beyond the instructions that all are given."""
+"""What a client is given at its start besides the instructions that all are given."""
 
 from __future__ import annotations
 
