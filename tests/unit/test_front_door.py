@@ -281,7 +281,8 @@ NOT_FOR_CALLERS = {
     zapomni.Memories: set(
         "add close delete keep_checking_storage keep_filling_vectors reembed update".split()
     ),
-    zapomni.ZapomniEngine: set(),
+    # One process that serves several environments.
+    zapomni.ZapomniEngine: {"learn_secrets"},
 }
 
 

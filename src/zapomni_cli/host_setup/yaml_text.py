@@ -22,7 +22,7 @@ _KEY = re.compile(
 _PLAIN_END = re.compile(r"\s+#.*$")
 
 
-class _Block(NamedTuple):
+class _YamlBlock(NamedTuple):
     """The lines of a key: its own line, and those after it up to `end`."""
 
     start: int
@@ -68,7 +68,7 @@ def add_entry(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
         if lines and lines[-1].strip() and not lines[-1].endswith("\n"):
             lines[-1] += newline
         lines.append(f"{path[0]}:{newline}")
-        section = _Block(len(lines) - 1, len(lines), "")
+        section = _YamlBlock(len(lines) - 1, len(lines), "")
     elif section.value == "{}":
         line = lines[section.start]
         lines[section.start] = line[: line.index(":") + 1] + line[line.index("{}") + 2 :]
@@ -124,9 +124,9 @@ def _is_content(line: str) -> bool:
     return bool(said) and not said.startswith(("#", "---"))
 
 
-def _section(lines: Sequence[str], name: str) -> _Block | None:
+def _section(lines: Sequence[str], name: str) -> _YamlBlock | None:
     """Return a key of the document."""
-    found: list[_Block] = []
+    found: list[_YamlBlock] = []
     for number, line in enumerate(lines):
         if not _is_content(line) or line[:1] in " \t":
             continue
@@ -142,7 +142,7 @@ def _section(lines: Sequence[str], name: str) -> _Block | None:
     return found[0] if found else None
 
 
-def _child(lines: Sequence[str], section: _Block, name: str) -> _Block | None:
+def _child(lines: Sequence[str], section: _YamlBlock, name: str) -> _YamlBlock | None:
     indent = _child_indent(lines, section)
     for number in range(section.start + 1, section.end):
         match = _KEY.match(lines[number])
@@ -151,7 +151,7 @@ def _child(lines: Sequence[str], section: _Block, name: str) -> _Block | None:
     return None
 
 
-def _block_at(lines: Sequence[str], number: int, match: re.Match[str]) -> _Block:
+def _block_at(lines: Sequence[str], number: int, match: re.Match[str]) -> _YamlBlock:
     """Return a key with all lines that are indented deeper; comments at its end are not its own."""
     depth = len(match["indent"])
     line = lines[number].removeprefix("\ufeff")
@@ -166,10 +166,10 @@ def _block_at(lines: Sequence[str], number: int, match: re.Match[str]) -> _Block
             end = later + 1
             continue
         break
-    return _Block(number, end, _PLAIN_END.sub("", line[match.end() :]).strip())
+    return _YamlBlock(number, end, _PLAIN_END.sub("", line[match.end() :]).strip())
 
 
-def _child_indent(lines: Sequence[str], block: _Block) -> str:
+def _child_indent(lines: Sequence[str], block: _YamlBlock) -> str:
     for number in range(block.start + 1, block.end):
         if match := _KEY.match(lines[number]):
             return match["indent"]
@@ -178,7 +178,7 @@ def _child_indent(lines: Sequence[str], block: _Block) -> str:
     return ""
 
 
-def _value(lines: Sequence[str], block: _Block) -> Any:
+def _value(lines: Sequence[str], block: _YamlBlock) -> Any:
     if block.value:
         if block.value.startswith("["):
             try:

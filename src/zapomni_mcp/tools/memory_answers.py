@@ -183,7 +183,7 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
         hit = _found(group)
         rest = room - len(hit.model_dump_json())
         # The neighbors of a hit must not push out the hits after it.
-        text = _told(group, rest // (len(groups) - number))
+        text = _join_passages(group, rest // (len(groups) - number))
         if kept and rest < min(len(text), SHORTEST_EXCERPT):
             break
         cut = text[: max(rest, SHORTEST_EXCERPT)]
@@ -245,7 +245,7 @@ def _title(hit: SearchResult) -> str:
     return " · ".join(part for part in about if part)
 
 
-def _told(group: list[SearchResult], room: int) -> str:
+def _join_passages(group: list[SearchResult], room: int) -> str:
     """Join the hits of one place in order, with their neighbors if there is room."""
     hits = {hit.text: (hit.position, 0) for hit in reversed(group)}
     neighbors = {
