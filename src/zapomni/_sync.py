@@ -232,6 +232,7 @@ class SyncObservations(_Blocking[Observations]):
     """What agents did, as `memory.observations`."""
 
     context = _blocking(Observations.context)
+    delete = _blocking(Observations.delete)
     drain_spool = _blocking(Observations.drain_spool)
     failures = _blocking(Observations.failures)
     get = _blocking(Observations.get)

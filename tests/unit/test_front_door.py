@@ -278,9 +278,16 @@ NOT_FOR_CALLERS = {
     zapomni.Observations: {"close", "get_version", "match"},
     zapomni.TaskManager: {"close", "register"},
     # The engine's own methods do more: citations, backups, background work.
-    zapomni.Memories: set(
-        "add close delete keep_checking_storage keep_filling_vectors reembed update".split()
-    ),
+    zapomni.Memories: {
+        "add",
+        "catch_up_digest",
+        "close",
+        "delete",
+        "keep_checking_storage",
+        "keep_filling_vectors",
+        "reembed",
+        "update",
+    },
     # One process that serves several environments.
     zapomni.ZapomniEngine: {"learn_secrets"},
 }
