@@ -455,8 +455,11 @@ import os, socket, sys
 os.setgid(65534); os.setuid(65534)
 s = socket.socket(socket.AF_UNIX); s.settimeout(60)
 s.connect({str(home / "run" / "zapomni.sock")!r})
-s.sendall(b'{{"zapomni": 1, "kind": "status"}}\\n')
-print(len(s.recv(100)))
+try:
+    s.sendall(b'{{"zapomni": 1, "kind": "status"}}\\n')
+    print(len(s.recv(100)))
+except ConnectionError:
+    print(0)
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True

@@ -281,7 +281,7 @@ def describe_process(key: ShareKey, seconds: float) -> dict[str, Any] | None:
     for own in (False, True):
         try:
             connection = connect(key.socket_in(folder, own=own), seconds)
-        except (FileNotFoundError, ConnectionRefusedError):
+        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
             continue
         try:
             found = greet(connection, key.hello("status"), seconds)
