@@ -137,6 +137,8 @@ def _print(answer: Mapping[str, Any]) -> None:
         click.echo(f"Purged {count_of(answer['deleted'], *noun)}.")
     for name, deleted in answer.get("backups", {}).items():
         click.echo(f"Purged {count_of(deleted, *noun)} in the backup {name}.")
+    if answer.get("recalls"):
+        click.echo(f"Purged {count_of(answer['recalls'], 'recall')} in the recall log.")
     for what, count in answer.get("mentions", {}).items():
         click.echo(f"Purged the text from {what}: {count}.")
     for left in answer.get("unreachable", ()):

@@ -53,6 +53,8 @@ class TextPlace:
 PLACES = (
     TextPlace("database", "{database}", "rows", by_database=True),
     TextPlace("database log", "{database}-*", "log", by_database=True),
+    TextPlace("recall log", "recalls.db", "rows"),
+    TextPlace("log of the recall log", "recalls.db-*", "log"),
     TextPlace("copies", "backups/*.db", "copies"),
     TextPlace("copies next to the database", "backups/*.db", "copies", by_database=True),
     TextPlace(

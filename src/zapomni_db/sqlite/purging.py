@@ -28,6 +28,8 @@ __all__ = [
     "find_memories",
     "find_observations",
     "is_sweep_due",
+    "item_ids",
+    "project_keys",
     "sample",
     "scrub",
     "sweep",
@@ -82,6 +84,15 @@ WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"""
 SAMPLE_OBSERVATIONS: Final[LiteralString] = """
 SELECT CAST(id AS TEXT), obs_type, substr(content, 1, ?) FROM observations
 WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+
+# The ids of some memories.
+MEMORY_IDS: Final[LiteralString] = """
+SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?))"""
+
+# The projects of a name, and those joined under an alias.
+PROJECT_KEYS: Final[LiteralString] = """
+SELECT key FROM projects WHERE name = ?
+UNION SELECT project_key FROM project_aliases WHERE alias = ?"""
 
 # The sessions of some observations, as JSON.
 SESSIONS_OF: Final[LiteralString] = """
@@ -268,6 +279,21 @@ def sample(
     """Return the id, the kind and the beginning of the memories or observations of these keys."""
     statement = SAMPLE_MEMORIES if memories else SAMPLE_OBSERVATIONS
     return connection.execute(statement, (SAMPLE_CHARS, json.dumps(list(keys)))).fetchall()
+
+
+def item_ids(connection: sqlite3.Connection, keys: Sequence[int], *, memories: bool) -> list[str]:
+    """Return the ids under which the recall log has the memories or observations of these keys."""
+    if not memories:
+        return [str(key) for key in keys]
+    return [one for (one,) in connection.execute(MEMORY_IDS, (json.dumps(list(keys)),))]
+
+
+def project_keys(connection: sqlite3.Connection, project: str | None) -> list[str]:
+    """Return the keys of the projects that a key, a name or an alias means, itself among them."""
+    if project is None:
+        return []
+    rows = connection.execute(PROJECT_KEYS, [project] * 2)
+    return list(dict.fromkeys([project, *(key for (key,) in rows)]))
 
 
 def delete_observations(connection: sqlite3.Connection, ids: Sequence[int]) -> int:

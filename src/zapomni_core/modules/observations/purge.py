@@ -18,7 +18,7 @@ from zapomni_core.infra.places import PLACES, find_files, find_text, list_export
 from zapomni_core.modules.observations.spool import BAD, SPOOL_FOLDER, drain
 from zapomni_core.settings import Settings
 from zapomni_core.shared.redaction import Redactor
-from zapomni_db.sqlite import purging
+from zapomni_db.sqlite import purging, recalls
 from zapomni_db.sqlite.backups import exclusive_folder
 from zapomni_db.sqlite.connection import connect, translated
 from zapomni_db.sqlite.migrations import migrate
@@ -28,6 +28,8 @@ from zapomni_db.sqlite.purging import PurgeSelection
 __all__ = ["PurgeReport", "PurgeScope", "drain_spool", "purge", "purge_expired"]
 
 SHOWN = 10
+# How long another writer of the recall log may keep it.
+LOCK_SECONDS = 5.0
 MAX_ROUNDS = 1000
 STILL_THERE = (
     "It still has the text: in other memories or observations (--in all), in the name of a project "
@@ -46,6 +48,7 @@ class PurgeReport(TypedDict, total=False):
     sample: list[dict[str, str]]
     mentions: dict[str, int]
     log_emptied: bool
+    recalls: int
     backups: dict[str, int]
     spool_files: int
     entries: int
@@ -95,10 +98,17 @@ def purge(
         if selection.ids and not report["found"]:
             raise NotFoundError(f"None of these ids is in {scope}; nothing was deleted.")
         if not dry_run:
+            items = [
+                item
+                for table, keys in found.items()
+                for item in purging.item_ids(connection, keys, memories=table == "memories")
+            ]
+            names = purging.project_keys(connection, selection.project)
             report["deleted"], mentions = _delete(connection, found, selection.search)
             report["mentions"] = mentions
             if report["found"] or mentions or not selection:
                 report["log_emptied"] = purging.scrub(connection)
+            _purge_recalls(settings, selection, scope, report, items=items, projects=names)
             _purge_places(settings, selection, scope, report, pinned=pinned)
     report["unreachable"] = _name_unreachable(settings, selection, done=not dry_run)
     return report
@@ -163,6 +173,38 @@ def _delete(
         for table in found:
             mentions |= purging.delete_mentions(connection, search, memories=table == "memories")
     return deleted, mentions
+
+
+def _purge_recalls(
+    settings: Settings,
+    selection: PurgeSelection,
+    scope: PurgeScope,
+    report: PurgeReport,
+    *,
+    items: list[str],
+    projects: list[str],
+) -> None:
+    """Delete the recalls that gave what is purged, and those that match what was selected."""
+    with translated("purging the recall log"):
+        log = recalls.open_log(str(settings.home), create=False, wait=LOCK_SECONDS)
+        if log is None:
+            return
+        with closing(log):
+            # A selection by what only memories or observations have concerns those given alone.
+            by_items = selection.ids or selection.obs_type or scope == "memories"
+            before = None if by_items else selection.before
+            count = recalls.purge_recalls(
+                log,
+                items=items,
+                session=None if by_items else selection.session,
+                projects=None if by_items or selection.project is None else projects,
+                before=before,
+                search=selection.search if not selection.obs_type else None,
+            )
+            if count or not selection:
+                emptied = recalls.scrub_log(log)
+                report["log_emptied"] = report.get("log_emptied", True) and emptied
+            report["recalls"] = count
 
 
 # --- Copies and other files ---------------------------------------------------------------
