@@ -38,7 +38,6 @@ def bash(command: str, output: str = "", **fields):
     return claude(tool_name="Bash", tool_input={"command": command}, tool_response=answer, **fields)
 
 
-MCP_ERROR = "mcp__zapomni__boom"
 UNSAFE = (
     "Unable to verify if domain 127.0.0.1 is safe to fetch. This may be due to network "
     "restrictions or enterprise security policies blocking claude.ai."
@@ -79,12 +78,7 @@ EXPECTED = {
         f"{PROJECT}/a.txt",
         None,
     ),
-    "claude-code_PostToolUse-mcp__zapomni__search_memory": (
-        "mcp_call",
-        'zapomni.search_memory {"query":"first"}',
-        None,
-        None,
-    ),
+    "claude-code_PostToolUse-mcp__zapomni__search_memory": None,
     "claude-code_PostToolUseFailure-Bash": (
         "command_error",
         "echo out; echo err >&2; exit 3\nerr",
@@ -103,12 +97,7 @@ EXPECTED = {
         None,
         f"WebFetch: {UNSAFE.replace('127.0.0.1', 'N.N.N.N')}",
     ),
-    "claude-code_PostToolUseFailure-mcp__zapomni__boom": (
-        "command_error",
-        f'{MCP_ERROR} {{"kind":"value"}}\nError executing tool boom',
-        None,
-        f"{MCP_ERROR}: Error executing tool boom",
-    ),
+    "claude-code_PostToolUseFailure-mcp__zapomni__boom": None,
     "claude-code_PreCompact": None,
     "claude-code_PreToolUse-Agent": None,
     "claude-code_PreToolUse-Bash": None,
@@ -153,7 +142,7 @@ EXPECTED = {
         "/path/to/main.ts",
         None,
     ),
-    "documented/cursor_afterMCPExecution": ("mcp_call", 'search_memory {"query":"x"}', None, None),
+    "documented/cursor_afterMCPExecution": None,
     "documented/cursor_afterShellExecution": ("command", "npm test", None, None),
     "documented/cursor_beforeSubmitPrompt": ("user_prompt", "Fix the bug in main.ts", None, None),
     "documented/gemini_AfterTool": ("command", "ls", None, None),
@@ -824,3 +813,123 @@ def test_a_hosts_own_clock_is_used_if_it_is_sane():
     assert read_event({**base, "timestamp": "2024-01-07T08:00:00Z"}).timestamp == 1704614400
     for odd in (-5, 10**30, "yesterday", True, None, float("nan")):
         assert read_event({**base, "timestamp": odd}).timestamp is None
+
+
+# --- What came of a turn, what the user said, and what is no news ---------------------------
+
+
+FOUND_OUT = """Great, I found the cause.
+
+## The cause
+- **The importer** reads `orders.csv` twice, so totals double.
+- Fixed in `import.py`.
+
+```python
+read(orders)
+```
+
+| File | Change |
+|------|--------|
+| import.py | reads once |
+
+Let me know if you want me to add a test!"""
+
+
+@pytest.mark.parametrize(
+    ("host", "payload"),
+    [
+        ("claude-code", claude("Stop", last_assistant_message=FOUND_OUT)),
+        ("codex", claude("Stop", last_assistant_message=FOUND_OUT, turn_id="t", model="m")),
+        ("qwen", claude("Stop", last_assistant_message=FOUND_OUT)),
+        ("gemini", claude("AfterAgent", prompt="x", prompt_response=FOUND_OUT)),
+        (
+            "cursor",
+            {"hook_event_name": "afterAgentResponse", "conversation_id": "c",
+             "workspace_roots": ["/p"], "text": FOUND_OUT},
+        ),
+        (
+            "windsurf",
+            {"agent_action_name": "post_cascade_response", "trajectory_id": "t",
+             "tool_info": {"response": FOUND_OUT}},
+        ),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_turn_stores_what_the_agent_found_out(host, payload):
+    found = observe(payload, host)
+    assert found.obs_type == "assistant_message"
+    assert "The importer reads orders.csv twice, so totals double." in found.content
+    assert "import.py: reads once" in found.content
+    for left_out in ("Great", "Let me know", "```", "read(orders)", "**", "---"):
+        assert left_out not in found.content
+
+
+@pytest.mark.parametrize("text", ["", "Done.", "All done.", "Let me know if you need more."])
+def test_a_reply_that_says_nothing_is_not_stored(text):
+    assert observe(claude("Stop", last_assistant_message=text)) is None
+
+
+def test_a_long_reply_is_cut_at_a_sentence_and_has_no_secret():
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0" + "K1l2M3n4O5p6Q7r8"
+    told = f"The token {secret} is refused by the server. " + "It answers with 401 again. " * 100
+    content = observe(claude("Stop", last_assistant_message=told)).content
+    assert len(content) <= 1000
+    assert content.endswith("again. …")
+    assert secret not in content
+
+
+def test_what_the_user_answered_is_stored_with_the_question():
+    asked = {"questions": [{"question": "Which database?"}, {"question": "Which port?"}]}
+    answers = {"Which database?": "SQLite", "Which port?": ["8080", "8081"]}
+    found = observe(
+        claude(
+            "PostToolUse",
+            tool_name="AskUserQuestion",
+            tool_input=asked,
+            tool_response={**asked, "answers": answers},
+        )
+    )
+    assert found.obs_type == "user_answer"
+    assert found.content == "Which database? → SQLite\nWhich port? → 8080, 8081"
+    answered = {"questions": [{"id": "db", "question": "Which database?"}]}
+    found = observe(
+        claude(
+            "PostToolUse",
+            tool_name="request_user_input",
+            tool_input=answered,
+            tool_response={"answers": {"db": {"answers": ["PostgreSQL"]}}},
+            turn_id="t",
+        ),
+        "codex",
+    )
+    assert (found.obs_type, found.content) == ("user_answer", "Which database? → PostgreSQL")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "zapomni search deploy",
+        "cd /p && .venv/bin/zapomni search deploy --json | jq .results",
+        "uvx zapomni add x",
+        "python3 -m zapomni_cli list",
+    ],
+)
+def test_our_own_command_is_not_stored(command):
+    assert observe(bash(command)) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git clone zapomni", "zapomni list; make test", "pytest tests -k zapomni", "cat zapomni.md"],
+)
+def test_other_commands_that_name_us_are_stored(command):
+    assert observe(bash(command)).content == command
+
+
+def test_what_the_user_refused_did_not_happen():
+    refused = claude(
+        "PostToolUseFailure",
+        tool_name="Bash",
+        tool_input={"command": "rm -rf build"},
+        error="The user doesn't want to proceed with this tool use. The tool use was rejected.",
+    )
+    assert observe(refused) is None

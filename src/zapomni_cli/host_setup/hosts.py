@@ -41,8 +41,8 @@ HOSTS: Final = (
 # Seconds. A hook takes a tenth of one; the rest is for a busy machine.
 TIMEOUT: Final = 5
 
-# Every event costs a process: only those that `zapomni record` makes something of, and the end of a
-# turn. A change of these raises HOOKS_REVISION, by which older hooks are noticed.
+# Every event costs a process: only those that `zapomni record` makes something of. A change of
+# these raises HOOKS_REVISION, by which older hooks are noticed.
 _CLAUDE_EVENTS = (
     "SessionStart UserPromptSubmit PostToolUse PostToolUseFailure SubagentStop PostCompact Stop"
     " SessionEnd"
@@ -53,7 +53,7 @@ _CODEX_EVENTS = (
 _GEMINI_EVENTS = "SessionStart BeforeAgent AfterTool AfterAgent SessionEnd".split()
 _CURSOR_EVENTS = (
     "sessionStart beforeSubmitPrompt afterFileEdit afterShellExecution afterMCPExecution"
-    " postToolUse postToolUseFailure subagentStop preCompact stop sessionEnd"
+    " postToolUse postToolUseFailure subagentStop preCompact afterAgentResponse sessionEnd"
 ).split()
 _WINDSURF_EVENTS = (
     "pre_user_prompt post_read_code post_write_code post_run_command post_mcp_tool_use"

@@ -13,6 +13,9 @@ __all__ = ["tool_action"]
 # Tools that only look after the host itself.
 _SILENT = frozenset(["BashOutput", "KillShell", "TaskOutput", "TaskStop", "ToolSearch", "Skill"])
 
+# Tools that ask the user.
+_QUESTIONS = frozenset(["AskUserQuestion", "ask_user", "ask_user_question", "request_user_input"])
+
 
 def tool_action(
     name: str, given: dict[str, Any], response: Any
@@ -32,12 +35,34 @@ def tool_action(
     reader = _READERS.get(name)
     if reader:
         return reader(given, answer, response)
+    if name in _QUESTIONS:
+        return _asked(given, answer, response)
     summary = next((value for value in given.values() if isinstance(value, str) and value), "")
-    if name == "AskUserQuestion":
-        summary = text(
-            next((q for q in items(given, "questions") if isinstance(q, dict)), {}), "question"
-        )
     return "other", {"summary": summary}
+
+
+def _asked(
+    given: dict[str, Any], answer: dict[str, Any], response: Any
+) -> tuple[str, dict[str, Any]]:
+    """Return what the user answered, question by question; the questions alone if nothing."""
+    asked = [q for q in items(given, "questions") if isinstance(q, dict)] or [given]
+    # By the question's text or id: an answer, several, or an object that has them.
+    found = mapping(answer, "answers") or mapping(given, "answers")
+    pairs = []
+    for one in asked:
+        question = text(one, "question", "title", "header")
+        said = next((found[k] for k in (question, text(one, "id")) if k in found), "")
+        if isinstance(said, dict):
+            said = said.get("answers") or text(said, "answer", "value", "other")
+        said = ", ".join(map(str, said)) if isinstance(said, list) else str(said or "")
+        if question and said:
+            pairs.append((question, said))
+    whole = response if isinstance(response, str) else text(answer, "answer", "result", "output")
+    if not pairs and whole:
+        pairs = [("; ".join(text(one, "question", "title") for one in asked), whole)]
+    if pairs:
+        return "answers", {"pairs": pairs}
+    return "other", {"summary": text(asked[0], "question", "title", "header")}
 
 
 def _bash(

@@ -67,6 +67,8 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
     if name == "PostCompact":
         summary = text(payload, "compact_summary")
         return "compact", {"trigger": text(payload, "trigger"), "text": summary}
+    if name == "Stop":
+        return "reply", {"text": text(payload, "last_assistant_message")}
     if name == "SubagentStop":
         summary = text(payload, "last_assistant_message")
         return "task_result", {"agent": text(payload, "agent_type"), "text": summary}

@@ -83,6 +83,8 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
         return "session_end", {"reason": text(payload, "reason", "final_status")}
     if name == "preCompact":
         return "compact", {"trigger": text(payload, "trigger")}
+    if name == "afterAgentResponse":
+        return "reply", {"text": text(payload, "text")}
     if name == "subagentStop":
         summary = text(payload, "summary", "result")
         return "task_result", {"agent": text(payload, "subagent_type"), "text": summary}

@@ -63,6 +63,8 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
         return read_tool(payload)
     if name == "BeforeAgent":
         return "prompt", {"text": text(payload, "prompt")}
+    if name == "AfterAgent":
+        return "reply", {"text": text(payload, "prompt_response")}
     if name == "SessionStart":
         return "session_start", {"source": text(payload, "source")}
     if name == "SessionEnd":

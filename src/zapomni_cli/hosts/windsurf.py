@@ -55,4 +55,6 @@ def _action(name: str, info: dict[str, Any]) -> tuple[str, dict[str, Any]] | Non
         tool = ".".join(filter(None, [text(info, "mcp_server_name"), text(info, "mcp_tool_name")]))
         given, output = info.get("mcp_tool_arguments"), info.get("mcp_result")
         return "mcp", {"tool": tool, "input": given, "output": output}
+    if name == "post_cascade_response":
+        return "reply", {"text": text(info, "response")}
     return None

@@ -47,6 +47,8 @@ RETENTION_DAYS: Final[Mapping[str, int]] = {
     "session_resume": 365,
     "session_clear": 365,
     "user_prompt": 365,
+    "user_answer": 365,
+    "assistant_message": 365,
     "marker": 365,
     "command": 180,
     "command_error": 180,

@@ -28,6 +28,7 @@ __all__ = ["ACTIONS", "Event", "NewObservation", "extract"]
 
 CONTENT_LIMIT = 500
 PROMPT_LIMIT = 2000
+REPLY_LIMIT = 1000
 OUTPUT_LIMIT = 200
 
 # Prompts that the host wrote, not the user.
@@ -42,6 +43,24 @@ MACHINE_PROMPTS = (
     "<bash-input>",
     "<bash-stdout>",
     "[Request interrupted by user",
+)
+# How hosts report a tool that the user did not let run: nothing happened.
+REFUSALS = (
+    "The user doesn't want to proceed",
+    "The user doesn't want to take this action",
+    "[Request interrupted by user",
+    "Permission to use ",
+    "User rejected",
+    "User denied",
+    "Tool use was rejected",
+    "Command was rejected",
+    "exec command rejected by user",
+)
+# Our own tools: what was found with them is no news, and must not be found instead.
+OWN_SERVERS = ("zapomni.", "plugin_zapomni_zapomni.", "plugin:zapomni:zapomni.")
+OWN_TOOLS = frozenset(
+    "add_memory search_memory get_memory update_memory delete_memory get_history recent_context "
+    "get_observations timeline".split()
 )
 
 _SESSION_TYPES = {
@@ -70,6 +89,8 @@ ACTIONS = {
     "session_start": ("source",),
     "session_end": ("reason",),
     "marker": ("text",),
+    "reply": ("text",),
+    "answers": ("pairs",),
     "other": ("summary",),
 }
 
@@ -170,6 +191,8 @@ def extract(event: Event, redactor: Redactor, key: bytes) -> NewObservation | No
         redactor: Masks secrets in every text and path.
         key: Makes hashes of large contents useless to anyone else.
     """
+    if _is_refused(event.data) or _is_own(event):
+        return None
     scrubber = Scrubber(redactor, key)
     failed = bool(event.data.get("error")) and not event.data.get("interrupted")
     if failed and event.action not in {"prompt", "session_start", "session_end"}:
@@ -187,6 +210,25 @@ def extract(event: Event, redactor: Redactor, key: bytes) -> NewObservation | No
     )
     made.redactions = scrubber.redactions
     return made
+
+
+def _is_refused(data: Mapping[str, Any]) -> bool:
+    """Return whether the user did not let it happen."""
+    error = data.get("error")
+    return isinstance(error, str) and error.lstrip()[:100].startswith(REFUSALS)
+
+
+def _is_own(event: Event) -> bool:
+    """Return whether it is a call of one of Zapomni's tools, or of its command."""
+    if event.action == "mcp":
+        tool = str(event.data.get("tool") or event.tool_name or "")
+        return tool.startswith(OWN_SERVERS) or tool in OWN_TOOLS
+    command = event.data.get("command")
+    if event.action != "command" or not isinstance(command, str) or "zapomni" not in command:
+        return False
+    from zapomni_core.modules.observations.shell import calls
+
+    return calls(command, "zapomni")
 
 
 def _relative(path: str | None, cwd: str) -> str:
@@ -435,6 +477,22 @@ def _marker(event: Event, scrubber: Scrubber) -> NewObservation | None:
     return NewObservation("marker", scrubber.scrub(event.data.get("text"), PROMPT_LIMIT))
 
 
+def _reply(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    from zapomni_core.modules.observations.replies import informative_part
+
+    text = informative_part(scrubber.whole(event.data.get("text")), REPLY_LIMIT)
+    return NewObservation("assistant_message", text)
+
+
+def _answers(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    pairs = event.data.get("pairs")
+    lines = [
+        f"{scrubber.scrub(question, 200)} → {scrubber.scrub(answer, 300)}"
+        for question, answer in (pairs if isinstance(pairs, list) else [])[:10]
+    ]
+    return NewObservation("user_answer", clip("\n".join(lines), PROMPT_LIMIT))
+
+
 def _other(event: Event, scrubber: Scrubber) -> NewObservation | None:
     name = scrubber.scrub(event.tool_name, 100)
     summary = scrubber.scrub(event.data.get("summary"), CONTENT_LIMIT - 110)
@@ -458,5 +516,7 @@ _HANDLERS = {
     "session_start": _session_start,
     "session_end": _session_end,
     "marker": _marker,
+    "reply": _reply,
+    "answers": _answers,
     "other": _other,
 }

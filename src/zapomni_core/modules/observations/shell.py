@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["classify", "program_of"]
+__all__ = ["calls", "classify", "program_of"]
 
 # Texts, compiled when they are used: a command that failed needs two of them.
 
@@ -39,6 +39,15 @@ def segments(command: str) -> list[str]:
             current += piece
     parts.append(current)
     return [stripped for part in parts if (stripped := re.sub(_PREFIX, "", part.strip()))]
+
+
+def calls(command: str, name: str) -> bool:
+    """Return whether a command line runs this program, itself or by a runner, and no other."""
+    runner = r"(?:\S*/)?(?:uvx|pipx run|uv run|uv tool run|python[\d.]* -m)\s+"
+    wanted = rf"(?:{runner})?(?:\S*/)?{name}(?:_cli)?(?:\s|$)"
+    quiet = r"(?:cd|export|set|source|tail|head|jq|grep|cat|less|echo|sort|wc)(?:\s|$)"
+    parts = [part for part in segments(command) if not re.match(quiet, part)]
+    return bool(parts) and all(re.match(wanted, part) for part in parts)
 
 
 def program_of(command: str) -> str:
