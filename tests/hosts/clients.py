@@ -104,11 +104,12 @@ class Machine:
             os.kill(pid, signal.SIGTERM)
 
     def captured(self) -> dict[str, list[dict[str, Any]]]:
-        """Return everything captured, by the first prompt of its session."""
-        return {
-            session["first_prompt"]: self.zapomni("session", session["session_id"])["observations"]
-            for session in self.zapomni("sessions", "--all")
-        }
+        """Return everything captured, by the first prompt of its session; "" if it has none."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for session in self.zapomni("sessions", "--all"):
+            rows = self.zapomni("session", session["session_id"])["observations"]
+            found.setdefault(session["first_prompt"] or "", []).extend(rows)
+        return found
 
     def sessions(self) -> dict[str, list[tuple[str, str]]]:
         """Return type and content of everything captured, by the first prompt of its session."""
@@ -155,4 +156,5 @@ def pairs(observations: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def contexts(body: dict[str, Any]) -> int:
     """Return how many contexts of ours reached the model in one request."""
-    return json.dumps(body).count(TITLE)
+    said = {key: value for key, value in body.items() if key != "tools"}
+    return json.dumps(said).count(f"## {TITLE}")

@@ -301,4 +301,57 @@ class Gemini(Driver):
         return Call("complete_task", {"result": {"response": text}})
 
 
-DRIVERS = (ClaudeCode, Codex, Gemini)
+class Copilot(Driver):
+    host, client = "copilot", "copilot"
+    cannot: ClassVar = {
+        "question": "it has no tool to ask with when it runs without a terminal",
+        "compaction": "it has no event for it",
+    }
+
+    def run(self, *args: str) -> None:
+        self.machine.run(
+            self.client,
+            "--allow-all-tools",
+            "--disable-builtin-mcps",
+            *args,
+            COPILOT_PROVIDER_BASE_URL=f"{self.provider.url}/v1",
+            COPILOT_PROVIDER_API_KEY="not-a-key",
+            COPILOT_MODEL="local-model",
+            COPILOT_OFFLINE="true",
+            COPILOT_AUTO_UPDATE="false",
+        )
+
+    def start(self, prompt: str) -> None:
+        self.run("-p", prompt)
+
+    def resume(self, prompt: str) -> None:
+        self.run("--continue", "-p", prompt)
+
+    def write(self, name: str, content: str) -> Step:
+        return Call("create", {"path": str(self.machine.project / name), "file_text": content})
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        path = str(self.machine.project / name)
+        return Call("edit", {"path": path, "old_str": old, "new_str": new})
+
+    def shell(self, command: str) -> Step:
+        return Call("bash", {"command": command, "description": "Run it"})
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        given = {"description": title, "prompt": prompt, "agent_type": "task", "name": "lexer"}
+        return [Call("task", given)]
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        call, waits = Call(f"zapomni-{tool}", arguments), iter(range(30))
+
+        def when_offered(body: dict[str, Any]) -> Call:
+            # It does not wait for its servers before the first request.
+            if call.tool in json.dumps(body["tools"]) or next(waits, None) is None:
+                return call
+            self.provider.steps.insert(0, when_offered)
+            return Call("bash", {"command": "sleep 2", "description": "Wait"})
+
+        return when_offered
+
+
+DRIVERS = (ClaudeCode, Codex, Gemini, Copilot)

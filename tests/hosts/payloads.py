@@ -31,9 +31,6 @@ PACKAGES = {
     "codex": "@openai/codex",
     "copilot": "@github/copilot",
     "gemini": "@google/gemini-cli",
-    "opencode": "opencode-ai",
-    "qwen": "@qwen-code/qwen-code",
-    "cline": "cline",
 }
 # What tells events of one name apart.
 DETAILS = ("tool_name", "toolName", "source", "trigger")
@@ -63,14 +60,18 @@ def replay(host: str, payload: bytes) -> list[str] | None:
 
 def kind(event: dict[str, Any]) -> str:
     """Return what kind of event it is, fit for a file's name."""
-    name = event.get("hook_event_name") or event.get("hookName") or event.get("event") or "event"
+    # Copilot's events have no names.
+    unnamed = next(
+        (key for key in ("toolResult", "prompt", "reason", "source") if key in event), ""
+    )
+    name = event.get("hook_event_name") or unnamed or "event"
     details = [event[key] for key in DETAILS if isinstance(event.get(key), str)]
-    said = json.dumps([event.get("tool_input"), event.get("toolArgs"), event.get("args")])
+    said = json.dumps([event.get("tool_input"), event.get("toolArgs")])
     if "exit 3" in said:
         details.append("failed")
     if "git commit" in said:
         details.append("commit")
-    if "agent_id" in event:
+    if "agent_id" in event or "agentId" in event:
         details.append("of-agent")
     return re.sub(r"[^\w.-]", "_", "-".join([name, *details]))
 

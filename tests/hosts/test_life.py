@@ -160,6 +160,7 @@ def test_a_failing_command_is_stored_as_a_failure(life):
 def test_what_a_subagent_did_and_said_is_stored(life):
     able(life, "subagent")
     assert ("command", "echo lexer") in life.stored[DELEGATED]
+    assert "Read the lexer" not in life.stored
     rows = [row for row in life.captured[DELEGATED] if row["obs_type"] == "task_spawn"]
     spawned = json.dumps(rows)
     assert "Read the lexer" in spawned

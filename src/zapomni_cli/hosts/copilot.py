@@ -37,7 +37,11 @@ def read(payload: dict[str, Any]) -> Event | None:
     # Older versions name no session: a day in a folder is the nearest thing to one.
     day = (when or 0) // 86400
     session_id = text(payload, "sessionId", "session_id") or f"copilot:{cwd}:{day}"
+    if text(payload, "agentId"):
+        # An agent has a session of its own there; what it does belongs to the one that started it.
+        session_id = text(payload, "parentAgentId") or session_id
     name, action, data = found
+    data["subagent"] = "subagent" if text(payload, "agentId") else ""
     tool_name = text(payload, "toolName") or None
     return Event(
         "copilot", name, session_id, cwd, action, data, timestamp=when, tool_name=tool_name
@@ -50,6 +54,8 @@ def _action(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
     if "toolName" in payload:
         return None  # Before the tool: it may still be refused.
     if "prompt" in payload:
+        if text(payload, "agentId"):
+            return None  # What an agent asks of another.
         return "userPromptSubmitted", "prompt", {"text": text(payload, "prompt")}
     if "reason" in payload:
         return "sessionEnd", "session_end", {"reason": text(payload, "reason")}
@@ -76,6 +82,8 @@ def _tool(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]] | None:
     found = tool_action(name, given, answer)
     if found is None:
         return None
+    if name == "Task":
+        found[1]["agent"], found[1]["result"] = text(given, "agent_type"), output
     if name == "Bash" and answer is output:
         found[1]["outcome"] = "unknown"
     if "error" in payload:
