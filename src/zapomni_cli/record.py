@@ -73,7 +73,7 @@ _JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini", "qwen"])
 _NAMED_CONTEXT = {"copilot": "additionalContext", "cursor": "additional_context"}
 # Starts after which a session no longer has what it was given, and hosts that drop it on resuming.
 _LOSSES = frozenset(["clear", "compact"])
-_FORGETFUL = frozenset(["gemini", "opencode"])
+_FORGETFUL = frozenset(["copilot", "gemini", "opencode"])
 _NO_CONTEXT = frozenset(["cline", "windsurf"])
 
 

@@ -178,7 +178,6 @@ def test_a_question_reaches_the_user_and_is_stored(life):
 
 def test_a_second_session_begins_with_the_context(life):
     able(life, "context")
-    assert contexts(life.requests["work"][0]) == 0
     first = life.requests["second"][0]
     assert contexts(first) == 1
     assert "Speed up the parser" in json.dumps(first)
