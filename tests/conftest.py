@@ -32,8 +32,14 @@ settings.register_profile("zapomni", deadline=None, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=5000)
 settings.load_profile("zapomni")
 
-# These test what runs in a process of its own only: parsers, readers of documents, hooks.
-MEASURED_PROCESSES = {"codebase", "test_child.py", "test_documents.py", "test_record.py"}
+# These test what runs in a process of its own only: parsers, readers of documents, hooks, servers.
+MEASURED_PROCESSES = {
+    "codebase",
+    "test_child.py",
+    "test_documents.py",
+    "test_record.py",
+    "test_shared_process.py",
+}
 
 # Read before any fixture moves HOME: `make test` pulled the model there.
 MODELS_DIR = load_settings().models_path
