@@ -48,6 +48,12 @@ def home(monkeypatch):
 
 
 @pytest.fixture
+def unmeasured(monkeypatch):
+    """Start processes without coverage: it loads modules too."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
+@pytest.fixture
 def start(home):
     """Start hosts that are closed after the test."""
     hosts = []
@@ -89,6 +95,7 @@ def test_the_socket_and_its_folder_are_the_users_alone(start, home):
     assert stat.S_IMODE((home / "run" / "zapomni.log").stat().st_mode) == 0o600
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_what_a_host_starts_loads_neither_the_sdk_nor_numpy(start, home):
     start()
     host = start(command=[sys.executable, "-X", "importtime", *SERVE[1:]])
@@ -236,6 +243,7 @@ def test_a_message_of_ten_megabytes_passes_whole(start, home):
 # --- Questions --------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_program_asks_without_loading_the_engine(start, home):
     host = start()
     host.call("add_memory", text="The zebra lives in Lisbon.", project="zoo")
