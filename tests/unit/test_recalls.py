@@ -241,4 +241,3 @@ def test_recording_loads_little_of_the_standard_library(folder):
         "zapomni_db.sqlite",
         "zapomni_db.sqlite.recalls",
     }
-    assert [path.name for path in folder.iterdir()] == [RECALLS]
