@@ -160,7 +160,7 @@ class SearchStore(Protocol):
         ...
 
     async def get_version(self) -> int:
-        """Return a number that changes with every write by any process."""
+        """Return a number that changes with memories and the graph, by any process."""
         ...
 
     async def count_chunks(self) -> int:

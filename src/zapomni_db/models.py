@@ -288,7 +288,7 @@ class StoreState(NamedTuple):
     """What a search has to know of a store before it asks for anything."""
 
     version: int
-    """A number that changes with every write by any process; 0 in a snapshot."""
+    """A number that changes with memories and the graph, whichever process changes them."""
     space: EmbeddingSpace | None
     """The space that searches use, or None before the first vector."""
     chunks: int

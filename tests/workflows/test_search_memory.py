@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import subprocess
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -7,10 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from command import patient_hook
 from observation_rows import observe, open_database
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import EmbeddingError, ValidationError
-from zapomni_core.interfaces import AddMemoryRequest, ListRequest, SearchRequest
+from zapomni_core.interfaces import (
+    AddMemoryRequest,
+    ListRequest,
+    SearchRequest,
+    UpdateMemoryRequest,
+)
 from zapomni_core.settings import load_settings
 from zapomni_db.models import MemoryFilter
 
@@ -170,6 +178,47 @@ async def test_a_repeated_question_is_answered_from_memory_until_anybody_writes(
     assert (await search(engine, "which colour")).count == 2
     await engine.delete_memory(first.results[0].memory_id)
     assert (await search(engine, "which colour")).count == 1
+
+
+async def test_a_hook_event_empties_no_answer_about_memories(wordy_engine, private_home):
+    await wordy_engine.add_memory(AddMemoryRequest(text="The first answer is blue."))
+    memories = await search(wordy_engine, "blue", within="memories")
+    everything = await search(wordy_engine, "blue")
+
+    payload = {"session_id": "s1", "cwd": str(private_home), "hook_event_name": "UserPromptSubmit"}
+    done = subprocess.run(
+        patient_hook("claude-code"),
+        input=json.dumps({**payload, "prompt": "Paint it blue"}).encode(),
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert await search(wordy_engine, "blue", within="memories") is memories
+    found = await search(wordy_engine, "blue")
+    assert (everything.count, found.count) == (1, 2)
+    assert await search(wordy_engine, "blue") is found
+
+
+async def test_every_change_of_a_memory_or_observation_empties_answers_about_it(wordy_engine):
+    added = await wordy_engine.add_memory(AddMemoryRequest(text="The first answer is blue."))
+    with closing(open_database(load_settings().database_path)) as db:
+        observed = observe(db, "user_prompt", "Paint it blue")
+        first = await search(wordy_engine, "blue")
+        assert first.count == 2
+        db.execute("UPDATE observations SET pinned = 1 WHERE id = ?", (observed,))
+        found = (await search(wordy_engine, "blue")).results
+        assert [hit.pinned for hit in found if hit.observation_id] == [True]
+        observe(db, "session_start", "startup", session_id="empty")
+        db.execute("DELETE FROM observations WHERE id = ?", (observed,))
+    assert (await search(wordy_engine, "blue")).count == 1
+
+    change = UpdateMemoryRequest(memory_id=added.memory_id, tags=["colour"])
+    before = await search(wordy_engine, "blue", within="memories")
+    await wordy_engine.update_memory(change)
+    (hit,) = (await search(wordy_engine, "blue", within="memories")).results
+    assert (before.results[0].tags, hit.tags) == ([], ["colour"])
 
 
 async def test_an_explanation_says_what_spoke_for_a_hit(engine):

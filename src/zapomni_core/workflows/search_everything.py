@@ -72,10 +72,12 @@ class Searcher:
     answers: AnswerCache = field(default_factory=AnswerCache)
 
     async def answer(self, request: SearchRequest) -> SearchResponse:
-        """Search, or answer again what was asked before if nothing was written since."""
+        """Search, or answer again what was asked before if nothing it reads was changed since."""
         started = time.perf_counter()
         # Read before the search: a write that comes between makes the answer old, not new.
-        observed = 0 if self.observations is None else await self.observations.get_version()
+        observed: tuple[int, ...] = ()
+        if self.observations is not None and request.within != "memories":
+            observed = await self.observations.get_version()
         state = await self.storage.get_state()
         version = (state.version, observed)
         question = repr(request)  # JSON could not carry half of a surrogate pair

@@ -23,7 +23,6 @@ from zapomni_db.sqlite.connection import (
     DatabaseReplacedError,
     check_frozen,
     connect,
-    fetch_value,
     file_identity,
     prepare_file,
     read_transaction,
@@ -32,6 +31,7 @@ from zapomni_db.sqlite.connection import (
     write_transaction,
 )
 from zapomni_db.sqlite.vectors import prune_log
+from zapomni_db.sqlite.versions import CHANGE_VERSION
 
 __all__ = ["SqliteFile", "imported_later", "reading", "reading_here", "writing"]
 
@@ -57,6 +57,8 @@ class SqliteFile:
     threads: ClassVar[int] = THREADS
     opened_by_first_call: ClassVar[bool] = False
     """Otherwise a call before `connect` is an error."""
+    versioned: ClassVar[bool] = False
+    """Whether a write changes memories, or what a search reads with them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,9 +67,6 @@ class SqliteFile:
         # The file that was created or migrated by us: its device and inode.
         self._prepared: tuple[int, int] | None = None
         self._writing = threading.Lock()
-        self._watching = threading.Lock()
-        self._watcher: Connection | None = None
-        self._watched = 0
         self._pool: ThreadPoolExecutor | None = None
         self._retries = 0
         # Connections for snapshots that no snapshot uses now.
@@ -100,7 +99,6 @@ class SqliteFile:
             await asyncio.to_thread(pool.shutdown)
             while self._connections:
                 self._connections.pop().close()
-            self._watcher = None
             self._local = threading.local()
             self._idle = []
 
@@ -203,7 +201,10 @@ class SqliteFile:
                 connection = self._connection()
             try:
                 with write_transaction(connection):
+                    before = connection.total_changes
                     result = function(connection, *args, **kwargs)
+                    if self.versioned and connection.total_changes != before:
+                        connection.execute(CHANGE_VERSION)
                     prune_log(connection)
             except TransactionError:
                 # Closing undoes what could not be rolled back.
@@ -227,20 +228,6 @@ class SqliteFile:
         except RuntimeError as error:  # closed while a snapshot was in use
             raise DatabaseError(NOT_CONNECTED, "CONN_001") from error
         return await running
-
-    def read_version(self) -> int:
-        """Return a number that changes with every write by any process."""
-        # SQLite counts commits by other connections. This one never writes: it sees all of them.
-        with self._watching, translated("watching", self.path):
-            if self._watcher is None or not self._watcher.is_current():
-                if self._watcher is not None:
-                    self._discard(self._watcher)
-                    self._watcher = None
-                self._watcher = self._connect()
-                self._watched += 1
-            version = int(fetch_value(self._watcher, "PRAGMA data_version"))
-            # Another file starts counting again.
-            return self._watched << 40 | version
 
     def _connection(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)

@@ -33,6 +33,7 @@ from zapomni_db.sqlite.connection import (
 )
 from zapomni_db.sqlite.observation_search import dict_rows, previews
 from zapomni_db.sqlite.project_folders import list_untrusted, untrusted_folders
+from zapomni_db.sqlite.versions import read_observations_version
 from zapomni_db.values import from_json, to_json
 
 __all__ = [
@@ -84,9 +85,6 @@ class ObservationFile:
         self._local = threading.local()
         self._connections: list[Connection] = []
         self._pool: ThreadPoolExecutor | None = None
-        self._watching = threading.Lock()
-        self._watcher: Connection | None = None
-        self._watched = 0
 
     async def close(self) -> None:
         """Close every connection. Safe to call again."""
@@ -96,10 +94,6 @@ class ObservationFile:
             while self._connections:
                 self._connections.pop().close()
             self._local = threading.local()
-        with self._watching:
-            if self._watcher is not None:
-                self._watcher.close()
-                self._watcher = None
 
     async def read(
         self,
@@ -134,19 +128,9 @@ class ObservationFile:
 
         return await self._run(run)
 
-    async def get_version(self) -> int:
-        """Return a number that changes with every write by any process."""
-        with self._watching, translated("watching", self.path):
-            if self._watcher is not None and not self._watcher.is_current():
-                self._watcher.close()
-                self._watcher = None
-            if self._watcher is None:
-                self._watcher = open_read_only(self.path)
-                self._watched += 1
-            if self._watcher is None:
-                return 0
-            # Another file begins to count anew.
-            return self._watched << 40 | int(fetch_value(self._watcher, "PRAGMA data_version"))
+    async def get_version(self) -> tuple[int, ...]:
+        """Return numbers that change with observations, whichever process changes them."""
+        return await self.read((), read_observations_version)
 
     async def _run(self, work: Callable[[], T]) -> T:
         if self._pool is None:

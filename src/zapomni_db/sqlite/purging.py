@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Final, LiteralString
 
 from zapomni_db.sqlite.connection import write_transaction
+from zapomni_db.sqlite.versions import CHANGE_VERSION
 
 __all__ = [
     "RETENTION_DAYS",
@@ -361,6 +362,8 @@ def delete_mentions(connection: sqlite3.Connection, text: str, *, memories: bool
         for name, statement in statements.items():
             if count := connection.execute(statement, (text,)).rowcount:
                 found[name] = count
+        if memories and found:
+            connection.execute(CHANGE_VERSION)
     return found
 
 

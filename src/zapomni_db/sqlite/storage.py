@@ -31,6 +31,7 @@ from zapomni_db.models import (
 )
 from zapomni_db.sqlite import memories, mentions, search, vectors
 from zapomni_db.sqlite.file import SqliteFile, imported_later, reading, reading_here, writing
+from zapomni_db.sqlite.versions import read_version
 
 if TYPE_CHECKING:
     from zapomni_db.sqlite import copying, damage, graph, graph_reads
@@ -49,15 +50,16 @@ DROP_BATCH = 2000
 logger = get_logger(__name__)
 
 
-def _read_state(connection: sqlite3.Connection, version: int) -> StoreState:
-    return StoreState(version, vectors.get_space(connection), search.count_chunks(connection))
+def _read_state(connection: sqlite3.Connection) -> StoreState:
+    return StoreState(
+        read_version(connection), vectors.get_space(connection), search.count_chunks(connection)
+    )
 
 
 def _begin_search(
-    connection: sqlite3.Connection, version: int, phrases: Sequence[str], limit: int
+    connection: sqlite3.Connection, phrases: Sequence[str], limit: int
 ) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
-    state = _read_state(connection, version)
-    return state, search.find_matches(connection, phrases, limit)
+    return _read_state(connection), search.find_matches(connection, phrases, limit)
 
 
 def _read_pool(
@@ -96,6 +98,8 @@ def _read_hits(
 
 class SqliteStorage(SqliteFile):
     """Memories, vectors and graph in one SQLite file."""
+
+    versioned = True
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -155,18 +159,8 @@ class SqliteStorage(SqliteFile):
             "searching", search.get_similarities, self._cache, query_embedding, chunk_ids
         )
 
-    async def get_state(self) -> StoreState:
-        """Return version, space and size at once."""
-        return self.read_here("searching", _read_state, self._known_version())
-
-    async def begin_search(
-        self, phrases: Sequence[str], limit: int
-    ) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
-        """Return the state, and the chunks that contain each word or phrase."""
-        return self.read_here("searching", _begin_search, self._known_version(), phrases, limit)
-
-    def _known_version(self) -> int:
-        return self.read_version() if self._snapshot is None else 0
+    get_state = reading_here("searching", _read_state)
+    begin_search = reading_here("searching", _begin_search)
 
     async def get_surroundings(
         self,
@@ -195,9 +189,7 @@ class SqliteStorage(SqliteFile):
     get_hop = reading_here("searching", _read_hop)
     get_hits = reading_here("searching", _read_hits)
 
-    async def get_version(self) -> int:
-        """Return a number that changes with every write by any process."""
-        return self.read_version()
+    get_version = reading_here("reading", read_version)
 
     # --- Vectors ------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The answer cache: repeated searches, valid until anything is written."""
+"""The answer cache: repeated searches, valid until what they read is changed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["AnswerCache"]
 LATENCIES = 100
 ANSWERS = 128
 
-Version = tuple[int, int]
-"""Numbers that change with every write to memories and to observations, by any process."""
+Version = tuple[int, tuple[int, ...]]
+"""Numbers that change with memories, and with observations if these are searched."""
 
 
 class AnswerCache:
@@ -37,7 +37,7 @@ class AnswerCache:
         return round(sum(self._latencies) / len(self._latencies), 2)
 
     def get(self, question: str, version: Version) -> SearchResponse | None:
-        """Return the answer to this question if nothing was written since."""
+        """Return the answer to this question if nothing that it is about was changed since."""
         self._lookups += 1
         cached = self._answers.get(question)
         if cached is None or cached[0] != version:

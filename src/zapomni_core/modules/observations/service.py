@@ -95,8 +95,8 @@ class Observations:
         """
         return await self._file.read([], observation_search.match, terms, query)
 
-    async def get_version(self) -> int:
-        """Return a number that changes with every write by any process."""
+    async def get_version(self) -> tuple[int, ...]:
+        """Return numbers that change with observations, whichever process changes them."""
         return await self._file.get_version()
 
     async def get(self, ids: Sequence[int]) -> list[Observation]:
