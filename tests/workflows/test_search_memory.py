@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from contextlib import closing
@@ -156,8 +157,6 @@ def test_no_fuzzed_query_raises_anything_but_validation_errors(query, fuzz_loop)
 
 @pytest.fixture
 def fuzz_loop():
-    import asyncio
-
     loop = asyncio.new_event_loop()
     engine = loop.run_until_complete(create_engine(load_settings(embedder="none")))
     loop.run_until_complete(engine.add_memory(AddMemoryRequest(text="some text 0 a é 中 x")))
@@ -186,7 +185,8 @@ async def test_a_hook_event_empties_no_answer_about_memories(wordy_engine, priva
     everything = await search(wordy_engine, "blue")
 
     payload = {"session_id": "s1", "cwd": str(private_home), "hook_event_name": "UserPromptSubmit"}
-    done = subprocess.run(
+    done = await asyncio.to_thread(
+        subprocess.run,
         patient_hook("claude-code"),
         input=json.dumps({**payload, "prompt": "Paint it blue"}).encode(),
         capture_output=True,
