@@ -118,6 +118,9 @@ def test_the_context_comes_as_the_host_wants_it_and_only_at_a_start(send, capfdb
     assert send({**start, "hook_event_name": "sessionStart", "conversation_id": "c"}) == 0
     assert "importer" in json.loads(capfdbinary.readouterr().out)["additional_context"]
     assert send({"timestamp": 1704614400000, "cwd": "/nowhere/app", "source": "new"}) == 0
+    assert "importer" in json.loads(capfdbinary.readouterr().out)["additionalContext"]
+    windsurf = {"agent_action_name": "pre_user_prompt", "trajectory_id": "t", "tool_info": {}}
+    assert send({**windsurf, "cwd": "/nowhere/app"}) == 0
     assert capfdbinary.readouterr().out == b""
 
 
@@ -141,9 +144,9 @@ def test_the_end_of_a_session_sweeps_once_a_day(send, private_home):
 
 
 def test_unexpected_errors_are_one_line(send, monkeypatch, capsys):
-    monkeypatch.setattr(record, "_home", lambda _: 1 / 0)
+    monkeypatch.setattr(record, "read_event", lambda *_: 1 / 0)
     assert send(marker("one")) == 1
-    monkeypatch.setattr(record, "_home", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(record, "read_event", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert send(marker("one")) == 1
     assert capsys.readouterr().err == "zapomni record: event not stored: ZeroDivisionError\n"
 
@@ -171,7 +174,7 @@ def test_a_hook_has_two_seconds_and_one_where_hosts_kill_early(name, limit, send
 
 def test_an_event_that_could_not_be_read_in_time_is_recorded_as_such(monkeypatch):
     secret = "gh" + "p_" + "a1B2c3D4e5F6" * 3
-    job = record._Job(0.0)
+    job = record._Job(0.0, outdated=False)
     given = {"session_id": "s", "cwd": "/nowhere/app", "hook_event_name": "PostToolUse"}
     job.event = record.read_event({**given, "tool_name": f"deploy {secret}", "tool_input": {}})
     row = record._unfinished_row(job, job.event)
