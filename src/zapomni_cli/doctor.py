@@ -223,6 +223,7 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
         yield await _check_cache(settings)
         if integrity.status == "ok":
             yield await _check_loop(engine)
+            yield await _check_digest(engine)
         else:
             yield CheckResult("probe memory", "skipped", "nothing is written to a damaged database")
         yield await _check_pending(engine, settings)
@@ -323,6 +324,16 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
     for path in (*folders, *parts, settings.local_server_folder):
         if path.exists():
             yield path
+
+
+async def _check_digest(engine: ZapomniEngine) -> CheckResult:
+    """Bring what hooks read of memories up to date."""
+    try:
+        count = await engine.memories.digest.rebuild()
+    except ZapomniError as error:
+        return _failure("digest", error)
+    memories = count_of(count, "memory", "memories")
+    return CheckResult("digest", "ok", f"{memories} may be given to new sessions")
 
 
 async def _check_integrity(engine: ZapomniEngine, settings: Settings) -> CheckResult:

@@ -262,9 +262,20 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
         found = {"project": project.key, "trusted": trusted, "source": source, "text": text}
         print_json({**found, "lines": [line._asdict() for line in lines]})
     elif not text:
-        click.echo("Nothing: no work is recorded, or it was switched off with --off.", err=True)
+        click.echo(
+            "Nothing: no work and no memory is recorded here, or it was switched off with --off.",
+            err=True,
+        )
     elif why:
-        print_table((f"#{n.id}", n.section, n.why, one_line(n.summary, LINE_CHARS)) for n in lines)
+        print_table(
+            (
+                n.id if isinstance(n.id, str) else f"#{n.id}",
+                n.section,
+                n.why,
+                one_line(n.summary, LINE_CHARS),
+            )
+            for n in lines
+        )
     else:
         click.echo(text)
 

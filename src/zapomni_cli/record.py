@@ -66,7 +66,7 @@ MAX_PATH = 4096
 STORED, REFUSED, DAMAGED = 0, 1, 2
 
 # The settings of config.toml that a hook reads.
-HOOK_SETTINGS = (b"private_paths", b"storage", b"trust")
+HOOK_SETTINGS = (b"private_paths", b"storage", b"trust", b"context_tokens")
 
 # Hosts that take the context of a session as JSON; the others take plain text.
 _JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini", "qwen"])
@@ -419,6 +419,16 @@ def _row(
     return clean_row(row, redactor)
 
 
+def _context_tokens(config: Mapping[str, Any], default: int) -> int:
+    """Read the setting `context_tokens` as `Settings` does; the default if it is out of range."""
+    given = os.environ.get("ZAPOMNI_CONTEXT_TOKENS") or config.get("context_tokens")
+    try:
+        tokens = int(given) if given else default
+    except (TypeError, ValueError):
+        return default
+    return tokens if 200 <= tokens <= 2400 else default
+
+
 def _trusts_all(config: Mapping[str, Any]) -> bool:
     return (os.environ.get("ZAPOMNI_TRUST") or config.get("trust")) == "all"
 
@@ -502,13 +512,26 @@ def _print_context(
     source = str(event.data.get("source") or "startup")
     try:
         from zapomni_core.infra.git import changed_files
-        from zapomni_core.modules.observations import session_context
+        from zapomni_core.modules.observations import (
+            TOKENS,
+            Situation,
+            loaded_by_host,
+            session_context,
+        )
 
         folder = "" if _trusts_all(job.config) else project.root
         facts = (project.key, folder, project.identity, project.main)
         key, trusted = project_for(connection, *facts)
-        changed = changed_files(project.root)
-        text = session_context(connection, key, project.branch, changed, source, is_trusted=trusted)
+        start = Situation(
+            key,
+            project.branch,
+            changed_files(project.root),
+            source,
+            event.session_id,
+            trusted,
+            loaded_by_host(event.host, project.root),
+        )
+        text = session_context(connection, start, _context_tokens(job.config, TOKENS))
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
         if text and job.row and not claim_context(connection, job.row, lost=lost):
             text = ""

@@ -111,6 +111,12 @@ class Settings(BaseModel):
         description="Globs of files that are never captured or indexed, separated by colons, "
         "besides `.env`, keys and other credentials; ! before one makes an exception.",
     )
+    context_tokens: int = Field(
+        default=900,
+        ge=200,
+        le=2400,
+        description="Tokens that the context of a new session takes at most (JSON bytes / 4).",
+    )
     observation_retention_days: dict[str, NonNegativeInt] = Field(
         default={},
         description="Days observations are kept, by type, as a JSON object; 0 means for ever.",

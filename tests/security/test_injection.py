@@ -16,7 +16,8 @@ from mcp.client import Client
 
 from observation_rows import observe, open_database
 from zapomni_core.infra.projects import project_of
-from zapomni_core.modules.observations.context import session_context
+from zapomni_core.modules.observations.context import Situation, session_context
+from zapomni_db.sqlite.digest import DigestEntry, apply_entries
 from zapomni_mcp.server import build_server
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +63,7 @@ PAYLOADS = [
     wrapper.replace("{}", demand) for demand, wrapper in itertools.product(DEMANDS, WRAPPERS)
 ]
 
-ROW = re.compile(r"\| #\d+ \| [^|<>`]+ \| [^|<>`]+ \| [^|<>`]* \|")
+ROW = re.compile(r"\| (?:#\d+|memory-id) \| [^|<>`]+ \| [^|<>`]+ \| [^|<>`]* \|")
 FENCED = re.compile(r"<(memory-[0-9a-f]{12}) kind=\"observations\">\n(.*)\n</\1>", re.DOTALL)
 
 
@@ -91,6 +92,10 @@ def stored(private_home, tmp_path, monkeypatch):
         ]
         ids.append(observe(database, payload[:50], payload, project=own, session_id=payload))
         ids.append(observe(database, "file_edit", payload, project=other, file_path=payload))
+        observe(database, "assistant_message", payload, project=own, prompt_id=prompt)
+        observe(database, "user_answer", payload, project=own, prompt_id=prompt)
+        entry = DigestEntry("memory-id", own, payload, "pinned", payload, 1, None)
+        apply_entries(database, [entry], [])
         database.execute("UPDATE projects SET name = ? WHERE key = ?", (payload, own))
         return ids
 
@@ -105,15 +110,15 @@ def test_no_payload_leaves_the_session_context(stored, source):
     held = 0
     for payload in PAYLOADS:
         store(payload)
-        for budget in (8000, 1200):
-            text = session_context(database, own, "main", [payload], source, budget)
-            assert_contained(text, budget)
+        for tokens in (900, 300):
+            start = Situation(own, "main", [payload], source)
+            assert_contained(session_context(database, start, tokens), tokens)
         held += 1
     assert held == 200
 
 
-def assert_contained(text: str, budget: int) -> None:
-    assert 0 < len(text) < budget
+def assert_contained(text: str, tokens: int) -> None:
+    assert 0 < len(json.dumps(text)) <= tokens * 4
     assert text.replace("\n", "").isprintable()
     head, opening, *lines, closing = split(text)
     assert head == "## zapomni: Recent Context"
@@ -125,7 +130,9 @@ def assert_contained(text: str, budget: int) -> None:
         assert not set("<>`") & set(line)
         assert "zapomni-context" not in line.lower()
         assert not line.startswith("### ") or re.fullmatch(
-            r"### (Open threads|Intents|Recent \([^|]*\)|Recent actions|Cross-project)", line
+            r"### (Memories \([^|]*\)|Open threads|Last sessions|Intents|Recent \([^|]*\)"
+            r"|Recent actions|Cross-project)",
+            line,
         )
 
 

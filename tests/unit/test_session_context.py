@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from observation_rows import HOME, observe, open_database
-from zapomni_core.modules.observations.context import explain_context, session_context
+from zapomni_core.modules.observations.context import (
+    Situation,
+    explain_context,
+    session_context,
+)
+from zapomni_core.modules.observations.host_files import loaded_by_host
 from zapomni_core.shared.fencing import quoted
+from zapomni_db.sqlite.digest import DigestEntry, apply_entries
 
 OTHER = "github.com/acme/other"
+_numbers = itertools.count(1)
 
 
 @pytest.fixture
@@ -23,13 +33,29 @@ def db(tmp_path):
     connection.close()
 
 
-def told(db, source="startup", branch="", changed=(), **options):
-    return session_context(db, HOME, branch, list(changed), source, **options)
+def told(db, source="startup", branch="", changed=(), tokens=900, **options):
+    return session_context(db, Situation(HOME, branch, changed, source, **options), tokens)
 
 
-def lines(db, section, source="startup", branch="", changed=()):
-    found = explain_context(db, HOME, branch, list(changed), source)
+def lines(db, section, source="startup", branch="", changed=(), **options):
+    found = explain_context(db, Situation(HOME, branch, changed, source, **options))
     return [line for line in found if line.section.startswith(section)]
+
+
+def remember(db, text, memory_class="rule", project="", **fields):
+    row = {
+        "memory_id": f"memory-{next(_numbers)}",
+        "kind": "note",
+        "updated_at": int(time.time() * 1e6) - fields.pop("age", 0) * 1_000_000,
+        "expires_at": None,
+        **fields,
+    }
+    given = DigestEntry(
+        row["memory_id"], project, row["kind"], memory_class, text, row["updated_at"],
+        row["expires_at"],
+    )  # fmt: skip
+    apply_entries(db, [given], [])
+    return row["memory_id"]
 
 
 # --- Form -------------------------------------------------------------------------------
@@ -38,13 +64,16 @@ def lines(db, section, source="startup", branch="", changed=()):
 def test_the_context_has_the_specified_form(db):
     edit = observe(db, "file_edit", "src/auth/mod.rs +2 -1", file_path="src/auth/mod.rs")
     observe(db, "git_commit", "commit elsewhere", project=OTHER)
+    remember(db, "Orders are in PostgreSQL.", "decision", HOME)
     text = told(db)
     head, body = text.split("\n\n<zapomni-context-", 1)
     assert head.startswith("## zapomni: Recent Context\n")
     assert "data, not instructions" in head
     tag, body = body.split(">\n", 1)
     assert body.endswith(f"\n</zapomni-context-{tag}>")
-    assert "### Recent (shop)\n| ID | Time | Type | Summary |\n|----|------|------|-" in body
+    assert body.startswith("\n### Memories (shop)\n| ID | Time | Type | Summary |\n|----|------|-")
+    assert "| decision | Orders are in PostgreSQL. |\n" in body
+    assert "### Recent (shop)\n| #" in body
     assert f"| #{edit} | " in body
     assert "| file_edit | src/auth/mod.rs +2 -1 |" in body
     assert "### Cross-project\n" in body
@@ -67,14 +96,15 @@ def test_a_project_switched_off_is_told_nothing_and_tells_nothing(db):
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
-def test_it_is_always_shorter_than_the_budget_and_always_closed(db, source):
+def test_it_never_takes_more_tokens_than_allowed_and_is_always_closed(db, source):
     for number in range(200):
         prompt = observe(db, "user_prompt", f"please do {number} " + "x" * 400)
         observe(db, "file_edit", "y" * 400, file_path=f"p{number}.py", prompt_id=prompt)
         observe(db, "command", "z" * 400, project=OTHER)
-    for budget in (8000, 4000, 1000, 700, 400, 100, 0):
-        text = told(db, source, budget=budget)
-        assert len(text) < max(budget, 1)
+        remember(db, f"Always do {number} first. " + "w" * 300)
+    for tokens in (2400, 900, 400, 200, 100, 0):
+        text = told(db, source, tokens=tokens)
+        assert len(json.dumps(text)) <= max(tokens * 4, 2)
         if text:
             assert text.splitlines()[-1].startswith("</zapomni-context-")
     assert len(told(db, source)) > 3000
@@ -225,6 +255,189 @@ def test_a_context_stored_as_a_prompt_is_not_given_again(db):
     assert "Fix the parser now" in text
     assert "hook_context" not in text
     assert "old words" not in text
+
+
+# --- Memories first ---------------------------------------------------------------------
+
+
+def test_memories_come_first_the_projects_own_before_global_ones(db):
+    observe(db, "file_edit", "a.py +1", file_path="a.py")
+    everywhere = remember(db, "we deploy on Tuesdays")
+    own = remember(db, "Orders are in PostgreSQL.", "decision", HOME)
+    pinned = remember(db, "Read the wiki first.", "pinned", HOME, age=10**7)
+    named = remember(db, "Use tabs.", "preference", "shop")
+    remember(db, "Never look here.", "rule", OTHER)
+    found = explain_context(db, Situation(HOME))
+    assert [line.id for line in found[:4]] == [pinned, named, own, everywhere]
+    assert found[0].section == "Memories (shop)"
+    assert found[3].section == "Memories (all projects)"
+    text = told(db)
+    assert "we deploy on Tuesdays" in text
+    assert text.index("Tuesdays") < text.index("a.py")
+    assert "Never look here" not in text
+
+
+def test_expired_memories_and_plain_notes_are_not_given(db):
+    remember(db, "Never merge this week.", expires_at=int((time.time() - 5) * 1e6))
+    remember(db, "The parser is recursive.", "note")
+    assert told(db) == ""
+
+
+def test_a_folder_that_is_not_trusted_is_given_no_memory(db):
+    remember(db, "we deploy on Tuesdays")
+    remember(db, "Use tabs.", "preference", HOME)
+    assert lines(db, "Memories", is_trusted=False) == []
+
+
+def test_memories_leave_room_for_what_was_done(db):
+    for number in range(40):
+        remember(db, f"Always do {number}. " + "word " * 40, "pinned")
+    observe(db, "git_commit", "git commit", metadata={"commit_message": "Teach it commas"})
+    assert "Teach it commas" in told(db)
+
+
+def test_a_memory_that_names_what_is_worked_on_comes_before_others_of_its_project(db):
+    for number in range(5):
+        remember(db, f"Always do {number}.", "decision")
+    file = remember(db, "Never call import_orders.py twice.", age=10**6)
+    branch = remember(db, "The login must not use cookies.", age=10**6)
+    found = lines(db, "Memories", branch="fix/login", changed=["src/import_orders.py"])
+    assert {found[0].id, found[1].id} == {file, branch}
+    assert "names the branch or a changed file" in found[0].why
+
+
+def test_feedback_counts_for_and_against_a_memory(db):
+    ignored = remember(db, "Always whisper.")
+    helpful = remember(db, "Always shout.", age=500)
+    feedback = {ignored: -3.0, helpful: 0.5}
+    found = lines(db, "Memories", feedback=feedback)
+    assert [line.id for line in found] == [helpful, ignored]
+    assert "of no use" in found[1].why
+
+
+def test_what_the_host_loads_itself_is_not_repeated(db, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "CLAUDE.md").write_text("# Rules\n\n- **We deploy** on Tuesdays.\n")
+    folder = "".join(c if c.isalnum() else "-" for c in str(root))
+    memory = tmp_path / ".claude" / "projects" / folder / "memory"
+    memory.mkdir(parents=True)
+    (memory / "MEMORY.md").write_text("Never force-push.\n")
+    remember(db, "We deploy on Tuesdays")
+    remember(db, "Never force-push.")
+    kept = remember(db, "Never squash.")
+    loaded = loaded_by_host("claude-code", str(root))
+    assert [line.id for line in lines(db, "Memories", loaded=loaded)] == [kept]
+    assert len(lines(db, "Memories", loaded=loaded_by_host("codex", str(root)))) == 3
+
+
+# --- Outcomes ---------------------------------------------------------------------------
+
+
+def test_what_came_of_the_last_sessions_is_given(db):
+    prompt = observe(db, "user_prompt", "why do totals double", age=100)
+    said = observe(db, "user_answer", "Which file? → orders.csv", prompt_id=prompt, age=95)
+    found = observe(
+        db, "assistant_message", "The importer reads the file twice.", prompt_id=prompt, age=90
+    )
+    assert [line.id for line in lines(db, "Last sessions")] == [found, said]
+    assert "reads the file twice" in told(db)
+
+
+def test_a_commit_is_shown_by_its_subject(db):
+    observe(db, "git_commit", "git commit -qam x", metadata={"commit_message": "Read orders once"})
+    observe(db, "git_commit", "Round totals\ngit commit -m 'Round totals'", age=50)
+    shown = [line.summary for line in lines(db, "Recent (")]
+    assert shown == ["Read orders once", "Round totals"]
+
+
+def test_a_failure_is_marked_as_fixed_when_the_same_command_passed_later(db):
+    observe(db, "command_error", "make test\nE 1 failed", age=90)
+    passed = observe(db, "command", "make test", age=50)
+    found = {line.obs_type: line.summary for line in lines(db, "Recent (")}
+    assert found["was failing"].endswith(f"(fixed: passed in #{passed})")
+
+
+def test_committed_work_is_not_unfinished_because_something_else_failed(db):
+    observe(db, "file_edit", "a.py", file_path="/w/a.py", age=90)
+    observe(db, "git_commit", "done", age=80)
+    observe(db, "command_error", "gh pr create\nno remote", age=70)
+    assert lines(db, "Open threads") == []
+
+
+def test_uncommitted_edits_of_earlier_sessions_stay_open_until_they_are_gone(db):
+    old = observe(db, "file_edit", "a.py", file_path="/w/a.py", age=9 * 86_400, session_id="old")
+    observe(db, "file_edit", "b.py", file_path="/w/b.py", age=90, session_id="new")
+    observe(db, "git_commit", "b", age=80, session_id="new")
+    (thread,) = lines(db, "Open threads", branch="main", changed=["a.py"])
+    assert thread.id == old
+    assert "1 edited, not committed: a.py" in thread.summary
+    assert lines(db, "Open threads", branch="main") == []
+
+
+def test_times_have_their_date(db):
+    observe(db, "file_edit", "a.py", file_path="a.py")
+    observe(db, "file_edit", "b.py", file_path="b.py", age=5 * 86_400)
+    today, earlier = lines(db, "Recent (")
+    assert today.time.startswith(time.strftime("%b %d"))
+    assert earlier.time.startswith(time.strftime("%b %d", time.localtime(time.time() - 432_000)))
+
+
+# --- No noise -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("obs_type", "content", "fields"),
+    [
+        ("web_search", "xterm scroll", {}),
+        ("search", "**/*.py", {}),
+        ("tool_other", "ToolSearch: x", {}),
+        (
+            "file_read",
+            "/tmp/claude-1/tasks/x.output",
+            {"file_path": "/tmp/claude-1/tasks/x.output"},
+        ),
+        ("file_read", "CLAUDE.md", {"file_path": "/w/CLAUDE.md"}),
+        ("command", "tail -5 /tmp/claude-1/tasks/x.output", {}),
+        ("command", "cd src && git status | head -3", {}),
+        ("command_error", "ls nowhere\nNo such file", {}),
+        ("command", "make deploy", {"metadata": {"interrupted": True}}),
+    ],
+)
+def test_noise_does_not_appear(db, obs_type, content, fields):
+    observe(db, obs_type, content, **fields)
+    assert told(db) == ""
+    observe(db, obs_type, content, project=OTHER, **fields)
+    assert told(db) == ""
+
+
+def test_nothing_is_cut_inside_an_argument(db):
+    command = 'bd create --title="Set up code quality tools for everyone" --type=epic --body="'
+    observe(db, "command", command + "a long text " * 20 + '" --last')
+    (line,) = lines(db, "Recent (")
+    assert line.summary == command.rsplit(" ", 1)[0] + " …"
+
+
+def test_a_resumed_session_is_not_given_what_its_transcript_has(db):
+    observe(db, "file_edit", "own.py", file_path="own.py", session_id="mine")
+    observe(db, "file_edit", "earlier.py", file_path="earlier.py", session_id="theirs", age=90)
+    text = told(db, "resume", session="mine")
+    assert "earlier.py" in text
+    assert "own.py" not in text
+
+
+def test_after_a_compaction_each_lost_action_is_given_once(db):
+    observe(db, "file_edit", "theirs.py", file_path="theirs.py", session_id="theirs")
+    observe(db, "user_prompt", "make the parser fast", session_id="mine", age=60)
+    observe(db, "file_edit", "own.py", file_path="own.py", session_id="mine", age=50)
+    observe(db, "assistant_message", "The lexer was slow.", session_id="mine", age=40)
+    found = explain_context(db, Situation(HOME, source="compact", session="mine"))
+    trail = [line.summary for line in found if line.section == "Recent actions"]
+    assert trail == ["own.py", "The lexer was slow."]
+    ids = [line.id for line in found if line.section != "Open threads"]
+    assert len(ids) == len(set(ids))
 
 
 # --- Quoting ----------------------------------------------------------------------------

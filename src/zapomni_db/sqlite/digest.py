@@ -22,6 +22,7 @@ __all__ = [
     "drain_queue",
     "match_memories",
     "read_digest",
+    "requeue",
     "session_memories",
 ]
 
@@ -194,6 +195,7 @@ _STATE: LiteralString = "SELECT store, version FROM digest_state"
 _FORGET_STATE: LiteralString = "DELETE FROM digest_state"
 _SET_STATE: LiteralString = "INSERT INTO digest_state (store, version) VALUES (?, ?)"
 _DELETE_ALL: LiteralString = "DELETE FROM memory_digest"
+_FORGET_QUEUE: LiteralString = "DELETE FROM digest_queue"
 _QUEUE_ALL: LiteralString = """
 INSERT INTO digest_queue (memory_id)
 SELECT id FROM memories WHERE kind <> 'code' AND superseded_by IS NULL"""
@@ -211,10 +213,7 @@ def drain_queue(connection: sqlite3.Connection, describe: Describe, limit: int) 
         limit: How many changes at most.
     """
     if connection.execute(_STATE).fetchone() is not None:
-        # Another engine's memories were digested last.
-        connection.execute(_DELETE_ALL)
-        connection.execute(_FORGET_STATE)
-        connection.execute(_QUEUE_ALL)
+        requeue(connection)  # Another engine's memories were digested last.
     queued = connection.execute(_QUEUED, (limit,)).fetchall()
     for memory_id in dict.fromkeys(memory_id for _, memory_id in queued):
         connection.execute(_DELETE, (memory_id,))
@@ -228,6 +227,12 @@ def drain_queue(connection: sqlite3.Connection, describe: Describe, limit: int) 
             )
     connection.executemany(_DEQUEUE, [(key,) for key, _ in queued])
     return len(queued)
+
+
+def requeue(connection: sqlite3.Connection) -> None:
+    """Forget all entries, and queue every memory of this file."""
+    for statement in (_DELETE_ALL, _FORGET_STATE, _FORGET_QUEUE, _QUEUE_ALL):
+        connection.execute(statement)
 
 
 def apply_entries(

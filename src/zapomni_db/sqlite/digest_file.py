@@ -16,6 +16,7 @@ class SqliteDigest(SqliteFile):
     opened_by_first_call = True
 
     drain_queue = writing("updating the digest", digest.drain_queue)
+    requeue = writing("updating the digest", digest.requeue)
     apply_entries = writing("updating the digest", digest.apply_entries)
     read_digest = reading("reading the digest", digest.read_digest)
 

@@ -162,7 +162,9 @@ class Digest:
     async def rebuild(self) -> int:
         """Compare the digest with every memory; return how many memories it has now."""
         if not self._store:
-            await self.refresh()
+            await self._file.requeue()
+            while await self._file.drain_queue(self._describe, BATCH) == BATCH:
+                pass
             known, _ = await self._file.read_digest()
             return len(known)
         version = await self._storage.get_version()

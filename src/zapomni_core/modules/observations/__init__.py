@@ -18,7 +18,13 @@ from zapomni_core.modules.observations.text import clean_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from zapomni_core.modules.observations.context import UNTRUSTED, session_context
+    from zapomni_core.modules.observations.context import (
+        TOKENS,
+        UNTRUSTED,
+        Situation,
+        session_context,
+    )
+    from zapomni_core.modules.observations.host_files import loaded_by_host
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_core.modules.observations.service import FolderScope, Observations
     from zapomni_db.sqlite.purging import PurgeSelection
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIONS",
     "SPOOL_FOLDER",
+    "TOKENS",
     "UNTRUSTED",
     "Event",
     "FolderScope",
@@ -34,11 +41,13 @@ __all__ = [
     "PurgeReport",
     "PurgeScope",
     "PurgeSelection",
+    "Situation",
     "SpoolFullError",
     "clean_row",
     "drain",
     "extract",
     "is_waiting",
+    "loaded_by_host",
     "session_context",
     "set_aside_row",
     "spool_row",
@@ -46,7 +55,10 @@ __all__ = [
 ]
 
 _FILES = {
+    "TOKENS": "context",
     "UNTRUSTED": "context",
+    "Situation": "context",
+    "loaded_by_host": "host_files",
     "session_context": "context",
     "PurgeReport": "purge",
     "PurgeScope": "purge",

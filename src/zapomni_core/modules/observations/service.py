@@ -210,19 +210,21 @@ class Observations:
             source: How it starts; after "clear" and "compact" it is given more.
         """
         from zapomni_core.infra.git import changed_files
-        from zapomni_core.modules.observations.context import explain_context, render_context
+        from zapomni_core.modules.observations.context import (
+            Situation,
+            explain_context,
+            fit_context,
+            render_context,
+        )
 
         scope = await self.scope()
         changed = await asyncio.to_thread(changed_files, scope.project.root)
-        lines = await self._file.read(
-            [],
-            explain_context,
-            scope.key,
-            scope.project.branch,
-            changed,
-            source,
-            is_trusted=scope.trusted,
+        start = Situation(
+            scope.key, scope.project.branch, changed, source, is_trusted=scope.trusted
         )
+        found = await self._file.read([], explain_context, start)
+        tokens = self._settings.context_tokens
+        lines = fit_context(found, tokens, is_trusted=scope.trusted)
         return SessionContext(scope, render_context(lines, is_trusted=scope.trusted), lines)
 
     async def switch_context(self, project: Project, *, on: bool) -> None:
