@@ -13,6 +13,8 @@ __all__ = [
     "as_spoken",
     "context_words",
     "encodable",
+    "found_phrases",
+    "found_words",
     "has_nul",
     "identifier_words",
     "is_stop_token",
@@ -109,10 +111,23 @@ def identifier_words(name: str) -> list[str]:
     return [word.lower() for word in _PARTS.findall(name)]
 
 
+def found_words(terms: Collection[str], text: str) -> list[str]:
+    """Return those of the terms that a text has; the first five letters are enough."""
+    found = {word[:5] for word in _WORD.findall(text.lower())}
+    return [term for term in terms if term[:5] in found]
+
+
+def found_phrases(phrases: Collection[str], text: str) -> list[str]:
+    """Return those of the phrases that a text has, whatever separates their words."""
+    if not phrases:
+        return []
+    joined = f" {' '.join(_WORD.findall(text.lower()))} "
+    return [phrase for phrase in phrases if f" {phrase} " in joined]
+
+
 def share_of_words(terms: Collection[str], text: str) -> float:
     """Return how many of the terms a text has, 0 to 1; the first five letters are enough."""
-    found = {word[:5] for word in _WORD.findall(text.lower())}
-    return sum(term[:5] in found for term in terms) / len(terms) if terms else 0.0
+    return len(found_words(terms, text)) / len(terms) if terms else 0.0
 
 
 def is_stop_token(token: str) -> bool:

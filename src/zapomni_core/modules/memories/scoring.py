@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from zapomni_core.shared.evidence import inverse_frequency
 from zapomni_core.shared.text import share_of_words
 from zapomni_db.observation_models import ObservationMatch
 
@@ -88,14 +89,6 @@ class Candidate:
     weights: dict[str, float] = field(default_factory=dict)
     observation: ObservationMatch | None = None
     """The observation, if it is no passage of a memory."""
-
-
-def inverse_frequency(total: int, matching: int) -> float:
-    """How informative a word is: FTS5's own formula, never quite nothing.
-
-    A store without snapshots may count more matches than it had passages a moment before.
-    """
-    return max(math.log((max(total - matching, 0) + 0.5) / (max(matching, 0) + 0.5)), 1e-6)
 
 
 def score_words(

@@ -1,0 +1,101 @@
+"""Evidence by words: how sure we are that a text answers a question, 0 to 1.
+
+Unlike a rank score it does not depend on the other hits, so a question that nothing answers
+gets little. Standard library only: hooks use it, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from zapomni_core.shared.text import found_phrases, found_words
+
+__all__ = [
+    "STRONG",
+    "WEAK",
+    "evidence_by_words",
+    "evidence_in_text",
+    "evidence_word",
+    "inverse_frequency",
+    "phrase_weight",
+    "to_evidence",
+    "weigh_terms",
+    "word_share",
+]
+
+# From which evidence on a hit is called strong, and from which weak; below that it is none.
+STRONG, WEAK = 0.6, 0.25
+# In a store of three notes every word is in a third of them: they are weighed as if among so many.
+FEWEST_TEXTS = 50
+# No answer repeats all of a long question: the weight of so many rare words is enough.
+ENOUGH_WORDS = 6
+# Pairs of words that follow each other as in the question: what counts as one, and as many.
+PHRASE_UNIT, MOST_PHRASES = 10.0, 1.5
+# Weights of the share of words and of phrases, and what both have to exceed.
+SHARE, PHRASES, BIAS = 9.0, 3.0, -4.0
+
+
+def inverse_frequency(total: int, matching: int) -> float:
+    """How informative a word is: FTS5's own formula, never quite nothing.
+
+    A store without snapshots may count more matches than it had passages a moment before.
+    """
+    return max(math.log((max(total - matching, 0) + 0.5) / (max(matching, 0) + 0.5)), 1e-6)
+
+
+def weigh_terms(counts: Mapping[str, int], total: int) -> dict[str, float]:
+    """Weigh words by how few of `total` texts contain them."""
+    return {
+        term: inverse_frequency(max(total, FEWEST_TEXTS), count) for term, count in counts.items()
+    }
+
+
+def word_share(weights: Mapping[str, float], found: Collection[str], total: int) -> float:
+    """Return the share of a question's words, by weight, that were found."""
+    asked = min(sum(weights.values()), ENOUGH_WORDS * math.log(max(total, FEWEST_TEXTS)))
+    return min(sum(weights[term] for term in found) / asked, 1.0) if asked > 0 else 0.0
+
+
+def phrase_weight(rarity: float) -> float:
+    """Scale the summed rarity of the phrases that were found."""
+    return min(rarity / PHRASE_UNIT, MOST_PHRASES)
+
+
+def to_evidence(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
+
+
+def evidence_by_words(share: float, phrases: float) -> float:
+    """Return the evidence if nothing but words is known; from `word_share`, `phrase_weight`."""
+    return to_evidence(SHARE * share + PHRASES * phrases + BIAS)
+
+
+def evidence_in_text(
+    text: str, terms: Sequence[str], phrases: Sequence[str], counts: Mapping[str, int], total: int
+) -> float:
+    """Return the evidence that a text answers a question, by its words alone.
+
+    Args:
+        text: What may answer.
+        terms: Of the question, from `query_terms`.
+        phrases: Of the question, from `query_phrases`.
+        counts: How many texts contain each term; a term that is missing is in none.
+        total: How many texts there are.
+    """
+    weights = weigh_terms({term: counts.get(term, 0) for term in terms}, total)
+    rarest = max(weights.values(), default=0.0)
+    # How many texts contain a phrase is not known: no more than contain its rarer word.
+    rarity = sum(
+        max(weights.get(word, rarest) for word in phrase.split())
+        for phrase in found_phrases(phrases, text)
+    )
+    found = found_words(terms, text)
+    return evidence_by_words(word_share(weights, found, total), phrase_weight(rarity))
+
+
+def evidence_word(evidence: float) -> str:
+    """Return the evidence as a word: strong, weak or none."""
+    if evidence >= STRONG:
+        return "strong"
+    return "weak" if evidence >= WEAK else "none"
