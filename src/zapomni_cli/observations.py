@@ -49,6 +49,7 @@ ONLY_MEMORIES = {
     "pinned": "--pinned",
     "include_superseded": "--superseded",
     "as_of": "--as-of",
+    "known_at": "--known-at",
 }
 
 project_option = click.option("--project", help="This project's key or name; default: this one.")

@@ -54,7 +54,12 @@ def filter_options(command: F) -> F:
             click.option("--path", help="Only this file or folder: a path or its end."),
             click.option("--since", callback=_when, help="Since: 2026-01-31, 24h, 7d, 2w."),
             click.option("--until", callback=_when, help="Before: as --since."),
-            click.option("--as-of", callback=_when, help="The state at that time: as --since."),
+            click.option(
+                "--as-of", callback=_when, help="What was true then (by --when): as --since."
+            ),
+            click.option(
+                "--known-at", callback=_when, help="What was stored by then: as --since."
+            ),
             click.option("--pinned", is_flag=True, help="Only pinned ones."),
             click.option(
                 "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."

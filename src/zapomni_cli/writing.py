@@ -20,7 +20,7 @@ from zapomni_cli.options import (
     redact_option,
     when_option,
 )
-from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
+from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, progress_bar
 from zapomni_cli.reading import print_memory
 from zapomni_cli.runtime import read_stdin, with_engine, with_observations
 from zapomni_core.adapters.documents import read_document
@@ -70,7 +70,8 @@ def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labe
 
     TEXT may be - to read standard input. The same text in the same project is kept once. In
     a pipe the ids come alone, one a line. What looks like a secret is reported by its kind,
-    and masked with --redact. PDF, DOCX and HTML files need the extra `docs`:
+    and masked with --redact. If it resembles current memories of the project, they are shown with
+    the command that says it replaces them. PDF, DOCX and HTML files need the extra `docs`:
     pip install 'zapomni[docs]'.
     """
     if bool(text) == bool(files):
@@ -104,6 +105,13 @@ def _print_added(response: AddMemoryResponse, name: str = "") -> None:
         click.echo(response.memory_id)
     if response.notice:
         click.echo(response.notice, err=True)
+    for one in response.similar:
+        click.echo(f"Similar, {day(one.occurred_at)}: {one_line(one.text)}", err=True)
+        click.echo(
+            f"  If it is replaced: zapomni update {response.memory_id} --supersedes "
+            f"{one.memory_id}",
+            err=True,
+        )
 
 
 async def _fill(engine: ZapomniEngine) -> None:
@@ -168,6 +176,7 @@ async def _add_file(
         'zapomni update ID --text "We deploy on Wednesdays."',
         "zapomni update ID --project shop --tag deploy --tag rules",
         "zapomni update ID --no-tags",
+        "zapomni update ID --supersedes OLD_ID",
     )
 )
 @click.argument("memory_id", metavar="ID")
@@ -175,6 +184,9 @@ async def _add_file(
 @click.option("--file", type=click.Path(path_type=Path), help="Take the new text from a file.")
 @label_options
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@click.option(
+    "--supersedes", multiple=True, metavar="ID", help="A memory that it replaces; repeatable."
+)
 @redact_option
 @cites_option
 @expires_option

@@ -35,6 +35,7 @@ __all__ = [
     "SearchRequest",
     "SearchResponse",
     "SearchResult",
+    "SimilarMemory",
     "TextChunker",
     "TokenEmbedder",
     "UpdateMemoryRequest",
@@ -53,6 +54,18 @@ class AddMemoryRequest(NewMemory):
     """Whether secrets in it are masked before it is stored."""
 
 
+class SimilarMemory(FrozenModel):
+    """A stored memory that a new one resembles, and may replace."""
+
+    memory_id: str
+    text: str
+    """Its beginning in one line, without secrets."""
+    kind: str
+    occurred_at: datetime
+    similarity: float | None = None
+    """The cosine of both; None if they were compared by their words."""
+
+
 class AddMemoryResponse(FrozenModel):
     """The result of adding a text."""
 
@@ -64,6 +77,9 @@ class AddMemoryResponse(FrozenModel):
     """Chunks found by words only until their vectors are made."""
     notice: str | None = None
     """What the user should know: secrets in it, a duplicate, a missing model, pending vectors."""
+    similar: list[SimilarMemory] = []
+    """Current memories of the project that it resembles, at most three. If it replaces one, say so
+    by `supersedes` of an update."""
 
 
 class UpdateMemoryRequest(MemoryChanges):

@@ -31,11 +31,13 @@ class VersionCopy(FrozenModel):
 class MemoryCopy(MemoryData):
     """A memory with everything that is stored about it.
 
-    `timestamp` is when it was stored, `supersedes` the memory it replaced if that is still so.
+    `timestamp` is when it was stored, `supersedes` the first memory it replaced if that is still so.
     Embeddings and token vectors are those of the active space.
     """
 
     updated_at: datetime
+    also_supersedes: list[str] = []
+    """The other memories that it replaced, in the order they were stored."""
     history: list[VersionCopy] = []
     """Oldest first."""
 

@@ -174,6 +174,8 @@ class MemoryChanges(FrozenModel):
     expires_at: datetime | None = None
     """`NEVER` takes the end away."""
     trusted: bool | None = None
+    supersedes: list[str] | None = None
+    """Memories stored before it that it replaces, in addition to those it replaces already."""
 
 
 class MemoryPatch(MemoryChanges):
@@ -250,7 +252,9 @@ class MemoryFilter(FrozenModel):
     path: str | None = None
     """The source is this file, or lies in this folder: a path or the end of one."""
     as_of: AwareDatetime | None = None
-    """The state at that time: stored by then, and not yet replaced."""
+    """What was true then: it had happened, and what replaced it had not."""
+    known_at: AwareDatetime | None = None
+    """What was known then: it was stored, and what replaced it was not."""
     include_superseded: bool = False
 
 

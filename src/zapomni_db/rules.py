@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from zapomni_db.exceptions import NotFoundError, ValidationError, ZapomniError
+
 # A search imports this file for `fold`, and needs no model of the graph.
 if TYPE_CHECKING:
     from zapomni_db.graph_models import Edge, EdgeKey, MemoryVersion
@@ -32,6 +34,7 @@ __all__ = [
     "join_edges",
     "likeness",
     "most_certain",
+    "refuse_superseding",
     "replaced_fields",
     "sort_versions",
     "spans",
@@ -222,6 +225,20 @@ def join_edges(edges: Iterable[tuple[EdgeKey, float, int]]) -> list[Edge]:
             known = joined.get(key, (0.0, 0))
             joined[key] = max(known[0], strength), known[1] + support
     return [Edge(key, *both, weigh(*both)) for key, both in joined.items()]
+
+
+# --- Replaced memories ------------------------------------------------------------------
+
+
+def refuse_superseding(*, is_known: bool) -> ZapomniError:
+    """Return why a memory cannot be replaced: it is missing, or was stored later."""
+    if not is_known:
+        return NotFoundError("No memory has the id given in supersedes; nothing was stored.")
+    return ValidationError(
+        "A memory replaces only what was stored before it; nothing was changed. Let the later one "
+        "replace this one, or forget it.",
+        "VAL_004",
+    )
 
 
 # --- Versions of memories ---------------------------------------------------------------

@@ -162,20 +162,60 @@ async def test_a_superseded_memory_is_left_out_until_asked_for(storage):
     assert (await storage.list_memories(everything, 10, 0)).total == 2
 
 
-async def test_a_memory_stands_from_when_it_was_stored_until_it_was_replaced(storage):
-    days = [datetime(2025, 3, day, tzinfo=UTC) for day in (1, 10, 20)]
-    older = memory("we use MySQL", timestamp=days[0])
+@pytest.mark.parametrize("by_update", [False, True])
+async def test_what_was_true_and_what_was_known_at_a_time_are_two_questions(storage, by_update):
+    """MySQL since January, noted on March 1st; Postgres since February, noted on March 10th."""
+    january, february = datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 2, 1, tzinfo=UTC)
+    first, tenth = datetime(2025, 3, 1, tzinfo=UTC), datetime(2025, 3, 10, tzinfo=UTC)
+    older = memory("we use MySQL", timestamp=first, occurred_at=january)
     await storage.store_memory(older)
-    await storage.store_memory(
-        memory("we use Postgres", timestamp=days[1], supersedes=older.memory_id)
-    )
+    supersedes = None if by_update else older.memory_id
+    newer = memory("we use Postgres", timestamp=tenth, occurred_at=february, supersedes=supersedes)
+    await storage.store_memory(newer)
+    if by_update:
+        await storage.update_memory(newer.memory_id, MemoryPatch(supersedes=[older.memory_id]))
 
-    stood = []
-    for moment in (days[0] - timedelta(1), *days):
-        page = await storage.list_memories(MemoryFilter(as_of=moment), 10, 0)
-        stood.append([item.preview for item in page.items])
+    async def listed(**moments):
+        page = await storage.list_memories(MemoryFilter(**moments), 10, 0)
+        return [item.preview for item in page.items]
 
-    assert stood == [[], ["we use MySQL"], ["we use Postgres"], ["we use Postgres"]]
+    day = timedelta(1)
+    assert await listed() == ["we use Postgres"]
+    assert await listed(as_of=january - day) == []
+    assert await listed(as_of=january) == ["we use MySQL"]
+    assert await listed(as_of=february) == ["we use Postgres"]
+    assert await listed(known_at=first - day) == []
+    assert await listed(known_at=first) == ["we use MySQL"]
+    assert await listed(known_at=tenth) == ["we use Postgres"]
+    assert await listed(as_of=february + day, known_at=first) == ["we use MySQL"]
+    assert await listed(as_of=january, known_at=tenth) == ["we use MySQL"]
+
+
+async def test_an_update_replaces_several_memories_stored_before(storage):
+    one, two, late = (memory(text, vector(1)) for text in ("one", "two", "late"))
+    three = memory("three", vector(2))
+    for each in (one, two, three, late):
+        await storage.store_memory(each)
+
+    patch = MemoryPatch(supersedes=[one.memory_id, two.memory_id])
+    assert await storage.update_memory(three.memory_id, patch)
+
+    page = await storage.list_memories(MemoryFilter(), 10, 0)
+    assert {item.preview for item in page.items} == {"three", "late"}
+    with pytest.raises(NotFoundError):
+        await storage.update_memory(three.memory_id, MemoryPatch(supersedes=["missing"]))
+    for refused in (late, three):
+        with pytest.raises(ValidationError, match="stored before"):
+            patch = MemoryPatch(supersedes=[refused.memory_id], source="not written")
+            await storage.update_memory(three.memory_id, patch)
+    assert (await storage.get_memory(three.memory_id)).source == ""
+    exported = (await storage.export_memories(None, 10)).items
+    assert [item.memory_id for item in exported] == [m.memory_id for m in (one, two, three, late)]
+    copied = exported[2]
+    assert [copied.supersedes, *copied.also_supersedes] == [one.memory_id, two.memory_id]
+    await storage.delete_memory(three.memory_id)
+    page = await storage.list_memories(MemoryFilter(), 10, 0)
+    assert {item.preview for item in page.items} == {"one", "two", "late"}
 
 
 async def test_deleting_the_newer_memory_brings_the_older_back(storage):
@@ -320,6 +360,7 @@ async def test_pages_are_pinned_first_then_newest_and_never_overlap(storage):
         ({"path": "%"}, set()),
         ({"parent": "talk"}, {"one"}),
         ({"as_of": datetime(2025, 1, 2, tzinfo=UTC)}, {"one", "two"}),
+        ({"known_at": datetime(2025, 1, 2, tzinfo=UTC)}, {"one", "two"}),
         ({"project": "a", "tags": ["y"]}, set()),
     ],
 )

@@ -22,6 +22,7 @@ __all__ = [
     "query_terms",
     "rare_words",
     "share_of_words",
+    "word_stems",
 ]
 
 MAX_TERMS = 64
@@ -128,6 +129,12 @@ def found_phrases(phrases: Collection[str], text: str) -> list[str]:
 def share_of_words(terms: Collection[str], text: str) -> float:
     """Return how many of the terms a text has, 0 to 1; the first five letters are enough."""
     return len(found_words(terms, text)) / len(terms) if terms else 0.0
+
+
+def word_stems(text: str) -> dict[str, str]:
+    """Return the informative words of a text by their first five letters: enough to compare."""
+    words = (word.lower() for word in _WORD.findall(text[:MAX_QUERY_CHARS]))
+    return {word[:5]: word for word in words if word not in _STOP_WORDS}
 
 
 def is_stop_token(token: str) -> bool:

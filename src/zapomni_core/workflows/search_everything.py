@@ -242,8 +242,9 @@ class Searcher:
         if filters.project is not None:
             named = await self.observations.project_keys(filters.project)
             projects = named if projects is None else [key for key in named if key in projects]
-        # `as_of` itself still counts.
-        ends = [filters.until, filters.as_of and filters.as_of + timedelta(seconds=1)]
+        # The moment itself still counts. An observation is recorded when it happens.
+        then = [moment for moment in (filters.as_of, filters.known_at) if moment is not None]
+        ends = [filters.until, *(moment + timedelta(seconds=1) for moment in then)]
         return ObservationQuery(
             query=request.query,
             projects=projects,

@@ -56,12 +56,14 @@ _MEMORIES: LiteralString = """
 MATCH (m:Memory) WHERE m.key > $after
 WITH m ORDER BY m.key LIMIT $limit
 OPTIONAL MATCH (older:Memory {superseded_by: m.id})
+WITH m, older ORDER BY older.key
+WITH m, collect(older.id) AS older
 OPTIONAL MATCH (m)-[:WAS]->(v:Version)
 WITH m, older, v ORDER BY v.key
 WITH m, older, collect([v.replaced_at, v.fields, v.text]) AS versions
 RETURN m.key, m.id, m.text, m.metadata, m.project, m.source, m.kind, m.tags, m.pinned,
     m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
-    m.expires_at, coalesce(m.origin, ''), coalesce(m.trusted, true), older.id, versions
+    m.expires_at, coalesce(m.origin, ''), coalesce(m.trusted, true), older, versions
 ORDER BY m.key
 """
 # Finds the chunks of memories with their vectors in the active space.
@@ -107,7 +109,8 @@ async def export_memories(session: Session, after: str | None, limit: int) -> Me
                 tags=tags,
                 pinned=pinned,
                 idempotency_key=idempotency_key,
-                supersedes=older,
+                supersedes=older[0] if older else None,
+                also_supersedes=older[1:],
                 parent=parent,
                 position=position,
                 occurred_at=from_time(occurred),

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, LiteralString
 
 from zapomni_db.copy_models import MemoryCopy
-from zapomni_db.exceptions import NotFoundError, QueryError, ValidationError, ZapomniError
+from zapomni_db.exceptions import QueryError, ValidationError, ZapomniError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.graph import DELETE_UNSUPPORTED
 from zapomni_db.falkordb.schema import ensure_vector_index
@@ -52,7 +52,14 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
-from zapomni_db.rules import FIELDS, Replaced, replaced_fields, sort_versions, versions_of
+from zapomni_db.rules import (
+    FIELDS,
+    Replaced,
+    refuse_superseding,
+    replaced_fields,
+    sort_versions,
+    versions_of,
+)
 from zapomni_db.values import from_json, from_time, to_json, to_time
 
 __all__ = [
@@ -130,7 +137,7 @@ CREATE (m)-[:HAS_CHUNK {index: y.index}]->(c:Chunk {
 _SUPERSEDE: LiteralString = """
 WITH count(c) AS made WHERE made > 0
 UNWIND $superseded AS pair MATCH (o:Memory {id: pair.older})
-SET o.superseded_by = pair.newer, o.superseded_at = pair.at
+SET o.superseded_by = pair.newer, o.superseded_at = pair.at, o.superseded_when = pair.since
 WITH o.id AS older, pair.since AS ended
 """
 
@@ -229,13 +236,13 @@ async def _write(
         ]
     superseded = [
         {
-            "older": memory.supersedes,
+            "older": older,
             "newer": memory.memory_id,
             "at": to_time(memory.timestamp),
             "since": to_time(memory.occurred_at or memory.timestamp),
         }
         for memory in plan.new
-        if memory.supersedes is not None
+        for older in _superseded_by(memory)
     ]
     written = await session.write(
         _EXISTING
@@ -257,6 +264,11 @@ async def _write(
         **claim_values(slot, is_active=True),
     )
     return bool(written)
+
+
+def _superseded_by(memory: MemoryData) -> list[str]:
+    also = memory.also_supersedes if isinstance(memory, MemoryCopy) else []
+    return [*([] if memory.supersedes is None else [memory.supersedes]), *also]
 
 
 class _StoringPlan:
@@ -304,7 +316,7 @@ class _StoringPlan:
         if memory.supersedes is not None:
             known = {other.memory_id for other in self.new}
             if not older and memory.supersedes not in known:
-                raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
+                raise refuse_superseding(is_known=False)
             self._superseded.add(memory.supersedes)
         self._places.setdefault(place, []).append(memory.memory_id)
         if memory.idempotency_key is not None:
@@ -560,11 +572,21 @@ async def get_history(session: Session, memory_id: str) -> list[MemoryVersion]:
 _TO_UPDATE: LiteralString = (
     f"MATCH (s:Store) MATCH (m:Memory {{id: $id}}) RETURN s.graph, m.parent, {_STATE}"
 )
+# Finds which of some memories were stored before another one.
+_STORED_BEFORE: LiteralString = """
+MATCH (m:Memory {id: $id}) MATCH (o:Memory) WHERE o.id IN $older RETURN o.id, o.key < m.key"""
+# Marks memories as replaced by the memory $id; to be followed by `END_EVIDENCE`.
+_SUPERSEDE_MORE: LiteralString = """
+WITH count(*) AS done WHERE done > 0
+MATCH (m:Memory {id: $id}) UNWIND $older AS one MATCH (o:Memory {id: one})
+SET o.superseded_by = m.id, o.superseded_at = m.created_at, o.superseded_when = m.occurred_at
+WITH o.id AS older, m.occurred_at AS ended
+"""
 # Changes fields of a memory, not its text.
 _UPDATE: LiteralString = (
     "MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {id: $id}) WITH s, m, s.keys AS base"
     " SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + 1"
-    f" SET m += $changes {_CREATE_VERSIONS} RETURN 1"
+    f" SET m += $changes {_CREATE_VERSIONS}"
 )
 # Replaces a memory's text; continues with a row `y` for each new chunk. Statements of the old text
 # end now and are stored without a chunk; its mentions are deleted with the old chunks.
@@ -600,11 +622,18 @@ async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) ->
             fields, text = before
             at = changes["updated_at"]
             replaced = [{"key": 1, "replaced_at": at, "fields": to_json(fields), "text": text}]
+        older = patch.supersedes or []
+        if older:
+            known = dict(await session.read(_STORED_BEFORE, id=memory_id, older=older))
+            if not all(known.get(one) for one in older):
+                raise refuse_superseding(is_known=all(one in known for one in older))
         values = {"id": memory_id, "seen": seen, "changes": changes, "replaced": replaced}
+        ending = (_SUPERSEDE_MORE + END_EVIDENCE) if older else ""
         if patch.text is None or patch.text == state["text"]:
-            done = bool(await session.write(_UPDATE, **values))
+            statement = f"{_UPDATE} WITH m {ending} RETURN 1 LIMIT 1"
+            done = bool(await session.write(statement, older=older, **values))
         else:
-            done = await _replace_text(session, patch, values)
+            done = await _replace_text(session, patch, values, older, ending)
         if done:
             return True
 
@@ -632,7 +661,13 @@ def _changed_properties(memory_id: str, parent: str, patch: MemoryPatch) -> dict
     return changes
 
 
-async def _replace_text(session: Session, patch: MemoryPatch, values: dict[str, Any]) -> bool:
+async def _replace_text(
+    session: Session,
+    patch: MemoryPatch,
+    values: dict[str, Any],
+    older: Sequence[str],
+    ending: LiteralString,
+) -> bool:
     """Replace the text and its chunks; False if something was changed since it was read."""
     chunks = patch.chunks
     if not chunks:
@@ -651,7 +686,9 @@ async def _replace_text(session: Session, patch: MemoryPatch, values: dict[str, 
         + (f" WITH 1 AS go {CLAIM} WITH e" if slot.number else "")
         + _REPLACE_TEXT
         + _CREATE_CHUNKS % slot.properties
+        + (f" WITH m {ending}" if ending else "")
         + " RETURN 1 LIMIT 1",
+        older=older,
         active=active.as_row(),
         chunks=rows,
         keys=next(keys),
@@ -688,7 +725,7 @@ DELETE m
 WITH names UNWIND names + [''] AS x WITH DISTINCT x {DELETE_UNSUPPORTED}
 WITH count(*) AS found WHERE found > 0
 OPTIONAL MATCH (o:Memory {{superseded_by: $id}})
-SET o.superseded_by = null, o.superseded_at = null
+SET o.superseded_by = null, o.superseded_at = null, o.superseded_when = null
 WITH o.id AS older, null AS ended
 {END_EVIDENCE}
 RETURN 1 LIMIT 1

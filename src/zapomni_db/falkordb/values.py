@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, LiteralString
 
 from zapomni_db.exceptions import ValidationError
-from zapomni_db.models import MemoryFilter
+from zapomni_db.models import NEVER, MemoryFilter
 from zapomni_db.values import sha256_of, to_time
 
 __all__ = [
@@ -193,11 +193,12 @@ _CONDITIONS: dict[str, tuple[LiteralString, Callable[[Any], Any]]] = {
     "pinned": ("m.pinned = $pinned", bool),
     "since": ("m.occurred_at >= $since", to_time),
     "until": ("m.occurred_at < $until", to_time),
-    "as_of": (
-        "m.created_at <= $as_of AND (m.superseded_at IS NULL OR m.superseded_at > $as_of)",
-        to_time,
-    ),
 }
+# It was true and known then, and what replaced it was not. A graph of an earlier version has no
+# `superseded_when`: when it was stored is the best it knows.
+_THEN: LiteralString = """
+m.occurred_at <= $as_of AND m.created_at <= $known_at AND (m.superseded_by IS NULL
+    OR coalesce(m.superseded_when, m.superseded_at) > $as_of OR m.superseded_at > $known_at)"""
 # Whether a path is the source or its end, or a folder of it: `auth.py` matches `src/auth.py`, and
 # `src` everything below it.
 _IN_PATH: LiteralString = (
@@ -211,7 +212,11 @@ def where(filters: MemoryFilter) -> tuple[str, dict[str, Any]]:
     """Return a filter as a condition on the node `m`, and its parameters."""
     conditions: list[str] = []
     values: dict[str, Any] = {}
-    if not filters.include_superseded and filters.as_of is None:
+    if filters.as_of is not None or filters.known_at is not None:
+        conditions.append(_THEN)
+        values["as_of"] = to_time(filters.as_of or NEVER)
+        values["known_at"] = to_time(filters.known_at or NEVER)
+    elif not filters.include_superseded:
         conditions.append("m.superseded_by IS NULL")
     for field, (condition, convert) in _CONDITIONS.items():
         if (wanted := getattr(filters, field)) is not None:

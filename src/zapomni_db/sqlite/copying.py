@@ -22,7 +22,7 @@ from zapomni_db.models import ChunkData, EntityData, RelationshipData
 from zapomni_db.rules import EVER, stated_beginning
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.graph import entity_row, reroot, store_extractions
-from zapomni_db.sqlite.memories import insert_memory
+from zapomni_db.sqlite.memories import insert_memory, supersede
 from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time
 from zapomni_db.sqlite.vectors import read_active_space
 
@@ -45,7 +45,8 @@ _MEMORIES: LiteralString = """
 SELECT m.key, m.id, t.text, m.metadata, m.project, m.source, m.kind, m.pinned,
        m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
        m.expires_at, m.origin, m.trusted,
-       (SELECT older.id FROM memories older WHERE older.superseded_by = m.key)
+       (SELECT json_group_array(id) FROM (SELECT older.id FROM memories older
+            WHERE older.superseded_by = m.key ORDER BY older.key))
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
 WHERE m.key > ? ORDER BY m.key LIMIT ?
 """
@@ -81,7 +82,8 @@ class _ExportedMemory(NamedTuple):
     expires_at: int | None
     origin: str
     trusted: int
-    supersedes: str | None
+    supersedes: str
+    """Ids as a JSON list."""
 
 
 def export_memories(connection: sqlite3.Connection, after: str | None, limit: int) -> MemoryExport:
@@ -90,6 +92,7 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
     rows = [_ExportedMemory(*row) for row in found]
     items = []
     for row in rows:
+        superseded = from_json(row.supersedes)
         chunks = [
             ChunkData(
                 text=text,
@@ -123,7 +126,8 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
                 tags=[tag for (tag,) in connection.execute(_TAGS, (row.key,))],
                 pinned=bool(row.pinned),
                 idempotency_key=row.idempotency_key,
-                supersedes=row.supersedes,
+                supersedes=superseded[0] if superseded else None,
+                also_supersedes=superseded[1:],
                 parent=row.parent,
                 position=row.position,
                 occurred_at=from_time(row.occurred_at),
@@ -140,6 +144,7 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
 def import_memories(connection: sqlite3.Connection, memories: Sequence[MemoryCopy]) -> None:
     for memory in memories:
         key = insert_memory(connection, memory, memory.updated_at)
+        supersede(connection, key, memory.also_supersedes)
         connection.executemany(
             _INSERT_VERSION,
             [

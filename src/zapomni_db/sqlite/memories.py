@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from zapomni_db.exceptions import NotFoundError, ValidationError
+from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     NEVER,
     ChunkData,
@@ -23,7 +23,13 @@ from zapomni_db.models import (
     MemorySummary,
     StoredMemory,
 )
-from zapomni_db.rules import Replaced, replaced_fields, sort_versions, versions_of
+from zapomni_db.rules import (
+    Replaced,
+    refuse_superseding,
+    replaced_fields,
+    sort_versions,
+    versions_of,
+)
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import (
     content_hash,
@@ -50,6 +56,7 @@ __all__ = [
     "insert_memory",
     "list_memories",
     "store_memories",
+    "supersede",
     "update_memory",
 ]
 
@@ -91,7 +98,9 @@ _INSERT_VECTOR: LiteralString = """
 INSERT INTO chunk_vectors (chunk_id, space_key, vector) VALUES (?, ?, ?)"""
 _INSERT_TOKENS: LiteralString = """
 INSERT INTO chunk_tokens (chunk_id, space_key, tokens) VALUES (?, ?, ?)"""
-_SUPERSEDE: LiteralString = "UPDATE memories SET superseded_by = ? WHERE id = ?"
+# A memory replaces only what was stored before it, so that no two replace each other.
+_SUPERSEDE: LiteralString = """
+UPDATE memories SET superseded_by = :key WHERE id = :older AND key < :key"""
 
 
 def store_memories(
@@ -167,10 +176,16 @@ def insert_memory(connection: sqlite3.Connection, memory: MemoryData, updated_at
     connection.execute(_INSERT_TEXT, (key, memory.text))
     connection.executemany(_INSERT_TAG, [(key, tag) for tag in memory.tags])
     _insert_chunks(connection, key, memory.chunks, memory.space)
-    older = memory.supersedes
-    if older is not None and connection.execute(_SUPERSEDE, (key, older)).rowcount == 0:
-        raise NotFoundError("No memory has the id given in supersedes; nothing was stored.")
+    supersede(connection, key, [] if memory.supersedes is None else [memory.supersedes])
     return key
+
+
+def supersede(connection: sqlite3.Connection, key: int, older: Sequence[str]) -> None:
+    """Mark memories as replaced by the one with this key."""
+    for one in older:
+        if connection.execute(_SUPERSEDE, {"key": key, "older": one}).rowcount == 0:
+            known = fetch_value(connection, _KEY, (one,)) is not None
+            raise refuse_superseding(is_known=known)
 
 
 def _insert_chunks(
@@ -340,6 +355,7 @@ def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryP
     if patch.tags is not None:
         connection.execute(_DELETE_TAGS, (key,))
         connection.executemany(_INSERT_TAG, [(key, tag) for tag in patch.tags])
+    supersede(connection, key, patch.supersedes or [])
     text = patch.text
     if text is not None and fetch_value(connection, _CONTENT_HASH, (key,)) != content_hash(text):
         _close_evidence(connection, key, now)

@@ -61,19 +61,24 @@ _EQUAL: dict[str, LiteralString] = {
 _TAGGED: LiteralString = (
     "EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = ? AND t.memory_key = m.key)"
 )
-_STANDING_THEN: LiteralString = (
-    "m.created_at <= ? AND NOT EXISTS"
-    " (SELECT 1 FROM memories n WHERE n.key = m.superseded_by AND n.created_at <= ?)"
+# No memory that was known and true at the time replaced it.
+_NOT_REPLACED: LiteralString = (
+    "NOT EXISTS (SELECT 1 FROM memories n WHERE n.key = m.superseded_by"
+    " AND n.occurred_at <= ? AND n.created_at <= ?)"
 )
 
 
 def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
     """Return an SQL condition on the table `m` and its parameters."""
+    from zapomni_db.models import NEVER  # a hook needs no filters of memories
+
     clauses: list[LiteralString] = []
     values: list[object] = []
-    if filters.as_of is not None:
-        clauses.append(_STANDING_THEN)
-        values += [to_time(filters.as_of)] * 2
+    if filters.as_of is not None or filters.known_at is not None:
+        true_by = to_time(filters.as_of or NEVER)
+        known_by = to_time(filters.known_at or NEVER)
+        clauses += ["m.occurred_at <= ?", "m.created_at <= ?", _NOT_REPLACED]
+        values += [true_by, known_by] * 2
     elif not filters.include_superseded:
         clauses.append("m.superseded_by IS NULL")
     for field, clause in _EQUAL.items():

@@ -40,6 +40,7 @@ from zapomni_mcp.tools.memory_answers import (
     MemoryInfo,
     MemoryText,
     SearchAnswer,
+    added,
     fit,
     info,
     part,
@@ -117,8 +118,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         folder=current_folder(),
         redact=redact,
     )
-    answer = await engine.add_memory(request)
-    return to_result(Added.model_validate(answer, from_attributes=True))
+    return to_result(added(await engine.add_memory(request)))
 
 
 async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's schema
@@ -137,7 +137,8 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     path: Annotated[str, Field(max_length=1000, description="File or folder, or its end.")] = "",
     since: datetime | None = None,
     until: datetime | None = None,
-    as_of: Annotated[datetime, Field(description="Only what was known then.")] | None = None,
+    as_of: Annotated[datetime, Field(description="What was true then.")] | None = None,
+    known_at: Annotated[datetime, Field(description="Stored by then.")] | None = None,
     within: Literal["everything", "memories", "observations"] = "everything",
     max_tokens: MaxTokens = 2000,
     explain: bool = False,
@@ -158,6 +159,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "since": with_zone(since),
         "until": with_zone(until),
         "as_of": with_zone(as_of),
+        "known_at": with_zone(known_at),
     }
     # A folder that claims to be another's project sees no observations but its own.
     scope = None if within == "memories" else await engine.observations.scope(current_folder())
@@ -209,6 +211,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
     metadata: Metadata | None = None,
     pinned: bool | None = None,
     expires_at: datetime | None = None,
+    supersedes: Annotated[list[MemoryId], Field(max_length=50)] | None = None,
     cites: Cites | None = None,
     redact: bool = False,
 ) -> Annotated[CallToolResult, Changed]:
@@ -227,6 +230,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         tags=tags,
         pinned=pinned,
         expires_at=with_zone(expires_at),
+        supersedes=supersedes,
         cites=cites,
         folder=current_folder(),
         redact=redact,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from zapomni_core.interfaces import SearchResponse, SearchResult
+from zapomni_core.interfaces import AddMemoryResponse, SearchResponse, SearchResult
 from zapomni_core.shared.fencing import DATA_NOTICE
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord
@@ -24,6 +24,7 @@ __all__ = [
     "MemoryInfo",
     "MemoryText",
     "SearchAnswer",
+    "added",
     "fit",
     "info",
     "part",
@@ -39,6 +40,13 @@ SHORTEST_OVERLAP, LONGEST_OVERLAP = 12, 600
 Id = Annotated[str, Field(min_length=1)]
 
 
+class Similar(BaseModel):
+    """A stored memory that a new one may replace."""
+
+    memory_id: Id
+    text: str
+
+
 class Added(BaseModel):
     """What became of a text."""
 
@@ -46,6 +54,7 @@ class Added(BaseModel):
     status: str = Field(description="created, duplicate (same text) or replayed (same key)")
     chunks_created: int
     pending_vectors: int = Field(description="Passages found by words only until embedded.")
+    similar: list[Similar] = []
     notice: str | None
 
 
@@ -133,6 +142,19 @@ class Deleted(BaseModel):
 
     memory_id: Id
     deleted: bool = True
+
+
+def added(response: AddMemoryResponse) -> Added:
+    """Return what became of a text, and how to say that it replaces what it resembles."""
+    answer = Added.model_validate(response, from_attributes=True)
+    if not answer.similar:
+        return answer
+    ids = json.dumps([one.memory_id for one in answer.similar])
+    notice = (
+        "It resembles what is stored. If it replaces any of that: "
+        f'update_memory(memory_id="{answer.memory_id}", supersedes={ids}) with those it replaces.'
+    )
+    return answer.model_copy(update={"notice": " ".join(filter(None, (answer.notice, notice)))})
 
 
 def info(record: MemoryRecord) -> dict[str, Any]:

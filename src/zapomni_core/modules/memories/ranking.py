@@ -98,6 +98,11 @@ class Question:
         return list(dict.fromkeys([*self.terms, *runs]))
 
     @property
+    def graph_time(self) -> datetime | None:
+        """Return at which time the graph is read; None: now."""
+        return self.filters.as_of or self.filters.known_at
+
+    @property
     def common(self) -> int:
         """Return how many passages may contain a word that is still informative."""
         return min(max(self.total // COMMON_SHARE, COMMON_AT_LEAST), COMMON_AT_MOST)
@@ -163,7 +168,7 @@ class MemoryRanker:
             [c.chunk_id for c in pool] if question.embedding and question.embedding.tokens else [],
             sorted(c.chunk_id for c in pool) if is_linked else [],
             names_in(question.query) if is_linked else [],
-            question.filters.as_of,
+            question.graph_time,
         )
         is_slow = time.perf_counter() - started > graph_arm.SECONDS
         self._score_pool(question, pool, tokens)
@@ -248,7 +253,7 @@ class MemoryRanker:
         # Where reading the mentions took long, the graph is not asked again.
         weights = {} if is_slow else weigh_entities(best, mentions, asked)
         passages, others = await self.storage.get_hop(
-            list(best), list(weights), question.filters.as_of, graph_arm.RARE + 1
+            list(best), list(weights), question.graph_time, graph_arm.RARE + 1
         )
         links = link_passages(asked, mentions, weights, others, question.total)
         found = await self._hop_scores(question, seeds, passages)

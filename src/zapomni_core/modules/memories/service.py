@@ -28,10 +28,12 @@ from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
     ListRequest,
+    SimilarMemory,
     TextChunker,
     UpdatedMemory,
     UpdateMemoryRequest,
 )
+from zapomni_core.modules.memories.alike import find_similar, is_fact
 from zapomni_core.modules.memories.answers import AnswerCache
 from zapomni_core.modules.memories.digest import Digest
 from zapomni_core.modules.memories.embedding import (
@@ -46,6 +48,7 @@ from zapomni_core.modules.memories.validation import (
     validate_update,
     without_code,
 )
+from zapomni_core.shared.fencing import quoted
 from zapomni_core.shared.text import context_words
 from zapomni_core.shared.validation import validate_id, validate_page
 from zapomni_db.interfaces import StorageProvider
@@ -74,6 +77,7 @@ EMBED_AT_ONCE = 256
 # Memories per transaction: long enough to be fast, short enough for a waiting hook.
 STORE_AT_ONCE = 64
 PREVIEW_CHARS = 100
+SIMILAR_CHARS = 200
 
 _NOTICES = {
     "duplicate": "The same text is already kept; this is its id.",
@@ -165,9 +169,11 @@ class Memories:
         valid = [validate_add(request) for request in requests]
         checked = await asyncio.to_thread(lambda: [self._check(request) for request in valid])
         responses: list[AddMemoryResponse] = []
+        # Many at once are an import: no one reads a notice for each.
+        notify = len(checked) == 1
         for batch in _batches([one.request for one in checked], STORE_AT_ONCE):
             try:
-                responses.extend(await self._add_batch(batch, then, len(responses)))
+                responses.extend(await self._add_batch(batch, then, len(responses), notify=notify))
             except DatabaseError as error:
                 if not responses:
                     raise
@@ -236,7 +242,12 @@ class Memories:
         return self._mask(value, kinds)
 
     async def _add_batch(
-        self, batch: Sequence[AddMemoryRequest], then: AfterAdd | None, first: int
+        self,
+        batch: Sequence[AddMemoryRequest],
+        then: AfterAdd | None,
+        first: int,
+        *,
+        notify: bool,
     ) -> list[AddMemoryResponse]:
         known = [
             await self._storage.find_existing(
@@ -247,6 +258,9 @@ class Memories:
         fresh = [r for r, existing in zip(batch, known, strict=True) if existing is None]
         chunks = [await self._split(r.text, r.kind, r.source) for r in fresh]
         vectors, space, notice = await self._embed([chunk for own in chunks for chunk in own])
+        similar: list[SimilarMemory] = []
+        if notify and fresh and is_fact(fresh[0].kind, fresh[0].parent, len(chunks[0])):
+            similar = await self._find_similar(fresh[0], vectors[0] if vectors else None, space)
         remaining = iter(vectors)
         memories = [
             MemoryData(
@@ -278,7 +292,28 @@ class Memories:
                     await then(first + number, request, answer)
             return answers
 
-        return await self._uninterrupted.run(store())
+        answers = await self._uninterrupted.run(store())
+        if not similar or answers[0].status != "created":
+            return answers
+        return [answers[0].model_copy(update={"similar": similar})]
+
+    async def _find_similar(
+        self, request: AddMemoryRequest, made: Embedding | None, space: EmbeddingSpace | None
+    ) -> list[SimilarMemory]:
+        """Return what a new memory resembles, shortened and without secrets."""
+        comparable = made is not None and space == await self._storage.get_space()
+        similar = await find_similar(
+            self._storage, request, made.vector if made and comparable else None
+        )
+
+        def shorten_all() -> list[SimilarMemory]:
+            masked = [self._mask(one.text, Counter()) for one in similar]
+            return [
+                one.model_copy(update={"text": quoted(text, SIMILAR_CHARS)})
+                for one, text in zip(similar, masked, strict=True)
+            ]
+
+        return await asyncio.to_thread(shorten_all) if similar else []
 
     # --- changing and reading -----------------------------------------------------------
 
@@ -319,7 +354,7 @@ class Memories:
 
         async def store() -> UpdatedMemory:
             if await self._storage.update_memory(valid.memory_id, patch):
-                await self.digest.refresh([valid.memory_id])
+                await self.digest.refresh([valid.memory_id, *(valid.supersedes or ())])
                 record = await self._storage.get_memory(valid.memory_id)
                 if record is not None:
                     if then is not None:

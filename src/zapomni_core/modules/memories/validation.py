@@ -14,6 +14,7 @@ from zapomni_core.exceptions import ValidationError
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
 from zapomni_core.shared.dates import EARLIEST, LATEST, in_calendar
 from zapomni_core.shared.text import has_nul
+from zapomni_core.shared.validation import validate_id
 from zapomni_db.code_models import CODE_KIND
 from zapomni_db.models import NEVER, MemoryFilter
 
@@ -32,9 +33,10 @@ MAX_METADATA_DEPTH = 10
 MAX_NAME_CHARS = 200
 MAX_SOURCE_CHARS = 1000
 MAX_TAGS = 50
+MAX_SUPERSEDED = 50
 _CHANGEABLE = (
     "text", "metadata", "project", "source", "kind", "tags", "pinned", "cites", "expires_at",
-    "trusted",
+    "trusted", "supersedes",
 )  # fmt: skip
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -83,9 +85,14 @@ def validate_update(request: UpdateMemoryRequest) -> UpdateMemoryRequest:
         _check_kind(request.kind)
     if request.expires_at != NEVER:
         _check_time("expires_at", request.expires_at)
-    if request.tags is None:
-        return request
-    return request.model_copy(update={"tags": _clean_tags(request.tags)})
+    changes: dict[str, Any] = {}
+    if request.supersedes is not None:
+        if len(request.supersedes) > MAX_SUPERSEDED:
+            raise ValidationError(f"supersedes exceeds {MAX_SUPERSEDED} ids", "VAL_003")
+        changes["supersedes"] = [validate_id(one) for one in dict.fromkeys(request.supersedes)]
+    if request.tags is not None:
+        changes["tags"] = _clean_tags(request.tags)
+    return request.model_copy(update=changes)
 
 
 def _check_time(field: str, moment: datetime | None) -> None:
@@ -104,7 +111,7 @@ def without_code(filters: MemoryFilter) -> MemoryFilter:
 def parse_filters(filters: MemoryFilter | dict[str, Any] | None) -> MemoryFilter:
     """Return checked filters, given as a model or by name."""
     parsed = filters if isinstance(filters, MemoryFilter) else _read_filters(filters or {})
-    for name in ("since", "until", "as_of"):
+    for name in ("since", "until", "as_of", "known_at"):
         check_moment(name, getattr(parsed, name))
     if parsed.since and parsed.until and parsed.since >= parsed.until:
         raise ValidationError("Invalid filter: since must be before until", "VAL_003")
