@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         SearchRequest,
         SearchResponse,
         SearchResult,
+        SimilarMemory,
         UpdatedMemory,
         UpdateMemoryRequest,
     )
@@ -170,6 +171,7 @@ __all__ = [
     "SessionStory",
     "SessionSummary",
     "Settings",
+    "SimilarMemory",
     "StaleMemory",
     "SymbolRequest",
     "SymbolResponse",

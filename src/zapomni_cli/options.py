@@ -57,9 +57,7 @@ def filter_options(command: F) -> F:
             click.option(
                 "--as-of", callback=_when, help="What was true then (by --when): as --since."
             ),
-            click.option(
-                "--known-at", callback=_when, help="What was stored by then: as --since."
-            ),
+            click.option("--known-at", callback=_when, help="What was stored by then: as --since."),
             click.option("--pinned", is_flag=True, help="Only pinned ones."),
             click.option(
                 "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."

@@ -31,8 +31,8 @@ class VersionCopy(FrozenModel):
 class MemoryCopy(MemoryData):
     """A memory with everything that is stored about it.
 
-    `timestamp` is when it was stored, `supersedes` the first memory it replaced if that is still so.
-    Embeddings and token vectors are those of the active space.
+    `timestamp` is when it was stored, `supersedes` the first memory it replaced if that is still
+    so. Embeddings and token vectors are those of the active space.
     """
 
     updated_at: datetime

@@ -103,7 +103,7 @@ async def test_tools_refuse_the_ends_of_the_calendar_and_nul(private_home):
         memory_id = added.structured_content["memory_id"]
         for moment in (*SPLIT, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"):
             await refuse(client, "add_memory", "VAL_00", text="x", occurred_at=moment)
-            for name in ("since", "until", "as_of"):
+            for name in ("since", "until", "as_of", "known_at"):
                 await refuse(client, "search_memory", "VAL_00", query="x", **{name: moment})
             await refuse(client, "get_related", "VAL_00", entity="Ada", as_of=moment)
             await refuse(client, "get_history", "VAL_00", memory_id=memory_id, as_of=moment)

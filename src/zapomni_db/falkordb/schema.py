@@ -72,8 +72,8 @@ _NAMES = (
     " idempotency_key index key keys kind length memory merged_at metadata model name"
     " occurred_at origin parent pending pinned position project project_hash replaced_at said"
     " schema sha256 since size slot source source_id start_char strength strength_exact"
-    " superseded_at superseded_by superseded_when tags target_id text text_hash tokens trusted type undone_at"
-    " until updated_at vectors version withdrawn words"
+    " superseded_at superseded_by superseded_when tags target_id text text_hash tokens trusted"
+    " type undone_at until updated_at vectors version withdrawn words"
 ).split()
 # Creates the index of words. We make the stems: the server must not stem or drop words again.
 _CREATE_WORD_INDEX: LiteralString = (

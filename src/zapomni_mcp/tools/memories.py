@@ -96,8 +96,8 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
 ) -> Annotated[CallToolResult, Added]:
     """Remember: save a note, decision, preference, fact, fix or document for later sessions.
 
-    The same text twice is stored once. Correct an old memory with update_memory or supersedes.
-    With cites, recalling it says whether that code changed since.
+    The same text twice is stored once. Correct an old one with update_memory or supersedes.
+    With cites, a recall says whether that code changed.
     """
     engine = await ctx.request_context.lifespan_context.get()
     request = AddMemoryRequest(
@@ -129,15 +129,13 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,
     project: Project = "",
     source: Source = "",
-    kind: Annotated[Kind, Field(description="Of memory, or type of observation.")] = "",
+    kind: Annotated[Kind, Field(description="Or type of observation.")] = "",
     tags: Annotated[Tags, Field(description="All of these.")] | None = None,
-    session: Annotated[
-        str, Field(max_length=200, description="Conversation, session or document.")
-    ] = "",
+    session: Annotated[str, Field(max_length=200, description="Or conversation, document.")] = "",
     path: Annotated[str, Field(max_length=1000, description="File or folder, or its end.")] = "",
     since: datetime | None = None,
     until: datetime | None = None,
-    as_of: Annotated[datetime, Field(description="What was true then.")] | None = None,
+    as_of: Annotated[datetime, Field(description="True then.")] | None = None,
     known_at: Annotated[datetime, Field(description="Stored by then.")] | None = None,
     within: Literal["everything", "memories", "observations"] = "everything",
     max_tokens: MaxTokens = 2000,
@@ -146,7 +144,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     """Recall what is known: decisions, preferences, facts, fixes, notes, documents.
 
     Ask in plain words. Observations and code are ranked along. get_memory reads a hit whole,
-    timeline what happened around an observation.
+    timeline what surrounds an observation.
     """
     engine = await ctx.request_context.lifespan_context.get()
     wanted = {
@@ -189,7 +187,7 @@ async def get_memory(
 ) -> Annotated[CallToolResult, MemoryText]:
     """Read one memory whole by its id: text, date, source, tags, metadata.
 
-    A long text comes in parts; next_offset says where to read on.
+    Long texts come in parts; read on at next_offset.
     """
     engine = await ctx.request_context.lifespan_context.get()
     record = await engine.memories.get(memory_id)
@@ -203,7 +201,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
     ctx: Ctx,
     *,
     memory_id: MemoryId,
-    text: Annotated[str, Field(max_length=10_000_000)] = "",
+    text: str = "",
     project: Project | None = None,
     source: Source | None = None,
     kind: Kind | None = None,
@@ -215,9 +213,9 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
     cites: Cites | None = None,
     redact: bool = False,
 ) -> Annotated[CallToolResult, Changed]:
-    """Change or correct a stored memory in place; arguments are as in add_memory.
+    """Change or correct a stored memory in place; arguments as in add_memory.
 
-    What is not given stays; tags, metadata, cites are replaced whole.
+    What is not given stays; tags, metadata, cites are replaced.
     """
     engine = await ctx.request_context.lifespan_context.get()
     request = UpdateMemoryRequest(
@@ -247,7 +245,7 @@ async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Annotated[CallToolResu
 
 
 async def get_stats(ctx: Ctx) -> Annotated[CallToolResult, MemoryStats]:
-    """Status of the memory store: how many memories and passages, size, model, pending vectors."""
+    """Status of the memory store: memories, passages, size, model, pending vectors."""
     engine = await ctx.request_context.lifespan_context.get()
     return to_result(MemoryStats.model_validate(await engine.memories.get_stats()))
 

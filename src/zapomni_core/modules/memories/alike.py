@@ -68,7 +68,7 @@ async def _find_similar(
     if vector is not None:
         nearest = await storage.rank_by_vector(
             VectorSearchRequest.model_construct(
-                query_embedding=vector,
+                query_embedding=list(vector),
                 limit=COMPARED,
                 min_similarity=LEAST_COSINE,
                 filters=filters,
@@ -127,4 +127,5 @@ async def _rare_words(storage: StorageProvider, words: Sequence[str]) -> set[str
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     """Return how near two vectors are."""
     lengths = math.hypot(*first) * math.hypot(*second)
-    return math.sumprod(first, second) / lengths if lengths > 0 else 0.0
+    product = sum(a * b for a, b in zip(first, second, strict=True))
+    return product / lengths if lengths > 0 else 0.0
