@@ -22,6 +22,7 @@ from zapomni_db.observation_models import (
 )
 
 __all__ = [
+    "all_option",
     "context",
     "observation_filters",
     "recent",
@@ -41,7 +42,6 @@ ONLY_OBSERVATIONS = {
     "obs_type": "--type",
     "order_by": "--order-by",
     "failed": "--failed",
-    "every_project": "--all",
 }
 ONLY_MEMORIES = {
     "tags": "--tag",
@@ -66,9 +66,6 @@ def observation_filters(command: F) -> F:
                 "--order-by",
                 type=click.Choice(["relevance", "blended", "recent"]),
                 help="Observations: how to order them.",
-            ),
-            click.option(
-                "--all", "every_project", is_flag=True, help="Observations: all projects."
             ),
         ]
     ):

@@ -18,6 +18,7 @@ __all__ = [
     "examples",
     "expires_option",
     "filter_options",
+    "global_option",
     "json_option",
     "label_options",
     "page_options",
@@ -46,7 +47,9 @@ def filter_options(command: F) -> F:
     """Add the filters of search and list."""
     for option in reversed(
         [
-            click.option("--project", help="Only this project."),
+            click.option(
+                "--project", help="Only this project; default: this repository's and global ones."
+            ),
             click.option("--tag", "tags", multiple=True, help="Only with this tag; repeatable."),
             click.option("--source", help="Only from this source."),
             click.option("--kind", help="Only this kind, such as note or document."),
@@ -85,7 +88,7 @@ def label_options(command: F) -> F:
     for option in reversed(
         [
             click.option("--tag", "tags", multiple=True, help="A tag; repeatable."),
-            click.option("--project", help="The project it belongs to."),
+            click.option("--project", help="The project it belongs to; default: this one."),
             click.option("--source", help="Where it comes from."),
             click.option("--kind", help="What it is: note, decision, document, ..."),
             click.option("--metadata", callback=_json_object, help="More, as a JSON object."),
@@ -141,6 +144,9 @@ cites_option = click.option(
     multiple=True,
     metavar="PLACE",
     help="Code it cites: path, path:symbol or path:L10-L20; repeatable.",
+)
+global_option = click.option(
+    "--global", "everywhere", is_flag=True, help="It belongs to no project: all are given it."
 )
 redact_option = click.option("--redact", is_flag=True, help="Mask secrets before it is stored.")
 when_option = click.option(

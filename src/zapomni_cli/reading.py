@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from zapomni_cli.observations import observation_filters, search_observations, without_filters
+from zapomni_cli.observations import (
+    all_option,
+    observation_filters,
+    search_observations,
+    without_filters,
+)
 from zapomni_cli.options import chosen, examples, filter_options, json_option, page_options
 from zapomni_cli.output import (
     clean,
@@ -52,6 +58,7 @@ ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
     help="Memories, observations, or both and code ranked together.",
 )
 @filter_options
+@all_option
 @observation_filters
 @page_options(default=10)
 @click.option("--no-graph", is_flag=True, help="Leave the knowledge graph out of it.")
@@ -80,7 +87,9 @@ def search(  # noqa: PLR0913 - every option is an argument
 ) -> None:
     """Search memories, observations and code by meaning and by words.
 
-    Ask in your own words: what is found need not contain them. Each hit is the best passage
+    Ask in your own words: what is found need not contain them. Inside a repository this project
+    and global memories answer, and it is said how many memories of other projects have the words;
+    --all asks them too. Each hit is the best passage
     of one memory; `zapomni get ID` shows the rest. A hit numbered like #4711 is something an
     agent did; `zapomni timeline 4711` shows what happened around it. Scores compare within one
     answer only. A memory that cites code says whether that is still as it was: fresh, changed,
@@ -98,7 +107,8 @@ def search(  # noqa: PLR0913 - every option is an argument
         query=" ".join(query),
         limit=limit,
         offset=offset,
-        filters=chosen(without_filters(filters)),
+        filters=_chosen_filters(without_filters(filters)),
+        folder=str(Path.cwd()),
         within=where,
         fusion=fusion,
         graph=not no_graph,
@@ -113,12 +123,29 @@ def search(  # noqa: PLR0913 - every option is an argument
         click.echo(response.notice, err=True)
     if not response.results:
         click.echo("Nothing found. Ask in other words, or with fewer filters.", err=True)
+        _print_elsewhere(response.elsewhere)
         return
     print_table(_hit_row(hit) if is_terminal() else _hit_fields(hit) for hit in response.results)
     following = offset + response.count
     if response.more or response.total > following:
         among = f"more than {response.total}" if response.more else f"{response.total}"
         click.echo(f"{following} of {among}; see more with --offset {following}.", err=True)
+    _print_elsewhere(response.elsewhere)
+
+
+def _chosen_filters(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the filters that were given; --all is a project of `*`."""
+    filters = chosen(options)
+    if filters.pop("every_project", False):
+        if "project" in filters:
+            raise click.UsageError("Give --project or --all, not both.")
+        filters["project"] = "*"
+    return filters
+
+
+def _print_elsewhere(number: int) -> None:
+    if number:
+        click.echo(f"{number} more in other projects: --all", err=True)
 
 
 def _hit_row(hit: SearchResult) -> tuple[str, str]:
@@ -177,7 +204,7 @@ def get(memory_id: str, *, as_json: bool) -> None:
     """
 
     async def read(engine: ZapomniEngine) -> tuple[MemoryRecord, list[CheckedCitation]]:
-        return await engine.memories.get(memory_id), await engine.citations.get(memory_id)
+        return await engine.get_memory(memory_id), await engine.citations.get(memory_id)
 
     record, citations = with_engine(read)
     if as_json or is_terminal():
@@ -195,7 +222,7 @@ def print_memory(
         cited = [one.model_dump(mode="json") for one in citations]
         print_json({**record.model_dump(mode="json"), "citations": cited})
         return
-    known = record.model_dump(exclude={"memory_id", "preview", "text"})
+    known = record.model_dump(exclude={"memory_id", "project_key", "preview", "text"})
     cites = [("cites", citation_line(one)) for one in citations]
     shown = [(name, _shown(value)) for name, value in known.items() if value]
     print_pairs([("id", record.memory_id), *shown, *cites])
@@ -224,18 +251,22 @@ def _shown(value: Any) -> str:
     ),
 )
 @filter_options
+@all_option
 @page_options(default=20)
 @json_option
 def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> None:
     """List memories, pinned first, then newest.
 
-    Files of indexed repositories are left out; --kind code lists them.
+    Inside a repository, those of this project and global ones; --all lists every project's. Files
+    of indexed repositories are left out; --kind code lists them.
 
     In a pipe each line is: id, time, kind, project, tags, pinned, beginning of the text,
     separated by tabs.
     """
-    request = ListRequest(limit=limit, offset=offset, filters=chosen(filters))
-    page = with_engine(lambda engine: engine.memories.list_memories(request))
+    request = ListRequest(
+        limit=limit, offset=offset, filters=_chosen_filters(filters), folder=str(Path.cwd())
+    )
+    page = with_engine(lambda engine: engine.list_memories(request))
     if as_json:
         print_json(page.model_dump(mode="json"))
         return
@@ -251,6 +282,7 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
     more = page.total - offset - len(page.items)
     if page.items and more > 0:
         click.echo(f"{more} more; see them with --offset {offset + limit}.", err=True)
+    _print_elsewhere(page.elsewhere)
 
 
 def _list_fields(item: MemorySummary) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from zapomni_cli.options import (
     cites_option,
     examples,
     expires_option,
+    global_option,
     json_option,
     label_options,
     redact_option,
@@ -39,7 +40,7 @@ __all__ = ["add", "forget", "pin", "update"]
 @click.command(
     epilog=examples(
         'zapomni add "The build needs Node 22; 24 breaks the icons."',
-        'zapomni add "Use uv, not pip." --project shop --tag tooling --kind preference',
+        'zapomni add "Use uv, not pip." --global --tag tooling --kind preference',
         "git log -1 --format=%B | zapomni add - --source git",
         "zapomni add --file docs/setup.md --file paper.pdf --tag manual",
         'zapomni add "Tokens expire after an hour." --cites src/auth.py:check_token',
@@ -55,6 +56,7 @@ __all__ = ["add", "forget", "pin", "update"]
     help="A text, Markdown, HTML, PDF or DOCX file; repeatable.",
 )
 @label_options
+@global_option
 @click.option("--pin", "pinned", is_flag=True, help="Pin it: listed first.")
 @click.option("--key", "idempotency_key", help="The same key again keeps nothing twice.")
 @click.option("--supersedes", metavar="ID", help="The memory this one replaces.")
@@ -68,15 +70,21 @@ __all__ = ["add", "forget", "pin", "update"]
 def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labels: Any) -> None:
     """Add a memory from a text or files.
 
-    TEXT may be - to read standard input. The same text in the same project is kept once. In
-    a pipe the ids come alone, one a line. What looks like a secret is reported by its kind,
-    and masked with --redact. If it resembles current memories of the project, they are shown with
-    the command that says it replaces them. PDF, DOCX and HTML files need the extra `docs`:
+    TEXT may be - to read standard input. Inside a repository it belongs to that project, unless
+    --project or --global says else; elsewhere it is global. The same text in the same project is
+    kept once. In a pipe the ids come alone, one a line. What looks like a secret is reported by
+    its kind, and masked with --redact. If it resembles current memories of the project, they are
+    shown with the command that says it replaces them. PDF, DOCX and HTML files need the extra
+    `docs`:
     pip install 'zapomni[docs]'.
     """
     if bool(text) == bool(files):
         raise click.UsageError("Give a TEXT (or - for standard input) or --file, not both.")
     given = {**chosen(labels), "folder": str(Path.cwd())}
+    if given.pop("everywhere", False):
+        if "project" in given:
+            raise click.UsageError("Give --project or --global, not both.")
+        given["project"] = "*"
     if files:
         _add_files(files, given, as_json=as_json)
     else:
@@ -183,6 +191,7 @@ async def _add_file(
 @click.option("--text", help="The new text; - reads standard input.")
 @click.option("--file", type=click.Path(path_type=Path), help="Take the new text from a file.")
 @label_options
+@global_option
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
 @click.option(
     "--supersedes", multiple=True, metavar="ID", help="A memory that it replaces; repeatable."
@@ -202,6 +211,10 @@ def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
     if not given:
         raise click.UsageError("Say what to change, such as --text or --tag.")
     changes = dict(given)
+    if changes.pop("everywhere", False):
+        if "project" in changes:
+            raise click.UsageError("Give --project or --global, not both.")
+        changes["project"] = "*"
     if changes.pop("no_tags", False):
         changes["tags"] = []
     if changes.get("text") == "-":
@@ -266,7 +279,7 @@ def forget(memory_ids: tuple[str, ...], *, yes: bool) -> None:
         )
 
     async def work(engine: ZapomniEngine) -> int:
-        records = [await engine.memories.get(memory_id) for memory_id in dict.fromkeys(memory_ids)]
+        records = [await engine.get_memory(memory_id) for memory_id in dict.fromkeys(memory_ids)]
         for record in records:
             click.echo(f"{record.memory_id}  {one_line(record.preview, 60)}", err=True)
         if not yes:

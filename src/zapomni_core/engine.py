@@ -32,11 +32,18 @@ from zapomni_core.interfaces import (
     UpdateMemoryRequest,
 )
 from zapomni_core.modules.codebase import Citations
-from zapomni_core.modules.memories import Digest, EmbeddingChain, Memories, Progress
+from zapomni_core.modules.memories import (
+    Digest,
+    EmbeddingChain,
+    Memories,
+    Progress,
+    parse_filters,
+)
 from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_core.settings import Settings, load_settings
 from zapomni_core.workflows.add_memory import MemoryWriter
+from zapomni_core.workflows.projects import Projects
 from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord
@@ -159,9 +166,16 @@ class ZapomniEngine:
             storage, embedder, self._choose_chunker, lambda: self._redactor, digest
         )
         self.citations = Citations(self._code, storage)
-        self._writer = MemoryWriter(self.memories, self.citations)
+        self.projects = Projects(self.observations, storage)
+        self._writer = MemoryWriter(self.memories, self.citations, self.projects)
         self._searcher = Searcher(
-            storage, embedder, observations, reranker, self.citations, self.memories.answers
+            storage,
+            embedder,
+            observations,
+            reranker,
+            self.citations,
+            self.projects,
+            self.memories.answers,
         )
         # Not the methods themselves: that would import both modules.
         self.tasks.register(
@@ -289,11 +303,22 @@ class ZapomniEngine:
 
     async def get_memory(self, memory_id: str) -> MemoryRecord:
         """Return a memory with its whole text."""
-        return await self.memories.get(memory_id)
+        (record,) = await self.projects.name([await self.memories.get(memory_id)])
+        return record
 
     async def list_memories(self, request: ListRequest) -> MemoryPage:
         """List memories, pinned first, then newest first."""
-        return await self.memories.list_memories(request)
+        filters, reach = await self.projects.narrow(parse_filters(request.filters), request.folder)
+        narrowed = request.model_copy(update={"filters": filters})
+        page = await self.memories.list_memories(narrowed)
+        elsewhere = 0
+        if reach.has_elsewhere:
+            others = [*(reach.projects or ()), *reach.hidden]
+            there = filters.model_copy(update={"projects": None, "not_projects": others})
+            listed = await self.memories.list_memories(ListRequest(limit=1, filters=there))
+            elsewhere = listed.total
+        items = await self.projects.name(page.items)
+        return MemoryPage(items=items, total=page.total, elsewhere=elsewhere)
 
     async def get_history(
         self, memory_id: str, as_of: datetime | None = None

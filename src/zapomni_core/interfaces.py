@@ -49,7 +49,10 @@ class AddMemoryRequest(NewMemory):
     cites: list[str] = []
     """Code it cites: `path`, `path:symbol` or `path:L10-L20`."""
     folder: str = ""
-    """Where relative paths in `cites` start."""
+    """Where it is added: its repository is the project, if `project` is empty, and relative paths
+    in `cites` start there. A `project` of `*` makes a global memory."""
+    agent: bool = False
+    """Whether an agent adds it: in a folder that is not trusted, it adds to that folder."""
     redact: bool = False
     """Whether secrets in it are masked before it is stored."""
 
@@ -88,6 +91,7 @@ class UpdateMemoryRequest(MemoryChanges):
     memory_id: str
     cites: list[str] | None = None
     folder: str = ""
+    agent: bool = False
     """As for a new memory."""
     redact: bool = False
     """As for a new memory, for what is changed."""
@@ -106,6 +110,8 @@ class ListRequest(FrozenModel):
     limit: int = 20
     offset: int = 0
     filters: MemoryFilter | dict[str, Any] | None = None
+    folder: str = ""
+    """As for a search."""
 
 
 class SearchRequest(FrozenModel):
@@ -118,8 +124,12 @@ class SearchRequest(FrozenModel):
     """A `MemoryFilter`, or its fields by name, where `session` means `parent`."""
     within: Literal["everything", "memories", "observations"] = "everything"
     """What is searched: memories, observations, or both and code ranked together."""
-    observed_in: list[str] | None = None
-    """Only observations of these projects; None: of all."""
+    folder: str = ""
+    """Where it is asked. If the filters name no project, the project of its repository and global
+    memories answer; a project of `*` means all. Empty: all, but for private projects."""
+    agent: bool = False
+    """Whether an agent asks: in a folder that is not trusted, that folder and global memories
+    answer, and never a private project of elsewhere."""
     fusion: Literal["weighted", "rrf"] = "weighted"
     """How rankings become one: by weighted scores, or by reciprocal ranks."""
     every_passage: bool = False
@@ -163,6 +173,8 @@ class SearchResponse(FrozenModel):
     """How many were found in all; with `more`, at least so many."""
     more: bool = False
     """Whether deeper pages would find more than this search did."""
+    elsewhere: int = 0
+    """How many memories of other projects have the question's words; `*` would show them."""
     notice: str | None = None
     """Set when part of the search was missing, such as the model."""
 

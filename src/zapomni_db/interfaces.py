@@ -121,6 +121,10 @@ class MemoryStore(Protocol):
         """List memories, pinned first, then newest first."""
         ...
 
+    async def count_by_project(self) -> dict[str, int]:
+        """Count the memories of each project, superseded ones included, files of code not."""
+        ...
+
     async def update_memory(self, memory_id: str, patch: MemoryPatch) -> bool:
         """Apply a patch in one transaction; False if there is no such memory."""
         ...

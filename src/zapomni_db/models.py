@@ -191,6 +191,8 @@ class MemoryFields(FrozenModel):
     memory_id: str
     metadata: dict[str, Any]
     project: str
+    """Its name; at the store, its key."""
+    project_key: str = ""
     source: str
     kind: str
     tags: list[str]
@@ -231,6 +233,8 @@ class MemoryPage(FrozenModel):
 
     items: list[MemorySummary]
     total: int
+    elsewhere: int = 0
+    """How many more there are in other projects, if it was not said in which."""
 
 
 class MemoryFilter(FrozenModel):
@@ -239,6 +243,11 @@ class MemoryFilter(FrozenModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     project: str | None = None
+    """A project's name or key; at the store, what memories carry."""
+    projects: list[str] | None = None
+    """Any of these, as memories carry them; the empty one is of no project."""
+    not_projects: list[str] = []
+    """None of these."""
     source: str | None = None
     kind: str | None = None
     not_kind: str | None = None
@@ -256,6 +265,10 @@ class MemoryFilter(FrozenModel):
     known_at: AwareDatetime | None = None
     """What was known then: it was stored, and what replaced it was not."""
     include_superseded: bool = False
+
+    def in_every_project(self) -> MemoryFilter:
+        """Return the same filter without its conditions on projects."""
+        return self.model_copy(update={"project": None, "projects": None, "not_projects": []})
 
 
 # --- Search -----------------------------------------------------------------------------

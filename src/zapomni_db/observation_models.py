@@ -131,6 +131,9 @@ class KnownProject(ObservationModel):
     last_at: int | None
     injection: bool = Field(description="Whether new sessions are given a context.")
     untrusted_folders: list[str] = Field(description="Folders that claim to be this project.")
+    memories: int = Field(default=0, description="How many memories belong to it.")
+    private: bool = Field(default=False, description="Whether no other project is shown it.")
+    excluded: bool = Field(default=False, description="Whether hooks record nothing of it.")
 
 
 class ObservationQuery(ObservationModel):
@@ -138,6 +141,7 @@ class ObservationQuery(ObservationModel):
 
     query: str
     projects: list[str] | None = None
+    not_projects: list[str] = []
     obs_type: str | None = None
     file: str | None = Field(default=None, description="A path, or the end or folder of one.")
     failed: bool | None = Field(default=None, description="Only failures, or only the rest.")

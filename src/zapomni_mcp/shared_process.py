@@ -394,16 +394,14 @@ class ClientConnection:
             async with asyncio.timeout(seconds):
                 engine = await self._process.engine.get()
                 within = question.get("within", "memories")
-                observed_in = None
-                if within != "memories":
-                    scope = await engine.observations.scope(str(question["folder"]))
-                    observed_in = None if scope.trusted else [scope.key]
+                folder = question.get("folder", "") if within == "memories" else question["folder"]
                 request = SearchRequest(
                     query=question["query"],
                     limit=question.get("limit", 10),
                     filters=question.get("filters"),
                     within=within,
-                    observed_in=observed_in,
+                    folder=str(folder),
+                    agent=True,
                     explain=question.get("explain", False),
                 )
                 found = await engine.search_memory(request)

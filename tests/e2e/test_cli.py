@@ -42,17 +42,17 @@ def test_labels_are_kept_and_filter_search_and_list(monkeypatch):
     assert record["metadata"] == {"author": "Ada"}
     assert record["pinned"] is True
 
-    for filters in (labels, ["--pinned"], ["--project", "shop", "--since", "1d"]):
+    for filters in (labels, ["--pinned", "--all"], ["--project", "shop", "--since", "1d"]):
         assert [i["memory_id"] for i in as_json("list", *filters)["items"]] == [memory_id]
         found = as_json("search", "alpha", *filters)["results"]
         assert [hit["memory_id"] for hit in found] == [memory_id]
-    assert as_json("list", "--until", "1h") == {"items": [], "total": 0}
+    assert as_json("list", "--until", "1h") == {"items": [], "total": 0, "elsewhere": 0}
 
 
 def test_in_a_pipe_each_hit_is_one_line_with_tabs(monkeypatch):
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
     memory_id = add("two\nlines", "--tag", "a", "--tag", "b", "--project", "shop")
-    (line,) = answer("search", "lines").splitlines()
+    (line,) = answer("search", "lines", "--all").splitlines()
     score, found, _, kind, project, tags, text = line.split("\t")
     assert (found, float(score) > 0) == (memory_id, True)
     assert (kind, project, tags, text) == ("note", "shop", "a,b", "two lines")

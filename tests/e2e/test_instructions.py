@@ -63,6 +63,7 @@ def lines_of(text: str) -> list[str]:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "shop"
     folder.mkdir()
     return folder

@@ -127,7 +127,6 @@ async def _use(client: Client) -> None:
         client,
         "We chose SQLite because it needs no server.",
         source="meeting",
-        project="zapomni",
         tags=["database"],
     )
 

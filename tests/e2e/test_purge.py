@@ -105,9 +105,10 @@ def test_copies_made_by_zapomni_and_the_spool_are_purged_too(private_home):
 
 
 def test_text_planted_in_every_way_leaves_no_byte_and_what_is_out_of_reach_is_named(
-    private_home, tmp_path
+    private_home, tmp_path, monkeypatch
 ):
     home = private_home
+    monkeypatch.chdir(tmp_path)
     # Ways in: memories with every field, a change, a file, code, the graph, tasks.
     first = run("add", f"We met the {WORD} in Paris.", "--tag", f"{WORD}-tag").strip()
     run("add", "Two", "--source", f"{WORD}.txt", "--kind", f"{WORD}kind")

@@ -72,11 +72,7 @@ class Broken:
     async def get_stats(self):
         raise self.error
 
-    @property
-    def memories(self):
-        return self
-
-    async def get(self, memory_id):
+    async def get_memory(self, memory_id):
         raise self.error
 
     async def close(self):
@@ -176,7 +172,8 @@ async def test_filters_narrow_a_search(client):
     await call(client, "add_memory", text="The port is 5432.", project="db", tags=["net", "sql"])
 
     async def texts(**filters) -> list[str]:
-        found = await call(client, "search_memory", query="port", **filters)
+        asked = {"project": "*", **filters}
+        found = await call(client, "search_memory", query="port", **asked)
         return sorted(hit["text"] for hit in found["results"])
 
     assert len(await texts()) == 2
@@ -249,7 +246,7 @@ async def test_the_same_words_are_told_once(client):
     for project in ("a", "b", "c"):
         await call(client, "add_memory", text="The kettle is red.", project=project)
 
-    answer = await call(client, "search_memory", query="kettle")
+    answer = await call(client, "search_memory", query="kettle", project="*")
 
     (hit,) = answer["results"]
     assert len(hit["more_ids"]) == 2
@@ -272,8 +269,9 @@ async def test_what_agents_did_is_found_beside_memories(client):
     with closing(open_database(load_settings().database_path)) as db:
         number = observe(db, "command", "boil kettle")
 
-    found = (await call(client, "search_memory", query="kettle"))["results"]
-    alone = (await call(client, "search_memory", query="kettle", within="observations"))["results"]
+    asked = {"query": "kettle", "project": "*"}
+    found = (await call(client, "search_memory", **asked))["results"]
+    alone = (await call(client, "search_memory", **asked, within="observations"))["results"]
 
     assert {hit.get("observation_id") for hit in found} == {None, number}
     assert [hit["title"].split(" · ", 1)[1] for hit in alone] == [

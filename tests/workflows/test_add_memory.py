@@ -206,7 +206,7 @@ async def test_a_missing_model_is_said_in_a_search_that_needed_it(engine, tmp_pa
         (add("x", tags=["t"] * 2 + [str(n) for n in range(60)]), "VAL_003"),
         (add("x", tags=[" "]), "VAL_001"),
         (add("x", kind="Not A Kind"), "VAL_004"),
-        (add("x", project="p" * 201), "VAL_003"),
+        (add("x", project="p" * 1001), "VAL_003"),
         (add("x", idempotency_key=" "), "VAL_001"),
     ],
 )

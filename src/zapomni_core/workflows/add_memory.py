@@ -15,12 +15,13 @@ from zapomni_core.interfaces import (
 )
 from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import Memories
+from zapomni_core.workflows.projects import Projects
 from zapomni_db.models import MemoryRecord
 
 __all__ = ["MemoryWriter"]
 
 # Fields of a request for changes that are no changes themselves.
-_NOT_CHANGED = {"memory_id", "folder", "redact"}
+_NOT_CHANGED = {"memory_id", "folder", "agent", "redact"}
 
 logger = get_logger(__name__)
 
@@ -31,18 +32,22 @@ class MemoryWriter:
 
     memories: Memories
     citations: Citations
+    projects: Projects
 
     async def add(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
         """Store texts, in order, with the code that they cite."""
         started = time.perf_counter()
+        placed = await self._place(requests)
         given = [await self.citations.read_given(r.cites, r.folder) for r in requests]
 
         async def cite(number: int, stored: AddMemoryRequest, response: AddMemoryResponse) -> None:
+            # A repository may be meant by the name of its folder.
+            name = requests[number].project.replace("*", "") or stored.project
             await self.citations.keep(
-                response.memory_id, stored.text, stored.project, stored.folder, given[number]
+                response.memory_id, stored.text, name, stored.folder, given[number]
             )
 
-        responses = await self.memories.add(requests, cite)
+        responses = await self.memories.add(placed, cite)
         logger.info(
             "memories_added",
             memory_ids=[r.memory_id for r in responses[:10]],
@@ -55,9 +60,24 @@ class MemoryWriter:
         )
         return responses
 
+    async def _place(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryRequest]:
+        """Return requests with the project that each memory is to carry."""
+        asked = {(r.folder, r.project, r.agent) for r in requests if r.folder or r.project}
+        place = self.projects.observations.place
+        found = {one: await place(one[0], one[1], agent=one[2]) for one in asked}
+        return [
+            r.model_copy(update={"project": found.get((r.folder, r.project, r.agent), "")})
+            for r in requests
+        ]
+
     async def update(self, request: UpdateMemoryRequest) -> UpdatedMemory:
         """Change a memory, and cite again if its text or its citations changed."""
         started = time.perf_counter()
+        if request.project is not None:
+            project = await self.projects.observations.place(
+                request.folder, request.project or "*", agent=request.agent
+            )
+            request = request.model_copy(update={"project": project})
         given = None
         if request.cites is not None:
             given = await self.citations.read_given(request.cites, request.folder)
@@ -70,7 +90,7 @@ class MemoryWriter:
                     memory_id, record.text, record.project, request.folder, cites
                 )
 
-        record = await self.memories.update(request, cite)
+        (record,) = await self.projects.name([await self.memories.update(request, cite)])
         logger.info(
             "memory_updated",
             memory_id=record.memory_id,

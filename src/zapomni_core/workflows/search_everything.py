@@ -9,6 +9,7 @@ neither fails a search nor leaves half of it in the answer.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -32,9 +33,10 @@ from zapomni_core.modules.memories import (
     score_observed,
     without_code,
 )
-from zapomni_core.modules.observations import Observations
+from zapomni_core.modules.observations import Observations, Reach
 from zapomni_core.shared.text import encodable, query_terms
 from zapomni_core.shared.validation import validate_page
+from zapomni_core.workflows.projects import Projects
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     EmbeddingSpace,
@@ -54,6 +56,8 @@ EMBEDDED_QUERY_CHARS = 2000
 EMBED_AGAIN = 3
 # A command run every day is one hit, not fifty: more are read than are shown.
 OBSERVED_AT_LEAST, OBSERVED_PER_HIT = 50, 4
+# So many passages are looked at for the count of memories in other projects.
+ELSEWHERE = 200
 # A cross-encoder reads this many passages, and weighs as much as all arms together.
 RERANKED, RERANK_SHARE = 30, 0.5
 
@@ -69,6 +73,7 @@ class Searcher:
     observations: Observations | None = None
     reranker: Reranker | None = None
     citations: Citations | None = None
+    projects: Projects | None = None
     answers: AnswerCache = field(default_factory=AnswerCache)
 
     async def answer(self, request: SearchRequest) -> SearchResponse:
@@ -80,9 +85,13 @@ class Searcher:
             observed = await self.observations.get_version()
         state = await self.storage.get_state()
         version = (state.version, observed)
-        question = repr(request)  # JSON could not carry half of a surrogate pair
+        filters, reach = await self._narrow(request)
+        # Not JSON, which could not carry half of a surrogate pair.
+        question = repr((request, reach))
         cached = self.answers.get(question, version)
-        response = await self.search(request, state) if cached is None else cached
+        response = cached
+        if response is None:
+            response = await self._search(request, filters, reach, state)
         if cached is None:
             self.answers.put(question, version, response)
         took = (time.perf_counter() - started) * 1000
@@ -111,13 +120,26 @@ class Searcher:
             response = response.model_copy(update={"notice": notice})
         return await self.citations.annotate(response) if self.citations else response
 
-    async def search(
-        self, request: SearchRequest, state: StoreState | None = None
-    ) -> SearchResponse:
+    async def search(self, request: SearchRequest) -> SearchResponse:
         """Return one page of memories, each by its best passage, and of observations."""
+        return await self._search(request, *await self._narrow(request))
+
+    async def _narrow(self, request: SearchRequest) -> tuple[MemoryFilter, Reach | None]:
+        """Check the request; return its filters by what memories of the projects carry."""
         check_query(request.query)
         validate_page(request.limit, request.offset)
         filters = parse_filters(request.filters)
+        if self.projects is None:
+            return filters, None
+        return await self.projects.narrow(filters, request.folder, agent=request.agent)
+
+    async def _search(
+        self,
+        request: SearchRequest,
+        filters: MemoryFilter,
+        reach: Reach | None,
+        state: StoreState | None = None,
+    ) -> SearchResponse:
         if request.within == "memories":
             filters = without_code(filters)
         question = Question(
@@ -146,11 +168,17 @@ class Searcher:
             found = await self._rerank(storage, request.query, found, notices)
             page = found[request.offset : request.offset + request.limit]
             results = await self._describe(storage, request, page, found)
+            elsewhere = 0
+            if reach is not None and reach.has_elsewhere and request.within != "observations":
+                elsewhere = await _count_elsewhere(storage, question, reach)
+        if self.projects is not None:
+            results = await self.projects.name(results)
         return SearchResponse(
             results=results,
             count=len(results),
             total=len(found),
             more=more,
+            elsewhere=elsewhere,
             notice=" ".join(notices) or None,
         )
 
@@ -238,16 +266,16 @@ class Searcher:
             return None
         if filters.tags or filters.source is not None:
             return None
-        projects = request.observed_in
+        projects = filters.projects
         if filters.project is not None:
-            named = await self.observations.project_keys(filters.project)
-            projects = named if projects is None else [key for key in named if key in projects]
+            projects = await self.observations.project_keys(filters.project)
         # The moment itself still counts. An observation is recorded when it happens.
         then = [moment for moment in (filters.as_of, filters.known_at) if moment is not None]
         ends = [filters.until, *(moment + timedelta(seconds=1) for moment in then)]
         return ObservationQuery(
             query=request.query,
             projects=projects,
+            not_projects=filters.not_projects,
             obs_type=filters.kind,
             session=filters.parent,
             file=filters.path,
@@ -318,6 +346,23 @@ class Searcher:
                     )
                 )
         return results
+
+
+async def _count_elsewhere(storage: StorageProvider, question: Question, reach: Reach) -> int:
+    """Count the memories of other projects that have half of the question's words or more.
+
+    The words were looked up in the whole store already; only where those passages are is new.
+    """
+    found = [ids for term in question.terms if (ids := question.matches.get(term))]
+    counts = Counter(chunk_id for ids in found for chunk_id in ids)
+    enough = (len(found) + 1) // 2
+    likely = [chunk_id for chunk_id, number in counts.most_common() if number >= enough]
+    if not likely:
+        return 0
+    others = {"projects": None, "not_projects": [*(reach.projects or ()), *reach.hidden]}
+    filters = question.filters.model_copy(update=others)
+    places = await storage.get_places(likely[:ELSEWHERE], filters)
+    return len({place.memory_id for place in places.values() if place.selected})
 
 
 def _seconds(moment: datetime | None) -> int | None:

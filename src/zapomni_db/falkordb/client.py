@@ -247,6 +247,7 @@ class FalkorDBClient:
     get_memory = operation(memories.get_memory)
     get_summaries = operation(memories.get_summaries)
     list_memories = operation(memories.list_memories)
+    count_by_project = operation(memories.count_by_project)
     delete_memory = operation(memories.delete_memory)
     get_history = operation(memories.get_history)
 

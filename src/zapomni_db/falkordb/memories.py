@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any, LiteralString
 
+from zapomni_db.code_models import CODE_KIND
 from zapomni_db.copy_models import MemoryCopy
 from zapomni_db.exceptions import QueryError, ValidationError, ZapomniError
 from zapomni_db.falkordb.connection import Session
@@ -480,6 +481,14 @@ async def list_memories(
     ((total,),) = await session.read(selected + " RETURN count(m)", **values)
     rows = await session.read(selected + _PAGE, limit=limit, offset=offset, **values)
     return MemoryPage(items=[_to_summary(row) for row in rows], total=total)
+
+
+_COUNT_BY_PROJECT: LiteralString = """
+MATCH (m:Memory) WHERE m.kind <> $code RETURN m.project, count(m)"""
+
+
+async def count_by_project(session: Session) -> dict[str, int]:
+    return dict(await session.read(_COUNT_BY_PROJECT, code=CODE_KIND))
 
 
 def _to_summary(row: Sequence[Any]) -> MemorySummary:

@@ -237,7 +237,7 @@ async def rank_by_vector(session: Session, request: VectorSearchRequest) -> Vect
     if not await _is_comparable(session, request.query_embedding):
         return VectorRanking(scores={})
     condition, values = where(request.filters)
-    in_project = request.filters.project is not None
+    in_project = request.filters.project is not None or request.filters.projects is not None
     sampled = _SAMPLED_VECTORS_OF_PROJECT if in_project else _SAMPLED_VECTORS
     spread = f"CALL {{ WITH chunks, vectors, q {sampled} AND {condition} {_SPREAD} }}"
     columns = "mean, deviation, compared"
@@ -296,7 +296,9 @@ async def _read_nearest(
         **values,
     }
     returned = f" RETURN dimension, chunks, nearest{', ' if columns else ''}{columns}"
-    many = (session.known.chunks or 0) > INDEX_FROM and request.filters == MemoryFilter()
+    # Enough of the nearest that are in these projects are the nearest of these projects.
+    is_open = request.filters.in_every_project() == MemoryFilter()
+    many = (session.known.chunks or 0) > INDEX_FROM and is_open
     answer: list[Any] = []
     for source in (_INDEXED_VECTORS, _EVERY_VECTOR) if many else (_EVERY_VECTOR,):
         nearest = f"CALL {{ WITH vectors, q {source} AND {condition} {_NEAREST} }}"

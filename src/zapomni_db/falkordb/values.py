@@ -186,6 +186,7 @@ def from_tokens(text: str | None) -> bytes | None:
 # For each field of a filter: the condition on a memory `m`, and the conversion of its value.
 _CONDITIONS: dict[str, tuple[LiteralString, Callable[[Any], Any]]] = {
     "project": ("m.project_hash = $project", digest),
+    "projects": ("m.project_hash IN $projects", lambda names: [digest(one) for one in names]),
     "source": ("m.source = $source", str),
     "kind": ("m.kind = $kind", str),
     "not_kind": ("m.kind <> $not_kind", str),
@@ -222,6 +223,9 @@ def where(filters: MemoryFilter) -> tuple[str, dict[str, Any]]:
         if (wanted := getattr(filters, field)) is not None:
             conditions.append(condition)
             values[field] = convert(wanted)
+    if filters.not_projects:
+        conditions.append("NOT m.project_hash IN $not_projects")
+        values["not_projects"] = [digest(one) for one in filters.not_projects]
     if filters.path is not None:
         conditions.append(_IN_PATH)
         values |= {"path": filters.path, "path_end": filters.path.strip("/")}

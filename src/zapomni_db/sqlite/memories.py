@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from zapomni_db.code_models import CODE_KIND
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     NEVER,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = [
+    "count_by_project",
     "delete_memory",
     "find_existing",
     "get_history",
@@ -281,6 +283,14 @@ def list_memories(
     ).fetchall()
     items = [_to_summary(connection, row) for row in rows]
     return MemoryPage(items=items, total=total)
+
+
+_COUNT_BY_PROJECT: LiteralString = """
+SELECT project, count(*) FROM memories WHERE kind <> ? GROUP BY project"""
+
+
+def count_by_project(connection: sqlite3.Connection) -> dict[str, int]:
+    return dict(connection.execute(_COUNT_BY_PROJECT, (CODE_KIND,)))
 
 
 def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemorySummary:

@@ -121,8 +121,10 @@ ALIASES: LiteralString = "SELECT alias FROM project_aliases WHERE project_key = 
 # Projects whose context is switched off.
 SWITCHED_OFF: LiteralString = "SELECT key FROM projects WHERE injection = 0"
 
-# What projects are called.
-PROJECT_NAMES: LiteralString = "SELECT key, name FROM projects"
+# What projects are called, by each of their keys.
+PROJECT_NAMES: LiteralString = """
+SELECT key, name FROM projects
+UNION ALL SELECT a.alias, p.name FROM project_aliases a JOIN projects p ON p.key = a.project_key"""
 
 # The branch a session was on.
 BRANCH: LiteralString = "SELECT branch FROM sessions WHERE id = ?"

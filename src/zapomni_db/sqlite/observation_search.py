@@ -126,6 +126,9 @@ class _Filters:
             among: LiteralString = "o.project IN (SELECT value FROM json_each(?))"
             self.leads.append((among + within, [projects, *moments]))
             self._add(" AND +" + among, projects)
+        if query.not_projects:
+            others = to_json(query.not_projects)
+            self._add(" AND +o.project NOT IN (SELECT value FROM json_each(?))", others)
         if query.obs_type is not None:
             self.leads.append(("o.obs_type = ?" + within, [query.obs_type, *moments]))
             self._add(" AND +o.obs_type = ?", query.obs_type)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
+from typing import Any, Concatenate, LiteralString, NamedTuple, ParamSpec, TypeVar
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.observation_models import (
@@ -31,26 +31,40 @@ from zapomni_db.sqlite.connection import (
     translated,
     write_transaction,
 )
+from zapomni_db.sqlite.digest import project_names
 from zapomni_db.sqlite.observation_search import dict_rows, previews
-from zapomni_db.sqlite.project_folders import list_untrusted, untrusted_folders
+from zapomni_db.sqlite.project_folders import (
+    change_rule,
+    list_rules,
+    list_untrusted,
+    note_folder,
+    private_projects,
+    untrusted_folders,
+)
 from zapomni_db.sqlite.versions import read_observations_version
 from zapomni_db.values import from_json, to_json
 
 __all__ = [
     "ObservationFile",
+    "Reach",
     "count_usage",
+    "find_project",
+    "find_reach",
     "get_observations",
     "get_session",
     "get_timeline",
+    "is_noted",
     "join_projects",
     "list_failures",
     "list_projects",
     "list_recent",
     "list_sessions",
+    "note_project",
     "open_for_writing",
     "open_read_only",
     "pin_observation",
     "project_keys",
+    "rule_project",
     "switch_context",
 ]
 
@@ -373,27 +387,108 @@ JOIN_SESSIONS: LiteralString = "UPDATE sessions SET project = ?2 WHERE project =
 JOIN_FOLDERS: LiteralString = (
     "UPDATE OR REPLACE project_folders SET project = ?2 WHERE project = ?1"
 )
+# A rule of either is one of both.
+JOIN_RULES: LiteralString = """
+INSERT INTO project_rules (project, private, excluded)
+SELECT ?2, private, excluded FROM project_rules WHERE project = ?1
+ON CONFLICT (project) DO UPDATE SET private = max(private, excluded.private),
+    excluded = max(project_rules.excluded, excluded.excluded)"""
+DELETE_RULES: LiteralString = "DELETE FROM project_rules WHERE project = ?1"
 DELETE_PROJECT: LiteralString = "DELETE FROM projects WHERE key = ?1"
+
+NOTE_PROJECT: LiteralString = """
+INSERT INTO projects (key, name, created_at) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+IS_TRUSTED: LiteralString = """
+SELECT 1 FROM project_folders WHERE folder = ? AND project = ? AND trusted"""
 
 
 def project_keys(connection: sqlite3.Connection, name: str) -> list[str]:
-    """Return the keys a project is stored under, given one of them or its name.
-
-    Raises:
-        ValidationError: Several projects have this name.
-    """
+    """Return the keys of a project, given one of them, or of all that have this name."""
     keys = reads.aliases_of(connection, name)
     if len(keys) > 1 or connection.execute(PROJECT_EXISTS, keys).fetchone():
         return keys
     # What a folder that is not trusted calls itself must not hide the project of that name.
     hidden = untrusted_folders(connection)
     found = [key for (key,) in connection.execute(PROJECTS_BY_NAME, (name,)) if key not in hidden]
-    if len(found) > 1:
+    return [key for one in found for key in reads.aliases_of(connection, one)] or keys
+
+
+def note_project(
+    connection: sqlite3.Connection, key: str, name: str, folder: str, identity: str, main: str
+) -> str:
+    """Return the project that memories of a folder belong to, and record both."""
+    project = note_folder(connection, key, folder, identity, main)
+    connection.execute(NOTE_PROJECT, (project, name, int(time.time())))
+    return project
+
+
+def is_noted(connection: sqlite3.Connection, key: str, folder: str) -> bool:
+    """Return whether a project is recorded, with this folder if there is one."""
+    if connection.execute(PROJECT_EXISTS, (key,)).fetchone() is None:
+        return False
+    if not folder or folder == key:
+        return True
+    try:
+        return connection.execute(IS_TRUSTED, (folder, key)).fetchone() is not None
+    except sqlite3.OperationalError:
+        return False  # An older schema.
+
+
+def find_project(connection: sqlite3.Connection, wanted: str, own: str) -> str:
+    """Return the key of the project with this key or name; the name itself if there is none.
+
+    Raises:
+        ValidationError: Several have this name, and `own` is none of them.
+    """
+    found = project_keys(connection, wanted)
+    mains = list(dict.fromkeys(reads.aliases_of(connection, key)[0] for key in found))
+    if own in mains:
+        return own
+    if len(mains) > 1:
         raise ValidationError(
-            "several projects have this name; give the project's key, as observations show it",
+            "several projects have this name; give the key, as `zapomni projects` shows it",
             "VAL_003",
         )
-    return reads.aliases_of(connection, found[0]) if found else keys
+    return mains[0]
+
+
+class Reach(NamedTuple):
+    """Which projects may answer a question."""
+
+    projects: list[str] | None
+    """What memories and observations of them carry, empty: global; None: all but `hidden`."""
+    hidden: list[str] = []
+    """Private projects, and folders that are not trusted, other than the asking one."""
+    has_elsewhere: bool = False
+    """Whether the question was not for a project by name, so that there may be more elsewhere."""
+
+
+def find_reach(
+    connection: sqlite3.Connection, own: str, wanted: str, *, is_bound: bool, is_open: bool
+) -> Reach:
+    """Return which projects may answer a question.
+
+    Args:
+        connection: Any; nothing is written.
+        own: The key of the project that asks; empty if none does.
+        wanted: A project's key or name; `*` for all; empty for the one that asks and global ones.
+        is_bound: Whether it is given its own and global memories, whatever it wants.
+        is_open: Whether a private project may be asked for by name.
+    """
+    if is_bound:
+        return Reach([own, ""])
+    mine = project_names(connection, own) if own else []
+    private = private_projects(connection)
+    # Memories may carry a private project's name instead of its key.
+    hidden = {name for key in private for name in project_names(connection, key)}
+    hidden |= untrusted_folders(connection)
+    others = sorted(hidden.difference(mine))
+    if not wanted and own:
+        return Reach([*mine, ""], others, has_elsewhere=True)
+    if wanted in ("", "*"):
+        return Reach(None, others)
+    named = dict.fromkeys([*project_keys(connection, wanted), wanted])
+    return Reach([key for key in named if is_open or key not in others], others)
 
 
 def list_projects(connection: sqlite3.Connection) -> list[KnownProject]:
@@ -402,14 +497,20 @@ def list_projects(connection: sqlite3.Connection) -> list[KnownProject]:
     for alias, key in connection.execute(ALL_ALIASES):
         aliases.setdefault(key, []).append(alias)
     untrusted = list_untrusted(connection)
-    return [
-        KnownProject(
-            **row,
-            aliases=aliases.get(row["key"], []),
-            untrusted_folders=untrusted.get(row["key"], []),
+    rules = list_rules(connection)
+    found = []
+    for row in dict_rows(connection, PROJECTS):
+        private, excluded = rules.get(row["key"], (False, False))
+        found.append(
+            KnownProject(
+                **row,
+                private=private,
+                excluded=excluded,
+                aliases=aliases.get(row["key"], []),
+                untrusted_folders=untrusted.get(row["key"], []),
+            )
         )
-        for row in dict_rows(connection, PROJECTS)
-    ]
+    return found
 
 
 def join_projects(connection: sqlite3.Connection, other: str, main: str) -> int:
@@ -426,6 +527,8 @@ def join_projects(connection: sqlite3.Connection, other: str, main: str) -> int:
     for statement in (JOIN_ALIASES, JOIN_KEY, JOIN_OBSERVATIONS, JOIN_SESSIONS, JOIN_FOLDERS):
         changed = connection.execute(statement, (other, main)).rowcount
         moved = changed if statement is JOIN_OBSERVATIONS else moved
+    connection.execute(JOIN_RULES, (other, main))
+    connection.execute(DELETE_RULES, (other,))
     connection.execute(DELETE_PROJECT, (other,))
     return moved
 
@@ -434,6 +537,16 @@ def switch_context(connection: sqlite3.Connection, key: str, name: str, *, on: b
     """Switch the context of a project's new sessions on or off."""
     main, *_ = reads.aliases_of(connection, key)
     connection.execute(SWITCH_CONTEXT, (main, name, int(on), int(time.time())))
+
+
+def rule_project(
+    connection: sqlite3.Connection, key: str, name: str, rule: str, *, on: bool
+) -> None:
+    """Make a project `private` or `excluded`, or end that."""
+    main, *_ = reads.aliases_of(connection, key)
+    if name:
+        connection.execute(NOTE_PROJECT, (main, name, int(time.time())))
+    change_rule(connection, main, rule, on=on)
 
 
 # --- Usage ------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import os
 import time
 
 from zapomni_db.sqlite import APPLICATION_ID, LATEST_VERSION
+from zapomni_db.sqlite.project_folders import RULES_TABLE, is_excluded, note_folder
 from zapomni_db.sqlite.project_folders import TABLE as FOLDERS_TABLE
-from zapomni_db.sqlite.project_folders import note_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ REPEAT_SECONDS = 300
 # The schema has had these tables since then.
 OBSERVATIONS_VERSION = 2
 FOLDERS_VERSION = 9
+RULES_VERSION = 13
 
 # Errors that a single row can cause; any other one is the database's.
 ROW_ERRORS = (
@@ -222,6 +223,8 @@ def _ready(connection: sqlite3.Connection) -> bool:
     ready: bool = ours and version >= OBSERVATIONS_VERSION
     if ready and version < FOLDERS_VERSION:
         connection.execute(FOLDERS_TABLE)
+    if ready and version < RULES_VERSION:
+        connection.execute(RULES_TABLE)
     return ready
 
 
@@ -287,6 +290,8 @@ def store_captured(
 def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> None:
     folder, identity = row.get("folder") or "", row.get("identity") or ""
     main = row.get("main_folder") or ""
+    if is_excluded(connection, row["project"]) or (folder and is_excluded(connection, folder)):
+        return
     project = note_folder(connection, row["project"], folder, identity, main)
     session, when, host = row["session_id"], row["timestamp"], row["host"]
     ended = when if row["obs_type"] == "session_end" else None

@@ -4,6 +4,9 @@ A key is what a folder claims to be, and anyone can write it into a folder. So t
 project is trusted, and another one that claims the same project only if it is the same folder,
 moved, or a worktree that a trusted repository itself lists, or if the user trusts it. What happens
 in a folder that is not trusted is stored under the folder's path, and nothing else is shown there.
+
+What the user decided about a project is here too: a private one is shown in no answer to another
+project, of an excluded one hooks record nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +22,14 @@ else:
 
 __all__ = [
     "PROJECT_OF_ALIAS",
+    "RULES_TABLE",
     "TABLE",
+    "change_rule",
+    "is_excluded",
+    "list_rules",
     "list_untrusted",
     "note_folder",
+    "private_projects",
     "project_for",
     "trust_folder",
     "untrusted_folders",
@@ -73,6 +81,10 @@ SELECT project, folder FROM project_folders WHERE NOT trusted ORDER BY folder"""
 MOVE_OBSERVATIONS: LiteralString = "UPDATE observations SET project = ? WHERE project = ?"
 MOVE_SESSIONS: LiteralString = "UPDATE sessions SET project = ? WHERE project = ?"
 DELETE_PROJECT: LiteralString = "DELETE FROM projects WHERE key = ?"
+# Memories of the folder carry its path: it is another key of the project now.
+ADD_ALIAS: LiteralString = """
+INSERT OR IGNORE INTO project_aliases (alias, project_key)
+SELECT ?, key FROM projects WHERE key = ?"""
 
 
 def project_for(
@@ -144,6 +156,7 @@ def trust_folder(connection: sqlite3.Connection, key: str, folder: str, identity
     moved = connection.execute(MOVE_OBSERVATIONS, (project, folder)).rowcount
     connection.execute(MOVE_SESSIONS, (project, folder))
     connection.execute(DELETE_PROJECT, (folder,))
+    connection.execute(ADD_ALIAS, (folder, project))
     return moved
 
 
@@ -162,3 +175,61 @@ def list_untrusted(connection: sqlite3.Connection) -> dict[str, list[str]]:
 def untrusted_folders(connection: sqlite3.Connection) -> set[str]:
     """Return the folders that are not trusted: their observations are shown nowhere else."""
     return {folder for folders in list_untrusted(connection).values() for folder in folders}
+
+
+# --- Rules ------------------------------------------------------------------------------
+
+# As migration 13 has it.
+RULES_TABLE: LiteralString = """
+CREATE TABLE IF NOT EXISTS project_rules (
+    project  TEXT PRIMARY KEY,
+    private  INTEGER NOT NULL DEFAULT 0,
+    excluded INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID"""
+
+# Whether a project, known by any of its keys, is excluded.
+EXCLUDED: LiteralString = """
+SELECT 1 FROM project_rules WHERE excluded AND project IN
+    (?1, (SELECT project_key FROM project_aliases WHERE alias = ?1))"""
+
+# Private projects, by all of their keys.
+PRIVATE: LiteralString = """
+SELECT project FROM project_rules WHERE private
+UNION SELECT a.alias FROM project_rules r JOIN project_aliases a ON a.project_key = r.project
+    WHERE r.private"""
+
+RULES: LiteralString = "SELECT project, private, excluded FROM project_rules"
+PUT_PRIVATE: LiteralString = """
+INSERT INTO project_rules (project, private) VALUES (?, ?)
+ON CONFLICT (project) DO UPDATE SET private = excluded.private"""
+PUT_EXCLUDED: LiteralString = """
+INSERT INTO project_rules (project, excluded) VALUES (?, ?)
+ON CONFLICT (project) DO UPDATE SET excluded = excluded.excluded"""
+
+
+def is_excluded(connection: sqlite3.Connection, key: str) -> bool:
+    """Return whether hooks record nothing of a project."""
+    return connection.execute(EXCLUDED, (key,)).fetchone() is not None
+
+
+def private_projects(connection: sqlite3.Connection) -> set[str]:
+    """Return the keys of all projects that no answer to another project shows."""
+    try:
+        return {key for (key,) in connection.execute(PRIVATE)}
+    except sqlite3.OperationalError:
+        return set()  # An older schema, and no hook was there since.
+
+
+def list_rules(connection: sqlite3.Connection) -> dict[str, tuple[bool, bool]]:
+    """Return of each project with a rule whether it is private, and whether excluded."""
+    try:
+        rows = connection.execute(RULES).fetchall()
+    except sqlite3.OperationalError:
+        return {}
+    return {key: (bool(private), bool(excluded)) for key, private, excluded in rows}
+
+
+def change_rule(connection: sqlite3.Connection, key: str, rule: str, *, on: bool) -> None:
+    """Make a project `private` or `excluded`, or end that."""
+    statement = PUT_PRIVATE if rule == "private" else PUT_EXCLUDED
+    connection.execute(statement, (key, int(on)))

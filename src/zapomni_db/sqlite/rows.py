@@ -85,6 +85,12 @@ def where(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
         if (wanted := getattr(filters, field)) is not None:
             clauses.append(clause)
             values.append(wanted)
+    if filters.projects is not None:
+        clauses.append("m.project IN (SELECT value FROM json_each(?))")
+        values.append(to_json(filters.projects))
+    if filters.not_projects:
+        clauses.append("m.project NOT IN (SELECT value FROM json_each(?))")
+        values.append(to_json(filters.not_projects))
     if filters.since is not None:
         clauses.append("m.occurred_at >= ?")
         values.append(to_time(filters.since))

@@ -61,12 +61,36 @@ def rank_by_words(connection: sqlite3.Connection, request: TextSearchRequest) ->
     expression = _match_expression(request.terms)
     if not expression:
         return {}
-    selection, values = _selection(request.filters)
+    selection, values = _selection(_simplified(connection, request.filters))
     rows = connection.execute(
         _RANK_BY_WORDS + selection + " ORDER BY score DESC, rowid LIMIT ?",
         [expression, *values, request.limit],
     )
     return {str(chunk_id): score for chunk_id, score in rows}
+
+
+# The projects that memories carry, one step in the index for each.
+_PROJECTS: LiteralString = """
+WITH RECURSIVE found (project) AS (
+    SELECT min(project) FROM memories
+    UNION ALL
+    SELECT (SELECT min(m.project) FROM memories m WHERE m.project > found.project)
+    FROM found WHERE found.project IS NOT NULL)
+SELECT project FROM found WHERE project IS NOT NULL"""
+
+
+def _simplified(connection: sqlite3.Connection, filters: MemoryFilter) -> MemoryFilter:
+    """Return a filter without its projects if they are all there are.
+
+    Memories of one project and of none are searched as fast as without a filter.
+    """
+    if filters.projects is None and not filters.not_projects:
+        return filters
+    allowed = None if filters.projects is None else frozenset(filters.projects)
+    for (project,) in connection.execute(_PROJECTS):
+        if (allowed is not None and project not in allowed) or project in filters.not_projects:
+            return filters
+    return filters.model_copy(update={"projects": None, "not_projects": []})
 
 
 def _selection(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
@@ -93,7 +117,7 @@ def rank_by_vector(
     space_key = _checked_space(connection, request.query_embedding)
     if space_key is None:
         return VectorRanking(scores={})
-    only, without = _selected(connection, request.filters)
+    only, without = _selected(connection, _simplified(connection, request.filters))
     found = cache.search(
         connection, space_key, request.query_embedding, request.limit, only=only, without=without
     )

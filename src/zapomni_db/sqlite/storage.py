@@ -133,6 +133,7 @@ class SqliteStorage(SqliteFile):
     get_memory = reading("reading", memories.get_memory)
     get_summaries = reading_here("reading", memories.get_summaries)
     list_memories = reading("listing", memories.list_memories)
+    count_by_project = reading("counting", memories.count_by_project)
     update_memory = writing("updating", memories.update_memory)
     delete_memory = writing("deleting", memories.delete_memory)
     get_history = reading("reading", memories.get_history)

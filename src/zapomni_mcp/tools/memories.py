@@ -53,7 +53,7 @@ Ctx = Context[LazyEngine]
 # --- Arguments --------------------------------------------------------------------------
 
 MemoryId = Annotated[str, Field(min_length=1, max_length=100)]
-Project = Annotated[str, Field(max_length=200)]
+Project = Annotated[str, Field(max_length=1000)]
 Source = Annotated[str, Field(max_length=1000)]
 Kind = Annotated[str, Field(max_length=32)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
@@ -71,7 +71,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
     ctx: Ctx,
     *,
     text: Annotated[str, Field(min_length=1, max_length=10_000_000)],
-    project: Project = "",
+    project: Annotated[Project, Field(description='If not this; "*": global.')] = "",
     source: Annotated[Source, Field(description="A file, URL, meeting, ...")] = "",
     kind: Annotated[Kind, Field(description="note, decision, preference, ...")] = "note",
     tags: Tags | None = None,
@@ -116,6 +116,7 @@ async def add_memory(  # noqa: PLR0913 - every argument is part of the tool's sc
         idempotency_key=idempotency_key or None,
         cites=cites or [],
         folder=current_folder(),
+        agent=True,
         redact=redact,
     )
     return to_result(added(await engine.add_memory(request)))
@@ -127,7 +128,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     query: Annotated[str, Field(min_length=1, max_length=10_000)],
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,
-    project: Project = "",
+    project: Annotated[Project, Field(description='If not this; "*": all.')] = "",
     source: Source = "",
     kind: Annotated[Kind, Field(description="Or type of observation.")] = "",
     tags: Annotated[Tags, Field(description="All of these.")] | None = None,
@@ -159,15 +160,14 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         "as_of": with_zone(as_of),
         "known_at": with_zone(known_at),
     }
-    # A folder that claims to be another's project sees no observations but its own.
-    scope = None if within == "memories" else await engine.observations.scope(current_folder())
     request = SearchRequest(
         query=query,
         limit=limit,
         offset=offset,
         filters={name: value for name, value in wanted.items() if value} or None,
         within=within,
-        observed_in=None if scope is None or scope.trusted else [scope.key],
+        folder=current_folder(),
+        agent=True,
         explain=explain,
         beside=True,
     )
@@ -190,7 +190,7 @@ async def get_memory(
     Long texts come in parts; read on at next_offset.
     """
     engine = await ctx.request_context.lifespan_context.get()
-    record = await engine.memories.get(memory_id)
+    record = await engine.get_memory(memory_id)
     answer = part(record, await engine.citations.get(memory_id), offset, max_tokens)
     shown = without_empty(answer)
     passage = fence(answer.text, **{name: shown[name] for name in shown if name in _SHOWN})
@@ -231,6 +231,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
         supersedes=supersedes,
         cites=cites,
         folder=current_folder(),
+        agent=True,
         redact=redact,
     )
     record = await engine.update_memory(request)
@@ -253,7 +254,7 @@ async def get_stats(ctx: Ctx) -> Annotated[CallToolResult, MemoryStats]:
 async def read_memory(memory_id: str, ctx: Ctx) -> str:
     """One stored memory, whole, as quoted data."""
     engine = await ctx.request_context.lifespan_context.get()
-    record = await engine.memories.get(memory_id)
+    record = await engine.get_memory(memory_id)
     shown = without_empty(MemoryInfo(**info(record)))
     passage = fence(record.text, **{name: shown[name] for name in shown if name in _SHOWN})
     return f"{DATA_NOTICE}\n\n{passage}"

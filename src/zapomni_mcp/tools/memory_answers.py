@@ -220,6 +220,8 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
         notes.append(f"{omitted} more left out: raise max_tokens, or use offset={following}.")
     elif response.results and (response.more or response.total > following):
         notes.append(f"There is more: use offset={following}.")
+    if response.elsewhere:
+        notes.append(f'{response.elsewhere} more in other projects: project="*".')
     if any(hit.truncated for hit in kept):
         notes.append("Passages marked truncated are cut; get_memory reads them whole.")
     return SearchAnswer(

@@ -52,7 +52,7 @@ Project = Annotated[
     str | None,
     Field(
         max_length=1000,
-        description="Key or name. Left out: this project. null: all.",
+        description="Left out: this one. null: all.",
     ),
 ]
 Limit = Annotated[int, Field(ge=1)]

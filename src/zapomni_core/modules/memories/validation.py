@@ -221,7 +221,7 @@ def _depth(value: Any) -> int:
 
 def _check_names(**names: str) -> None:
     for field, value in names.items():
-        limit = MAX_SOURCE_CHARS if field in ("source", "path") else MAX_NAME_CHARS
+        limit = MAX_SOURCE_CHARS if field in ("project", "source", "path") else MAX_NAME_CHARS
         if len(value) > limit:
             raise ValidationError(f"{field} exceeds {limit} characters", "VAL_003")
         _check_utf8(field, value)

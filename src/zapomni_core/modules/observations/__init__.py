@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations.host_files import loaded_by_host
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_core.modules.observations.service import FolderScope, Observations
+    from zapomni_db.sqlite.observations import Reach
     from zapomni_db.sqlite.purging import PurgeSelection
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "PurgeReport",
     "PurgeScope",
     "PurgeSelection",
+    "Reach",
     "Situation",
     "SpoolFullError",
     "clean_row",
@@ -63,6 +65,7 @@ _FILES = {
     "PurgeReport": "purge",
     "PurgeScope": "purge",
     "PurgeSelection": "purge",
+    "Reach": "service",
     "FolderScope": "service",
     "Observations": "service",
 }

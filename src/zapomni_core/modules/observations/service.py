@@ -23,7 +23,8 @@ from zapomni_db.observation_models import (
 )
 from zapomni_db.sqlite import observation_search
 from zapomni_db.sqlite import observations as rows
-from zapomni_db.sqlite.observations import ObservationFile, open_for_writing
+from zapomni_db.sqlite.observation_reads import names_of_projects
+from zapomni_db.sqlite.observations import ObservationFile, Reach, open_for_writing
 from zapomni_db.sqlite.project_folders import project_for, trust_folder
 
 # A search imports this file: what only other operations need is imported there.
@@ -155,12 +156,9 @@ class Observations:
     # --- Projects and folders -----------------------------------------------------------
 
     async def project_keys(self, name: str) -> list[str]:
-        """Return the keys a project is stored under, given one of them or its name.
+        """Return the keys of a project, given one of them, or of all that have this name.
 
         A name that no project has is its own key.
-
-        Raises:
-            ValidationError: Several projects have this name.
         """
         name = _encodable(name)
         return await self._file.read([name], rows.project_keys, name)
@@ -184,6 +182,99 @@ class Observations:
             (project.key, True), project_for, project.key, root, project.identity, project.main
         )
         return FolderScope(project, key, trusted)
+
+    async def reach(self, folder: str, wanted: str = "", *, agent: bool = False) -> Reach:
+        """Return which projects may answer a question that is asked in a folder.
+
+        The project of the folder's repository and what is global, if no project is wanted. A folder
+        that is not trusted is given its own and what is global: an agent always, a user unless a
+        project is named. An agent is not given a private project from elsewhere.
+
+        Args:
+            folder: Where it is asked; empty: nowhere.
+            wanted: A project's key or name; `*` for all of them.
+            agent: Whether an agent asks.
+        """
+        own, trusted = "", True
+        if folder:
+            scope = await self.scope(folder)
+            trusted = scope.trusted
+            # A folder without a repository is no project to search in, and still its own.
+            own = scope.key
+            if trusted and not wanted and not scope.project.identity:
+                wanted = "*"
+        bound = not trusted and (agent or not wanted)
+        only = Reach([own, ""]) if bound or (own and not wanted) else Reach(None)
+        if only.projects is None and wanted not in ("", "*"):
+            only = Reach([_encodable(wanted)])
+        return await self._file.read(
+            only,
+            rows.find_reach,
+            own,
+            _encodable(wanted),
+            is_bound=bound,
+            is_open=not agent,
+        )
+
+    async def place(self, folder: str, wanted: str = "", *, agent: bool = False) -> str:
+        """Return the project that a memory added in a folder belongs to; empty: it is global.
+
+        It is the folder's repository, if no project is wanted, and is recorded with the folder. An
+        agent in a folder that is not trusted adds to that folder, whatever it wants.
+
+        Args:
+            folder: Where it is added; empty: nowhere.
+            wanted: A project's key or name; `*` for a global memory.
+            agent: Whether an agent adds it.
+
+        Raises:
+            ValidationError: Several projects have this name.
+        """
+        if wanted != _encodable(wanted):
+            return wanted  # No memory may carry it, as the one who stores it will say.
+        scope = await self.scope(folder) if folder else None
+        if agent and scope is not None and not scope.trusted:
+            wanted = ""
+        if wanted == "*":
+            return ""
+        here = scope.project if scope is not None and scope.project.identity else None
+        if scope is None or here is None:
+            return await self._file.read(wanted, rows.find_project, wanted, "") if wanted else ""
+        if wanted and (not scope.trusted or wanted not in (here.name, here.key, scope.key)):
+            return await self._file.read(wanted, rows.find_project, wanted, "")
+        root = "" if self._settings.trust == "all" else here.root
+        known = await self._file.read(
+            False, rows.is_noted, scope.key, root if scope.trusted else ""
+        )
+        if known:
+            return scope.key
+        facts = (here.key, here.name, root, here.identity, here.main)
+        return await self._file.write(rows.note_project, *facts)
+
+    async def names(self) -> dict[str, str]:
+        """Return what each project is called, by its key."""
+        return await self._file.read({}, names_of_projects)
+
+    async def rule(self, wanted: str, rule: str, *, on: bool, folder: str = "") -> str:
+        """Make a project `private` or `excluded`, or end that; return what it is called.
+
+        Args:
+            wanted: A project's key or name.
+            rule: Which one.
+            on: Whether it is to hold.
+            folder: Instead of `wanted`, a folder of the project.
+
+        Raises:
+            ValidationError: Several projects have this name.
+        """
+        if folder:
+            scope = await self.scope(folder)
+            key, name = scope.key, scope.project.name
+        else:
+            key = await self._file.read(wanted, rows.find_project, _encodable(wanted), "")
+            name = (await self.names()).get(key, "")
+        await self._file.write(rows.rule_project, key, name, rule, on=on)
+        return name or wanted
 
     async def projects(self) -> list[KnownProject]:
         """Return all projects, the last used first."""
