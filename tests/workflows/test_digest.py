@@ -120,7 +120,7 @@ async def test_a_purge_takes_the_entry_along(anyio_backend):
 
 
 def test_expires_is_given_and_taken_back_on_the_command_line():
-    memory_id = answer("add", "Never merge this week.", "--expires", "7d").strip()
+    memory_id = answer("add", "Never merge this week.", "--global", "--expires", "7d").strip()
     assert given() == [("rule", "Never merge this week.")]
     assert given(days=8) == []
     answer("update", memory_id, "--expires", "never")

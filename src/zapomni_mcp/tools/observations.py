@@ -134,7 +134,7 @@ class ObservationTools:
             str,
             Field(
                 max_length=10_000,
-                description='Words, "a phrase", prefix*, AND, OR, NOT, parentheses.',
+                description='Words, "a phrase", prefix*, AND, OR, NOT, ().',
             ),
         ],
         project: Project = "",
