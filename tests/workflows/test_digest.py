@@ -135,7 +135,7 @@ async def test_expires_is_given_by_the_tools(anyio_backend):
     async with in_process() as client:
         end = (datetime.now(UTC) + timedelta(days=1)).isoformat()
         added = await client.call_tool(
-            "add_memory", {"text": "Never merge today.", "expires_at": end}
+            "add_memory", {"text": "Never merge today.", "expires_at": end, "project": "*"}
         )
         assert (len(given()), len(given(days=2))) == (1, 0)
         memory_id = added.structured_content["memory_id"]
