@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     )
     from zapomni_core.modules.observations.host_files import loaded_by_host
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
-    from zapomni_core.modules.observations.service import FolderScope, Observations
-    from zapomni_db.sqlite.observations import Reach
+    from zapomni_core.modules.observations.service import FolderScope, Observations, Reach
     from zapomni_db.sqlite.purging import PurgeSelection
 
 __all__ = [

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_db.sqlite.purging import PurgeSelection
 
-__all__ = ["FolderScope", "Observations", "SessionContext"]
+__all__ = ["FolderScope", "Observations", "Reach", "SessionContext"]
 
 MAX_IDS = 50
 MAX_NEIGHBORS = 100
