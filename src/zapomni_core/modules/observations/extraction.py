@@ -31,6 +31,17 @@ PROMPT_LIMIT = 2000
 REPLY_LIMIT = 1000
 OUTPUT_LIMIT = 200
 
+# Without one of these a prompt has nothing for the inbox, and the rules for that are not imported.
+CANDIDATE_CUES = (
+    "remember", "keep in mind", "bear in mind", "note", "forget", "reference", "now on", "forward",
+    "here on", "point on", "henceforth", "whenever", "time you", "always", "never", "no,", "no.",
+    "nope", "nah", "wrong", "incorrect", "not ", "actually", "don't", "don\u2019t", "stop ", "told you",
+    "i said", "instead", "rather", "should", "prefer", "merk", "denk", "ab jetzt", "ab sofort",
+    "immer", "nie", "nein", "retiens", "souviens", "jamais", "toujours", "maintenant", "utilise",
+    "recuerda", "ahora", "siempre", "nunca", "no uses", "lembre", "agora", "sempre", "ricorda",
+    "ora in", "usare", "pamatuj", "nikdy",
+)  # fmt: skip
+
 # Prompts that the host wrote, not the user.
 MACHINE_PROMPTS = (
     "<task-notification>",
@@ -155,6 +166,7 @@ class NewObservation:
     """
 
     __slots__ = (
+        "candidates",
         "content",
         "file_path",
         "metadata",
@@ -181,6 +193,7 @@ class NewObservation:
         self.signature = signature
         self.repeat = repeat
         self.redactions = 0
+        self.candidates: list[str] = []
 
 
 def extract(event: Event, redactor: Redactor, key: bytes) -> NewObservation | None:
@@ -242,7 +255,14 @@ def _prompt(event: Event, scrubber: Scrubber) -> NewObservation | None:
     if text.lstrip()[:100].startswith(MACHINE_PROMPTS):
         return None
     facts = {"chars": len(text)} if len(text) > PROMPT_LIMIT else {}
-    return NewObservation("user_prompt", scrubber.scrub(text, PROMPT_LIMIT), None, facts)
+    clean = scrubber.whole(text)
+    made = NewObservation("user_prompt", clip(clean, PROMPT_LIMIT), None, facts)
+    lowered = clean.lower()
+    if not lowered.isascii() or any(cue in lowered for cue in CANDIDATE_CUES):
+        from zapomni_core.modules.observations.candidates import find_candidates
+
+        made.candidates = find_candidates(clean)
+    return made
 
 
 def _command(event: Event, scrubber: Scrubber) -> NewObservation | None:
