@@ -411,6 +411,7 @@ def _row(
         "event_hash": event_hash,
         "repeat": observation.repeat,
         "redactions": observation.redactions,
+        "candidates": observation.candidates,
         # Where it was done, so that it can be decided whether the project's key is believed.
         "folder": "" if _trusts_all(config) else project.root,
         "identity": project.identity,

@@ -126,7 +126,7 @@ def test_text_planted_in_every_way_leaves_no_byte_and_what_is_out_of_reach_is_na
     run("graph", "build")
     stays = run("add", "An ordinary note that stays.").strip()
     # Ways in: hooks, the spool, and what the spool put aside.
-    capture(home, f"A prompt about {WORD}")
+    capture(home, f"A prompt about {WORD}. Always remember the {WORD}. Never forget the {WORD}.")
     capture(home, "A prompt that stays", session="s2")
     spool_row(str(home), row_for_the_spool(f"waiting {WORD}"))
     (home / "spool" / "bad").mkdir(exist_ok=True)

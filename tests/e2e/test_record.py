@@ -409,3 +409,32 @@ def test_a_new_session_is_told_even_while_the_database_is_locked(private_home):
         done = run(event(hook_event_name="SessionStart", source="clear", session_id="new"))
         assert b"rewrite the parser" in done.stdout
     assert done.returncode == 0
+
+
+def test_a_rule_in_a_prompt_waits_in_the_inbox_once_and_becomes_no_memory(private_home):
+    stored(event(prompt="fix the login bug"))
+    stored(event(prompt="Looks good. From now on use pnpm instead of npm."))
+    stored(event(session_id="later", prompt="from now on use pnpm instead of npm"))
+    spooled = event(prompt="never push to main")
+    with closing(sqlite3.connect(private_home / "zapomni.db", isolation_level=None)) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        stored(spooled)
+    stored(event(prompt="what is next?"))
+    query = "SELECT kind, text, state, observation IS NOT NULL FROM review_items ORDER BY id"
+    assert rows(private_home, query) == [
+        ("candidate", "From now on use pnpm instead of npm.", "open", 1),
+        ("candidate", "Never push to main", "open", 1),
+    ]
+    assert rows(private_home, "SELECT count(*) FROM memories") == [(0,)]
+
+
+def test_a_hook_that_meets_an_older_database_makes_the_inbox(private_home):
+    stored(event())
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
+        connection.executescript(
+            "DROP TRIGGER review_items_forget; DROP TABLE review_items; PRAGMA user_version = 12"
+        )
+    stored(event(prompt="Always run make lint before pushing."))
+    assert rows(private_home, "SELECT text FROM review_items") == [
+        ("Always run make lint before pushing.",)
+    ]

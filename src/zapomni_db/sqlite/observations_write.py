@@ -317,6 +317,10 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     inserted = connection.execute(INSERT_OBSERVATION, (*values, row["signature"], event_hash))
     if not inserted.rowcount:
         return
+    if candidates := row.get("candidates"):
+        from zapomni_db.sqlite.review_items import add_candidates
+
+        add_candidates(connection, candidates, project, inserted.lastrowid, when)
     connection.execute(COUNT, (host, "captured", 1, when))
     if row["redactions"]:
         connection.execute(COUNT, (host, "redacted", row["redactions"], when))

@@ -349,6 +349,8 @@ _MENTIONS_OF_MEMORIES: Final[Mapping[str, LiteralString]] = {
 _MENTIONS_OF_WORK: Final[Mapping[str, LiteralString]] = {
     "tasks": "DELETE FROM tasks WHERE finished_at IS NOT NULL AND instr(lower(params || ' ' ||"
     " message || ' ' || coalesce(result, '') || ' ' || coalesce(error, '')), lower(?)) > 0",
+    "candidates": "DELETE FROM review_items"
+    " WHERE instr(lower(text || ' ' || subject || ' ' || project), lower(?)) > 0",
     "branches": "UPDATE sessions SET branch = '' WHERE instr(lower(branch), lower(?)) > 0",
 }
 

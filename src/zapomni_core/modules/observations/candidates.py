@@ -51,7 +51,8 @@ _FROM_NOW_ON = (
     "henceforth",
 )
 _EACH_TIME = (("whenever", "you"), ("every", "time", "you"), ("each", "time", "you"))
-_MODALS = frozenset("should must shall to".split())
+_MODALS = frozenset("should must shall".split())
+_OBLIGED = frozenset("have need sure you".split())
 # After "always" or "never" these make a description, not an order.
 _NOT_VERBS = frozenset(
     "mind been seen had got was were is are the a an again ever in on at said knew thought saw "
@@ -233,6 +234,9 @@ def _is_rule(words: Sequence[str]) -> bool:
         if word not in ("always", "never") or not _is_verb(words[place + 1]):
             continue
         if place == 0 or words[place - 1] in _MODALS:
+            return True
+        # "You have to always …", "I want you to never …".
+        if words[place - 1] == "to" and words[place - 2] in _OBLIGED:
             return True
         if place == 1 and words[0] == "we":
             return True

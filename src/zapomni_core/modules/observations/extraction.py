@@ -35,7 +35,8 @@ OUTPUT_LIMIT = 200
 CANDIDATE_CUES = (
     "remember", "keep in mind", "bear in mind", "note", "forget", "reference", "now on", "forward",
     "here on", "point on", "henceforth", "whenever", "time you", "always", "never", "no,", "no.",
-    "nope", "nah", "wrong", "incorrect", "not ", "actually", "don't", "don\u2019t", "stop ", "told you",
+    "nope", "nah", "wrong", "incorrect", "not ", "actually", "don't", "don\u2019t", "stop ",
+    "told you",
     "i said", "instead", "rather", "should", "prefer", "merk", "denk", "ab jetzt", "ab sofort",
     "immer", "nie", "nein", "retiens", "souviens", "jamais", "toujours", "maintenant", "utilise",
     "recuerda", "ahora", "siempre", "nunca", "no uses", "lembre", "agora", "sempre", "ricorda",
@@ -163,6 +164,7 @@ class NewObservation:
             the window: "path" (same type and path), "content" (also the same content), "type"
             (same type), or "" (never).
         redactions: How many secrets were masked in it.
+        candidates: Sentences of a prompt for the inbox of `zapomni review`.
     """
 
     __slots__ = (

@@ -192,6 +192,10 @@ def clean_row(row: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
     sound = type(redactions) is int and 0 <= redactions < 2**31
     clean["redactions"] = redactions if sound else 0
     clean["repeat"] = row["repeat"] if row.get("repeat") in REPEATS else ""
+    candidates = row.get("candidates")
+    if candidates and isinstance(candidates, list):
+        texts = [one for one in candidates if isinstance(one, str)]
+        clean["candidates"] = [clip(_storable(one), VALUE_LIMIT) for one in texts[:LIST_LIMIT]]
     clean["event_hash"] = bytes.fromhex(event_hash)[:32].hex()
     if not clean["event_hash"]:
         raise ValueError("event_hash")

@@ -80,9 +80,13 @@ DEV: list[tuple[str, str]] = [
         "",
     ),
     (
-        "Why does this fail?\n\nTraceback (most recent call last):\n"
-        + '  File "a.py", line 3, in <module>\n    always()\n'
-        + "ValueError: never use a naive datetime\n",
+        """Why does this fail?
+
+Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+    always()
+ValueError: never use a naive datetime
+""",
         "",
     ),
 ]
