@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from zapomni_core.modules.observations.context import session_context
+from zapomni_core.modules.observations.context import Situation, session_context
 from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite.connection import connect, prepare_file
 from zapomni_db.sqlite.observation_reads import recent
@@ -191,8 +191,8 @@ def measure(path: Path, queries: int, size: int) -> None:
     keys = [f"github.com/acme/app-{dice.randrange(PROJECTS)}" for _ in range(queries)]
     report("recent_context", [timed(partial(recent, connection, [k], 100)) for k in keys])
     for source in ("startup", "compact"):
-        context = partial(session_context, connection)
-        costs = [timed(partial(context, k, "main", ["src/auth/a.py"], source)) for k in keys]
+        starts = [Situation(k, "main", ["src/auth/a.py"], source) for k in keys]
+        costs = [timed(partial(session_context, connection, start)) for start in starts]
         report("session_context", costs, source=source)
     connection.close()
     report("session_context", [cold(path) for _ in range(10)], source="startup, cold process")
@@ -201,9 +201,9 @@ def measure(path: Path, queries: int, size: int) -> None:
 COLD = """
 import sqlite3, sys, time
 start = time.process_time()
-from zapomni_core.modules.observations.context import session_context
+from zapomni_core.modules.observations.context import Situation, session_context
 db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True, isolation_level=None)
-session_context(db, "github.com/acme/app-0", "main", [], "startup")
+session_context(db, Situation("github.com/acme/app-0", "main"))
 print((time.process_time() - start) * 1000)
 """
 

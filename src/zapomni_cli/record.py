@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from zapomni_core.modules.observations import Event
+    from zapomni_core.modules.observations import ContextLine, Event
 
 __all__ = ["hook_command", "main"]
 
@@ -531,8 +531,10 @@ def _print_context(
             event.session_id,
             trusted,
             loaded_by_host(event.host, project.root),
+            job.home,
         )
-        text = session_context(connection, start, _context_tokens(job.config, TOKENS))
+        tokens = _context_tokens(job.config, TOKENS)
+        text, lines = session_context(connection, start, tokens)
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
         if text and job.row and not claim_context(connection, job.row, lost=lost):
             text = ""
@@ -541,7 +543,27 @@ def _print_context(
     except Exception as error:  # noqa: BLE001 - a session must start with or without its memories
         return _problem(error)
     _print_text(event, text)
+    if text and lines:
+        _log_recall(job, event, key, lines)
     return ""
+
+
+def _log_recall(job: _Job, event: Event, project: str, lines: Sequence[ContextLine]) -> None:
+    """Note what the session was given, so that it is not given again and its use is seen."""
+    from zapomni_db.sqlite.recalls import Recall, record_recall
+
+    items = [
+        (
+            str(line.id),
+            "memory" if isinstance(line.id, str) else "observation",
+            (len(line.summary) + len(str(line.id)) + 30) // 4,
+            None,
+        )
+        for line in lines
+    ]
+    given = Recall(time.time(), event.host, event.session_id, project, "session_start", "", items)
+    if job.redactor is not None:
+        record_recall(job.home, given, job.redactor.redact)
 
 
 def _print_text(event: Event, text: str) -> None:

@@ -112,7 +112,7 @@ def test_no_payload_leaves_the_session_context(stored, source):
         store(payload)
         for tokens in (900, 300):
             start = Situation(own, "main", [payload], source)
-            assert_contained(session_context(database, start, tokens), tokens)
+            assert_contained(session_context(database, start, tokens)[0], tokens)
         held += 1
     assert held == 200
 

@@ -21,6 +21,7 @@ from zapomni_core.modules.observations.context import (
 from zapomni_core.modules.observations.host_files import loaded_by_host
 from zapomni_core.shared.fencing import quoted
 from zapomni_db.sqlite.digest import DigestEntry, apply_entries
+from zapomni_db.sqlite.recalls import Recall, RecallUse, record_recall, record_use
 
 OTHER = "github.com/acme/other"
 _numbers = itertools.count(1)
@@ -34,7 +35,7 @@ def db(tmp_path):
 
 
 def told(db, source="startup", branch="", changed=(), tokens=900, **options):
-    return session_context(db, Situation(HOME, branch, changed, source, **options), tokens)
+    return session_context(db, Situation(HOME, branch, changed, source, **options), tokens)[0]
 
 
 def lines(db, section, source="startup", branch="", changed=(), **options):
@@ -306,13 +307,24 @@ def test_a_memory_that_names_what_is_worked_on_comes_before_others_of_its_projec
     assert "names the branch or a changed file" in found[0].why
 
 
-def test_feedback_counts_for_and_against_a_memory(db):
-    ignored = remember(db, "Always whisper.")
+def test_what_was_given_often_and_never_used_comes_last(db, tmp_path):
+    home = str(tmp_path)
+    ignored = remember(db, "Always whisper.", "preference")
     helpful = remember(db, "Always shout.", age=500)
-    feedback = {ignored: -3.0, helpful: 0.5}
-    found = lines(db, "Memories", feedback=feedback)
-    assert [line.id for line in found] == [helpful, ignored]
-    assert "of no use" in found[1].why
+    other = remember(db, "Always sing.", age=900)
+    noted = observe(db, "file_edit", "a.py +1", file_path="a.py")
+    for number in range(5):
+        session = f"session {number}"
+        items = [(ignored, "memory", 9, None), (helpful, "memory", 9, None)]
+        items.append((str(noted), "observation", 9, None))
+        given = Recall(time.time(), "codex", session, HOME, "session_start", "", items)
+        assert record_recall(home, given, lambda text: (text, 0))
+        assert record_use(home, RecallUse(time.time(), session, "named", [helpful]))
+    found = lines(db, "Memories", home=home)
+    assert [line.id for line in found] == [helpful, other, ignored]
+    assert "never used" in found[2].why
+    (recent,) = lines(db, "Recent (", home=home)
+    assert "never used" in recent.why
 
 
 def test_what_the_host_loads_itself_is_not_repeated(db, tmp_path, monkeypatch):

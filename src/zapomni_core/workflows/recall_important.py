@@ -107,6 +107,7 @@ async def _ask_server(
             for page in pages
             for one in page.items
             if one.kind != "document" and not one.parent and "://" not in one.source
+            if not one.cautions()
         ]
         items.sort(key=lambda one: (one.pinned, one.kind in CHOICES, one.created_at), reverse=True)
         return [(one.kind, one.preview) for one in items[:MOST]]

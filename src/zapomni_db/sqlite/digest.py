@@ -20,6 +20,7 @@ __all__ = [
     "DigestEntry",
     "apply_entries",
     "drain_queue",
+    "kind_of",
     "match_memories",
     "read_digest",
     "requeue",
@@ -186,7 +187,7 @@ _QUEUED: LiteralString = "SELECT key, memory_id FROM digest_queue ORDER BY key L
 _DEQUEUE: LiteralString = "DELETE FROM digest_queue WHERE key = ?"
 # A memory of this file, if it may be given to a session.
 _SOURCE: LiteralString = """
-SELECT m.project, m.kind, m.pinned, t.text, m.updated_at, m.expires_at
+SELECT m.project, m.kind, m.pinned, t.text, m.updated_at, m.expires_at, m.source, m.parent
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
 WHERE m.id = ? AND m.superseded_by IS NULL AND m.trusted AND m.kind <> 'code'"""
 
@@ -199,6 +200,15 @@ _FORGET_QUEUE: LiteralString = "DELETE FROM digest_queue"
 _QUEUE_ALL: LiteralString = """
 INSERT INTO digest_queue (memory_id)
 SELECT id FROM memories WHERE kind <> 'code' AND superseded_by IS NULL"""
+
+
+def kind_of(kind: str, source: str, parent: str) -> str:
+    """Return the kind that decides the class: what was read somewhere is a document.
+
+    A page from the network or a passage of a conversation states no rule of the user's, whatever
+    it says; the user may still pin it.
+    """
+    return "document" if parent or "://" in source else kind
 
 
 def drain_queue(connection: sqlite3.Connection, describe: Describe, limit: int) -> int:
@@ -219,8 +229,8 @@ def drain_queue(connection: sqlite3.Connection, describe: Describe, limit: int) 
         connection.execute(_DELETE, (memory_id,))
         found = connection.execute(_SOURCE, (memory_id,)).fetchone()
         if found is not None:
-            project, kind, pinned, text, updated_at, expires_at = found
-            memory_class, short = describe(kind, bool(pinned), text)
+            project, kind, pinned, text, updated_at, expires_at, source, parent = found
+            memory_class, short = describe(kind_of(kind, source, parent), bool(pinned), text)
             _insert(
                 connection,
                 DigestEntry(memory_id, project, kind, memory_class, short, updated_at, expires_at),

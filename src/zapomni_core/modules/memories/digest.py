@@ -16,7 +16,7 @@ from zapomni_core.infra.logging import get_logger
 from zapomni_core.modules.memories.validation import without_code
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryFilter, MemoryRecord
-from zapomni_db.sqlite.digest import DigestEntry
+from zapomni_db.sqlite.digest import DigestEntry, kind_of
 from zapomni_db.values import to_time
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ class Digest:
         return digest_class(kind, pinned, text), redactor.redact(short)[0]
 
     def _entry(self, record: MemoryRecord) -> DigestEntry:
-        memory_class, short = self._describe(record.kind, record.pinned, record.text)
+        kind = kind_of(record.kind, record.source, record.parent)
+        memory_class, short = self._describe(kind, record.pinned, record.text)
         return DigestEntry(
             record.memory_id,
             record.project,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations.context import (
         TOKENS,
         UNTRUSTED,
+        ContextLine,
         Situation,
         session_context,
     )
@@ -34,6 +35,7 @@ __all__ = [
     "SPOOL_FOLDER",
     "TOKENS",
     "UNTRUSTED",
+    "ContextLine",
     "Event",
     "FolderScope",
     "NewObservation",
@@ -60,6 +62,7 @@ _FILES = {
     "UNTRUSTED": "context",
     "Situation": "context",
     "loaded_by_host": "host_files",
+    "ContextLine": "context",
     "session_context": "context",
     "PurgeReport": "purge",
     "PurgeScope": "purge",

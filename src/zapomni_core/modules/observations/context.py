@@ -31,6 +31,7 @@ from zapomni_db.sqlite.observation_reads import (
     switched_off,
 )
 from zapomni_db.sqlite.project_folders import untrusted_folders
+from zapomni_db.sqlite.recalls import ItemFeedback, feedback
 
 __all__ = [
     "TOKENS",
@@ -38,8 +39,6 @@ __all__ = [
     "ContextLine",
     "Situation",
     "explain_context",
-    "fit_context",
-    "render_context",
     "session_context",
 ]
 
@@ -111,6 +110,9 @@ HOST_FILES = frozenset(
 # How much each class of memory is worth showing; what counts besides is added.
 CLASS_SCORES = {"pinned": 4.0, "preference": 3.0, "decision": 2.0, "rule": 1.0}
 HERE = 1.5  # The branch or a file with uncommitted changes is named in it.
+# What was used after it was given, and what was given in five sessions and never used.
+MEMORY_FEEDBACK, FEEDBACK = 2.5, 0.3
+USED, UNUSED = "was used before", "was given often and never used"
 
 
 class ContextLine(NamedTuple):
@@ -135,7 +137,7 @@ class Situation(NamedTuple):
         session: Its id; a resumed one has its own transcript.
         is_trusted: Whether its folder may see what is stored under the project's key.
         loaded: What its host loads by itself, as `loaded_by_host` returns it.
-        feedback: What earlier recalls say for (+) and against (-) giving a memory again.
+        home: The home folder, for the log of what was given before; empty: as if nothing was.
     """
 
     project: str
@@ -145,7 +147,7 @@ class Situation(NamedTuple):
     session: str = ""
     is_trusted: bool = True
     loaded: str = ""
-    feedback: Mapping[str, float] = {}
+    home: str = ""
 
 
 class _Lengths(NamedTuple):
@@ -176,23 +178,25 @@ class _Candidates(NamedTuple):
     branches: dict[str, str]
     lengths: _Lengths
     now: float
+    memories: list[DigestEntry]
+    feedback: Mapping[str, ItemFeedback]
 
 
-def session_context(db: sqlite3.Connection, start: Situation, tokens: int = TOKENS) -> str:
-    """Return the context of a new session as Markdown, at most so many tokens.
+def session_context(
+    db: sqlite3.Connection, start: Situation, tokens: int = TOKENS
+) -> tuple[str, list[ContextLine]]:
+    """Return the context of a new session as Markdown, at most so many tokens, and its lines.
 
     Empty if there is nothing to show, or if the project's context is switched off. A folder that is
     not trusted is given what was done in it, one line that says so, and nothing else.
     """
-    lines = fit_context(explain_context(db, start), tokens, is_trusted=start.is_trusted)
-    return render_context(lines, is_trusted=start.is_trusted)
+    lines = _fit(explain_context(db, start), tokens, is_trusted=start.is_trusted)
+    return _render(lines, is_trusted=start.is_trusted), lines
 
 
-def fit_context(
-    lines: Iterable[ContextLine], tokens: int = TOKENS, *, is_trusted: bool = True
-) -> list[ContextLine]:
+def _fit(lines: Iterable[ContextLine], tokens: int, *, is_trusted: bool) -> list[ContextLine]:
     """Return the lines that fit into so many tokens, with everything around them."""
-    frame = json.dumps(render_context((), is_trusted=is_trusted, is_whole=True) + "\n")
+    frame = json.dumps(_render((), is_trusted=is_trusted, is_whole=True) + "\n")
     room = tokens * 4 - len(frame)
     memory_room = room * MEMORY_SHARE
     sections: set[str] = set()
@@ -221,9 +225,7 @@ def _cells(line: ContextLine) -> str:
     return f"| {number} | {line.time} | {line.obs_type} | {line.summary} |"
 
 
-def render_context(
-    lines: Iterable[ContextLine], *, is_trusted: bool = True, is_whole: bool = False
-) -> str:
+def _render(lines: Iterable[ContextLine], *, is_trusted: bool, is_whole: bool = False) -> str:
     """Return the lines as Markdown between tags; without lines nothing, unless `is_whole`."""
     notice = "" if is_trusted else UNTRUSTED + "\n\n"
     head = f"{notice}{TITLE}\n\n{NOTICE}\n\n"
@@ -253,6 +255,9 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
             continue  # The transcript has it.
         if row.content and row.obs_type not in QUIET and (row.pinned or not _is_noise(row)):
             rows.append(row)
+    now = time.time()
+    memories = session_memories(db, start.project, now) if start.is_trusted else []
+    ids = [*(one.memory_id for one in memories), *(str(row.id) for row in rows)]
     given = _Candidates(
         db,
         projects,
@@ -262,7 +267,9 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
         rows,
         branches_of(db, {row.session_id for row in rows}),
         RECOVERY if start.source in RECOVERY_SOURCES else NORMAL,
-        time.time(),
+        now,
+        memories,
+        feedback(start.home, ids) if start.home else {},
     )
     trail = _trail(given, start)
     shown = {line.id for line in trail}
@@ -273,7 +280,7 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
     threads = (*_unfinished(given), *(_failing(given, failure) for failure in failures))
     hidden = off | untrusted_folders(db)
     return [
-        *(_memories(given, start) if start.is_trusted else ()),
+        *_memories(given, start),
         *[line for line in threads if line][: given.lengths.threads],
         *trail,
         *outcomes,
@@ -403,9 +410,7 @@ def _memories(given: _Candidates, start: Situation) -> list[ContextLine]:
     loaded = f" {start.loaded} " if start.loaded else ""
     here = _names_here(given)
     lines: list[ContextLine] = []
-    found = [(_score_memory(one, here, start), one) for one in session_memories(
-        given.db, start.project, given.now
-    )]  # fmt: skip
+    found = [(_score_memory(given, one, here), one) for one in given.memories]
     name = quoted(_name_of(given, given.projects[0]), 60)
     for section, own in ((f"Memories ({name})", True), ("Memories (all projects)", False)):
         of_section = [(score, one) for score, one in found if bool(one.project) == own]
@@ -429,17 +434,25 @@ def _memories(given: _Candidates, start: Situation) -> list[ContextLine]:
 
 
 def _score_memory(
-    one: DigestEntry, here: frozenset[str], start: Situation
+    given: _Candidates, one: DigestEntry, here: frozenset[str]
 ) -> tuple[float, list[str]]:
     score = CLASS_SCORES.get(one.memory_class, 0.0)
     reasons = []
     if here and not here.isdisjoint(_normalized(one.text).split()):
         score += HERE
         reasons.append("names the branch or a changed file")
-    if said := start.feedback.get(one.memory_id, 0.0):
-        score += said
-        reasons.append("was of use before" if said > 0 else "was of no use before")
+    if said := _feedback(given, one.memory_id):
+        score += MEMORY_FEEDBACK * said
+        reasons.append(USED if said > 0 else UNUSED)
     return score, reasons
+
+
+def _feedback(given: _Candidates, item: str) -> int:
+    """Return 1 if an item was used after it was given, -1 if it was given often and never used."""
+    known = given.feedback.get(item)
+    if known is None:
+        return 0
+    return 1 if known.used else -1 if known.is_unused else 0
 
 
 def _names_here(given: _Candidates) -> frozenset[str]:
@@ -467,7 +480,7 @@ def _score(given: _Candidates, row: ObservationRow, weight: float) -> float:
         score += 0.6
     if given.branch and given.branches.get(row.session_id) == given.branch:
         score += 0.3
-    return float(score + row.pinned)
+    return float(score + row.pinned + FEEDBACK * _feedback(given, str(row.id)))
 
 
 def _reasons(given: _Candidates, row: ObservationRow) -> str:
@@ -479,6 +492,8 @@ def _reasons(given: _Candidates, row: ObservationRow) -> str:
         reasons.append("same branch")
     if row.pinned:
         reasons.append("pinned")
+    if said := _feedback(given, str(row.id)):
+        reasons.append(USED if said > 0 else UNUSED)
     return ", ".join(reasons)
 
 

@@ -301,22 +301,22 @@ class Observations:
             source: How it starts; after "clear" and "compact" it is given more.
         """
         from zapomni_core.infra.git import changed_files
-        from zapomni_core.modules.observations.context import (
-            Situation,
-            explain_context,
-            fit_context,
-            render_context,
-        )
+        from zapomni_core.modules.observations.context import Situation, session_context
 
         scope = await self.scope()
         changed = await asyncio.to_thread(changed_files, scope.project.root)
         start = Situation(
-            scope.key, scope.project.branch, changed, source, is_trusted=scope.trusted
+            scope.key,
+            scope.project.branch,
+            changed,
+            source,
+            is_trusted=scope.trusted,
+            home=str(self._settings.home),
         )
-        found = await self._file.read([], explain_context, start)
-        tokens = self._settings.context_tokens
-        lines = fit_context(found, tokens, is_trusted=scope.trusted)
-        return SessionContext(scope, render_context(lines, is_trusted=scope.trusted), lines)
+        text, lines = await self._file.read(
+            ("", []), session_context, start, self._settings.context_tokens
+        )
+        return SessionContext(scope, text, lines)
 
     async def switch_context(self, project: Project, *, on: bool) -> None:
         """Switch the context of a project's new sessions on or off."""
