@@ -531,6 +531,7 @@ def _print_context(
             event.session_id,
             trusted,
             loaded_by_host(event.host, project.root),
+            project.root,
             job.home,
         )
         tokens = _context_tokens(job.config, TOKENS)

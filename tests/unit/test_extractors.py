@@ -822,7 +822,7 @@ FOUND_OUT = """Great, I found the cause.
 
 ## The cause
 - **The importer** reads `orders.csv` twice, so totals double.
-- Fixed in `import.py`.
+- Fixed in `import.py` by `read_orders`.
 
 ```python
 read(orders)
@@ -858,8 +858,9 @@ def test_the_end_of_a_turn_stores_what_the_agent_found_out(host, payload):
     found = observe(payload, host)
     assert found.obs_type == "assistant_message"
     assert "The importer reads orders.csv twice, so totals double." in found.content
+    assert "by read_orders." in found.content
     assert "import.py: reads once" in found.content
-    for left_out in ("Great", "Let me know", "```", "read(orders)", "**", "---"):
+    for left_out in ("Great", "Let me know", "```", "read(orders)", "**", "---", "Change"):
         assert left_out not in found.content
 
 

@@ -425,6 +425,12 @@ def test_noise_does_not_appear(db, obs_type, content, fields):
     assert told(db) == ""
 
 
+def test_a_project_in_a_temporary_folder_is_one(db):
+    observe(db, "file_edit", "a.py", file_path="/tmp/shop/a.py")
+    assert told(db) == ""
+    assert "a.py" in told(db, root="/tmp/shop")
+
+
 def test_nothing_is_cut_inside_an_argument(db):
     command = 'bd create --title="Set up code quality tools for everyone" --type=epic --body="'
     observe(db, "command", command + "a long text " * 20 + '" --last')

@@ -137,6 +137,7 @@ class Situation(NamedTuple):
         session: Its id; a resumed one has its own transcript.
         is_trusted: Whether its folder may see what is stored under the project's key.
         loaded: What its host loads by itself, as `loaded_by_host` returns it.
+        root: The folder of its project.
         home: The home folder, for the log of what was given before; empty: as if nothing was.
     """
 
@@ -147,6 +148,7 @@ class Situation(NamedTuple):
     session: str = ""
     is_trusted: bool = True
     loaded: str = ""
+    root: str = ""
     home: str = ""
 
 
@@ -253,7 +255,11 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
             row = row._replace(content=strip_injected(row.content).strip())  # noqa: PLW2901
         if start.source == "resume" and row.session_id == start.session:
             continue  # The transcript has it.
-        if row.content and row.obs_type not in QUIET and (row.pinned or not _is_noise(row)):
+        if (
+            row.content
+            and row.obs_type not in QUIET
+            and (row.pinned or not _is_noise(row, start.root))
+        ):
             rows.append(row)
     now = time.time()
     memories = session_memories(db, start.project, now) if start.is_trusted else []
@@ -370,12 +376,13 @@ def _name_of(given: _Candidates, project: str) -> str:
 # --- What is left out ---------------------------------------------------------------------
 
 
-def _is_noise(row: ObservationRow) -> bool:
+def _is_noise(row: ObservationRow, root: str = "") -> bool:
     """Return whether a row says nothing about what was done or found out."""
     if row.obs_type in NOISE or '"interrupted": true' in (row.metadata or ""):
         return True
     path = row.file_path or ""
-    if path.startswith(TEMPORARY):
+    # A project may itself be in a temporary folder.
+    if path.startswith(TEMPORARY) and not (root and path.startswith(root.rstrip("/") + "/")):
         return True
     if row.obs_type == "file_read":
         return path.rsplit("/", 1)[-1] in HOST_FILES

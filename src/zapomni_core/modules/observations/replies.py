@@ -9,8 +9,7 @@ __all__ = ["informative_part"]
 # Texts, compiled when they are used: only the end of a turn needs them.
 
 _CODE = r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)"
-_TABLE_RULE = r"^[\s|:+-]+$"
-_MARKS = r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}"
+_MARKS = r"[*`]{1,3}(?=\S)|(?<=\S)[*`]{1,3}|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)"
 _SENTENCE_END = r"(?<=[.!?\u3002\uff01\uff1f])\s+"
 # What an agent says to be polite, or to have something to say before it begins.
 _POLITE = (
@@ -29,7 +28,13 @@ def informative_part(text: str, limit: int) -> str:
 
     Code is left out, and so is what is said out of politeness at the beginning and at the end.
     """
-    plain = [_plain(line) for line in re.sub(_CODE, "\n", text).splitlines()]
+    lines = [line.strip() for line in re.sub(_CODE, "\n", text).splitlines()]
+    # Neither the rule of a table nor the names of its columns above it say anything.
+    plain = [
+        _plain(line)
+        for line, following in zip(lines, [*lines[1:], ""], strict=False)
+        if not _is_rule(line) and not (line.startswith("|") and _is_rule(following))
+    ]
     # Each sentence with what separates it from the one before: a line of its own stays one.
     sentences = [
         (one, " " if number else "\n")
@@ -51,12 +56,13 @@ def informative_part(text: str, limit: int) -> str:
     return short
 
 
+def _is_rule(line: str) -> bool:
+    return "-" in line and re.fullmatch(r"[\s|:+-]+", line) is not None
+
+
 def _plain(line: str) -> str:
-    """Take the marks of Markdown off a line; nothing is left of a table's rule."""
-    line = line.strip()
-    if re.match(_TABLE_RULE, line):
-        return ""
+    """Take the marks of Markdown off a line."""
     line = re.sub(_MARKS, "", line.lstrip("#>-*+ "))
     if line.startswith("|"):
-        line = ": ".join(cell for part in line.split("|") if (cell := part.strip(" —-")))
+        line = ": ".join(cell for part in line.split("|") if (cell := part.strip(" \u2014-")))
     return " ".join(line.split())

@@ -311,6 +311,7 @@ class Observations:
             changed,
             source,
             is_trusted=scope.trusted,
+            root=scope.project.root,
             home=str(self._settings.home),
         )
         text, lines = await self._file.read(
