@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from zapomni_core.modules.graph import RuleExtractor, load_gazetteer
-from zapomni_core.modules.graph.phrases import SINGLE_VALUED, table
-from zapomni_core.modules.graph.relations import with_evidence
+from zapomni_core.modules.graph.relations import SINGLE_VALUED, table, with_evidence
 from zapomni_db.models import RelationshipData
 
 pytestmark = pytest.mark.anyio

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple, Self
 from zapomni_core.exceptions import ValidationError, ZapomniError
 from zapomni_core.infra.projects import head_commit, project_of
 from zapomni_core.infra.threads import run_to_end
-from zapomni_core.modules.codebase.lookup import Outlines, find_lines, lines_digest, match_symbols
 from zapomni_core.modules.codebase.models import SourceFile, Symbol
 from zapomni_core.modules.codebase.naming import Named, find_named, parse_named
+from zapomni_core.modules.codebase.search import Outlines, find_lines, lines_digest, match_symbols
 from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_db.code_models import (

@@ -15,8 +15,7 @@ from zapomni_core.exceptions import ProcessingError
 from zapomni_core.modules.codebase.child import READY, read_message, unpack_file, write_message
 from zapomni_core.modules.codebase.languages import language_of, require_grammar
 from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile
-from zapomni_core.modules.codebase.outline import Lines, context_line
-from zapomni_core.modules.codebase.parse import PROSE, parse_code
+from zapomni_core.modules.codebase.parse import PROSE, Lines, context_line, parse_code
 from zapomni_db.models import Chunk
 
 if TYPE_CHECKING:

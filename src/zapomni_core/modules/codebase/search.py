@@ -1,19 +1,373 @@
-"""Searches code: the search of memories over passages of code, reported by symbol."""
+"""Finds code: by meaning and words, by name, and by who refers to whom, as it is now."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
 
-from zapomni_core.exceptions import ValidationError
+from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
 from zapomni_core.modules.codebase.index import passage_digest
-from zapomni_core.modules.codebase.lookup import repositories_for
-from zapomni_core.modules.codebase.schemas import CodeHit, CodeSearchRequest, CodeSearchResponse
+from zapomni_core.modules.codebase.models import SourceFile, Symbol
+from zapomni_core.modules.codebase.naming import parse_named
+from zapomni_core.modules.codebase.parser import CodeParser
+from zapomni_core.modules.codebase.schemas import (
+    CallsRequest,
+    CallsResponse,
+    CodeHit,
+    CodeSearchRequest,
+    CodeSearchResponse,
+    OutlineRequest,
+    OutlineResponse,
+    SymbolRequest,
+    SymbolResponse,
+)
+from zapomni_core.modules.codebase.tree import SourceTree
+from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
-from zapomni_db.code_models import CODE_KIND, IndexedFile
+from zapomni_db.code_models import (
+    CODE_KIND,
+    CodeEdge,
+    CodeRepository,
+    CodeSymbol,
+    FileEdit,
+    IndexedFile,
+    SymbolQuery,
+)
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import Chunk
 from zapomni_db.sqlite.code import SqliteCode
 
-__all__ = ["search_code"]
+__all__ = [
+    "Outlines",
+    "find_calls",
+    "find_lines",
+    "fingerprint",
+    "get_outline",
+    "get_symbol",
+    "lines_digest",
+    "match_symbols",
+    "repositories_for",
+    "search_code",
+]
+
+
+MAX_CALLS = 1000
+MAX_NAME = 1000
+MAX_CANDIDATES = 20
+EDITS_LOOKED_AT, EDITS_SHOWN = 100, 5
+
+_WORD = re.compile(r"\w+")
+
+
+async def repositories_for(
+    store: SqliteCode, repository: str, folder: str
+) -> list[CodeRepository] | None:
+    """Return the repositories that are meant; None means all.
+
+    Raises:
+        NotFoundError: The one named was not indexed, or none was.
+    """
+    known = await store.list_repositories()
+    if not known:
+        raise NotFoundError("Nothing is indexed.", "CODE_002")
+    if repository == "*":
+        return None
+    if repository:
+        root = real_path(repository, folder)
+        found = [r for r in known if root == r.root or repository in (r.name, r.project)]
+        if not found:
+            raise NotFoundError("No such repository is indexed.", "CODE_002")
+        return found
+    real = real_path(folder) if folder else ""
+    around = [r for r in known if real and lies_in(real, r.root)]
+    return sorted(around, key=lambda r: len(r.root))[-1:] or None
+
+
+def _keys(repositories: Sequence[CodeRepository] | None) -> list[int] | None:
+    return None if repositories is None else [r.key for r in repositories]
+
+
+# --- One symbol ---------------------------------------------------------------------------
+
+
+async def get_symbol(
+    store: SqliteCode, storage: StorageProvider, request: SymbolRequest
+) -> SymbolResponse:
+    """Return a symbol as it is in its file now."""
+    found = await _find(store, request.name, request.repository, request.folder)
+    if len(found) > 1:
+        return SymbolResponse(symbol=None, candidates=found)
+    known = found[0]
+    now = await asyncio.to_thread(_as_now, known)
+    if now is None:
+        answer = SymbolResponse(
+            symbol=known, source=await _as_indexed(store, storage, known), state="gone"
+        )
+    else:
+        symbol, source = now
+        state = "fresh" if symbol.content_hash == known.content_hash else "changed"
+        answer = SymbolResponse(symbol=symbol, source=source, state=state)
+    return await _with_history(store, answer) if request.history else answer
+
+
+async def _find(store: SqliteCode, name: str, repository: str, folder: str) -> list[CodeSymbol]:
+    """Return the symbols that are meant, at least one.
+
+    Raises:
+        NotFoundError: None is.
+    """
+    name = name.strip()
+    if not name or len(name) > MAX_NAME:
+        raise ValidationError("Give a name, path:name or an id", "VAL_004")
+    name = name.encode("utf-8", "replace").decode()
+    if name.isascii() and name.isdigit() and len(name) < 18:
+        known = await store.get_symbol(int(name))
+        if known is not None:
+            return [known]
+    keys = _keys(await repositories_for(store, repository, folder))
+    named = parse_named(name)
+    queries = [SymbolQuery(repositories=keys, name=name.removesuffix("()"))]
+    if named.symbol:
+        queries.append(SymbolQuery(repositories=keys, path=named.path, name=named.symbol))
+    queries.append(SymbolQuery(repositories=keys, path=name, kind="module"))
+    for query in queries:
+        found = await store.find_symbols(query.model_copy(update={"limit": MAX_CANDIDATES}))
+        if found:
+            return found
+    near = await store.suggest_names(keys, named.symbol or name)
+    raise NotFoundError("No symbol has this name.", "CODE_001", near=near)
+
+
+def _as_now(known: CodeSymbol) -> tuple[CodeSymbol, str] | None:
+    """Return a symbol and its source as they stand in the file now; None if they do not."""
+    source = _read(known.repository, known.path)
+    if source is None:
+        return None
+    for symbol in _outline(source):
+        if symbol.qualified_name == known.qualified_name:
+            text = source.data[symbol.start_byte : symbol.end_byte].decode("utf-8", "replace")
+            return _merged(known, symbol), text
+    return None
+
+
+def _read(root: str, path: str) -> SourceFile | None:
+    try:
+        with SourceTree(Path(root)) as tree:
+            return tree.read(path)
+    except ValidationError:
+        return None  # The whole folder is missing.
+
+
+def _outline(source: SourceFile) -> tuple[Symbol, ...]:
+    with Outlines() as outlines:
+        return outlines.of(source)
+
+
+def _merged(known: CodeSymbol, symbol: Symbol) -> CodeSymbol:
+    return known.model_copy(
+        update={
+            "kind": symbol.kind,
+            "signature": symbol.signature,
+            "docstring": symbol.docstring,
+            "decorators": list(symbol.decorators),
+            "start_line": symbol.start_line,
+            "end_line": symbol.end_line,
+            "content_hash": symbol.content_hash,
+        }
+    )
+
+
+async def _as_indexed(store: SqliteCode, storage: StorageProvider, known: CodeSymbol) -> str:
+    """Return a symbol's source as it was when it was indexed."""
+    keys = [r.key for r in await store.list_repositories() if r.root == known.repository]
+    for _, file in await store.find_files(keys, known.path):
+        record = await storage.get_memory(file.memory_id) if file.path == known.path else None
+        if record is not None:
+            return record.text.encode()[known.start_byte : known.end_byte].decode(errors="replace")
+    return ""
+
+
+# --- What agents did to it ----------------------------------------------------------------
+
+
+async def _with_history(store: SqliteCode, answer: SymbolResponse) -> SymbolResponse:
+    """Add who edited a symbol, when, what for, and what failed after."""
+    symbol = answer.symbol
+    assert symbol is not None
+    paths = [str(Path(symbol.repository) / symbol.path), symbol.path]
+    edits = await store.get_edits(paths, EDITS_LOOKED_AT)
+    own = [e for e in edits if symbol.kind == "module" or _concerns(e, symbol, answer.source)]
+    shown = (own or edits)[:EDITS_SHOWN]
+    return answer.model_copy(update={"edits": shown, "edits_of_file": bool(edits) and not own})
+
+
+def _concerns(edit: FileEdit, symbol: CodeSymbol, source: str) -> bool:
+    """Return whether an edit names a symbol, or added a line that is in it."""
+    summary, *lines = edit.content.splitlines() or [""]
+    if symbol.name in _WORD.findall(summary):
+        return True
+    added = (line[2:].strip() for line in lines if line.startswith("+ "))
+    return any(line in source for line in added if len(_WORD.findall(line)) > 1)
+
+
+# --- Files and calls ----------------------------------------------------------------------
+
+
+async def get_outline(store: SqliteCode, request: OutlineRequest) -> OutlineResponse:
+    """Return a file's symbols as they are now."""
+    path = request.path.strip().encode("utf-8", "replace").decode()
+    if not path or len(path) > MAX_NAME:
+        raise ValidationError("Give the path of a file", "VAL_004")
+    repositories = await repositories_for(store, request.repository, request.folder)
+    found = await store.find_files(
+        _keys(repositories), _relative(path, request.folder, repositories)
+    )
+    exact = [(root, file) for root, file in found if file.path == path] or found
+    if not exact:
+        raise NotFoundError("No indexed file has this path.", "CODE_001")
+    if len(exact) > 1:
+        return OutlineResponse(candidates=[str(Path(root) / file.path) for root, file in exact])
+    root, file = exact[0]
+    known = await store.get_outline(file.key)
+    source = await asyncio.to_thread(_read, root, file.path)
+    if source is None:
+        return OutlineResponse(repository=root, path=file.path, state="gone", symbols=known)
+    if source.content_hash == file.content_hash:
+        return OutlineResponse(repository=root, path=file.path, symbols=known)
+    now = await asyncio.to_thread(_outline, source)
+    return OutlineResponse(
+        repository=root, path=file.path, state="changed", symbols=_renewed(root, known, now)
+    )
+
+
+def _relative(path: str, folder: str, repositories: Sequence[CodeRepository] | None) -> str:
+    """Turn a path from here into one from the repository's root, if there is such a file."""
+    real = real_path(path, folder)
+    for repository in repositories or []:
+        if lies_in(real, repository.root) and os.path.isfile(real):  # noqa: PTH113
+            return os.path.relpath(real, repository.root)
+    return path
+
+
+def _renewed(root: str, known: Sequence[CodeSymbol], symbols: Sequence[Symbol]) -> list[CodeSymbol]:
+    """Return a changed file's symbols; those that were indexed keep their ids."""
+    by_name = {symbol.qualified_name: symbol for symbol in known}
+    depths: list[int] = []
+    renewed = []
+    for symbol in symbols:
+        depths.append(0 if symbol.parent < 0 else depths[symbol.parent] + 1)
+        before = by_name.get(symbol.qualified_name) or CodeSymbol(
+            id=0, repository=root, path=known[0].path if known else "", depth=depths[-1],
+            **{**symbol._asdict(), "decorators": list(symbol.decorators)},
+        )  # fmt: skip
+        renewed.append(_merged(before, symbol))
+    return renewed
+
+
+Calls = Callable[[CodeSymbol, int], Awaitable[list[CodeEdge]]]
+
+
+async def find_calls(store: SqliteCode, calls: Calls, request: CallsRequest) -> CallsResponse:
+    """Return the references to or from a symbol."""
+    if not 1 <= request.limit <= MAX_CALLS:
+        raise ValidationError(f"limit must be from 1 to {MAX_CALLS}", "VAL_003")
+    found = await _find(store, request.name, request.repository, request.folder)
+    if len(found) > 1:
+        return CallsResponse(symbol=None, candidates=found)
+    edges = await calls(found[0], request.limit + 1)
+    return CallsResponse(
+        symbol=found[0], edges=edges[: request.limit], more=len(edges) > request.limit
+    )
+
+
+# --- Code as it is now on disk: a file's symbols, and lines of it ---------------------
+
+
+OUTLINES_KEPT = 200
+
+Symbols = tuple[Symbol, ...]
+
+_kept: OrderedDict[tuple[str, str], Symbols] = OrderedDict()
+"""The last outlines, by path and contents: the same changed file is asked for again and again."""
+
+
+class _NoPassages:
+    """A chunker for those who want symbols only."""
+
+    def chunk(self, text: str) -> list[Chunk]:  # noqa: ARG002
+        return []
+
+
+class Outlines:
+    """The symbols of files; a context manager, because a process that parses may run behind it."""
+
+    def __init__(self) -> None:
+        self._parser = CodeParser(_NoPassages())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._parser.__exit__(*error)
+
+    def of(self, source: SourceFile) -> Symbols:
+        """Return a file's symbols, the file itself first."""
+        key = (source.path, source.content_hash)
+        found = _kept.pop(key, None)
+        _kept[key] = found = self._parser.parse(source).symbols if found is None else found
+        if len(_kept) > OUTLINES_KEPT:
+            _kept.popitem(last=False)
+        return found
+
+
+def fingerprint(root: str) -> str:
+    """Return a text that changes whenever a file worth reading does, comes or goes.
+
+    Raises:
+        ValidationError: The folder is not there any more.
+    """
+    digest = blake2b(digest_size=16)
+    with SourceTree(Path(root)) as tree:
+        for entry in tree.files():
+            digest.update(f"{entry.path}\0{entry.stamp}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def match_symbols(symbols: Sequence[Symbol], name: str) -> list[Symbol]:
+    """Return the symbols of a qualified name, or those whose qualified name ends so."""
+    whole = [symbol for symbol in symbols if symbol.qualified_name == name]
+    plain = [(symbol, symbol.qualified_name.partition("#")[0]) for symbol in symbols[1:]]
+    ending = [symbol for symbol, known in plain if known == name or known.endswith(f".{name}")]
+    return whole or ending
+
+
+def lines_digest(data: bytes, first: int, last: int) -> str:
+    """Identify lines by their text, whatever blanks they end with; "" if they are not all there."""
+    lines = data.splitlines()
+    return _digest(lines[first - 1 : last]) if first <= last <= len(lines) else ""
+
+
+def find_lines(data: bytes, count: int, digest: str) -> int:
+    """Return at which line a run of lines begins now; 0 if it is nowhere."""
+    lines = data.splitlines()
+    for start in range(len(lines) - count + 1):
+        if _digest(lines[start : start + count]) == digest:
+            return start + 1
+    return 0
+
+
+def _digest(lines: Sequence[bytes]) -> str:
+    return blake2b(b"\n".join(line.rstrip() for line in lines), digest_size=16).hexdigest()
+
+
+# --- Searches code: the search of memories over passages of code, reported by symbol ---
 
 
 MAX_LIMIT = 100

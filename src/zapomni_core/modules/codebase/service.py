@@ -97,7 +97,7 @@ class CodeMemory:
 
     async def watch(self, root: str) -> AsyncIterator[None]:
         """Yield at once, and then whenever a file of a folder has changed."""
-        from zapomni_core.modules.codebase.lookup import fingerprint
+        from zapomni_core.modules.codebase.search import fingerprint
 
         seen = ""
         while True:
@@ -153,28 +153,28 @@ class CodeMemory:
     @operation()
     async def get_outline(self, request: OutlineRequest) -> OutlineResponse:
         """Return the symbols of a file."""
-        from zapomni_core.modules.codebase.lookup import get_outline
+        from zapomni_core.modules.codebase.search import get_outline
 
         return await get_outline(self.store, request)
 
     @operation()
     async def get_symbol(self, request: SymbolRequest) -> SymbolResponse:
         """Return a symbol with its exact source."""
-        from zapomni_core.modules.codebase.lookup import get_symbol
+        from zapomni_core.modules.codebase.search import get_symbol
 
         return await get_symbol(self.store, self.storage, request)
 
     @operation()
     async def find_callers(self, request: CallsRequest) -> CallsResponse:
         """Return who refers to a symbol."""
-        from zapomni_core.modules.codebase.lookup import find_calls
+        from zapomni_core.modules.codebase.search import find_calls
 
         return await find_calls(self.store, self.store.get_callers, request)
 
     @operation()
     async def find_callees(self, request: CallsRequest) -> CallsResponse:
         """Return whom a symbol refers to."""
-        from zapomni_core.modules.codebase.lookup import find_calls
+        from zapomni_core.modules.codebase.search import find_calls
 
         return await find_calls(self.store, self.store.get_callees, request)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from zapomni_core.modules.graph.extraction import Extraction, GraphExtractor
 from zapomni_core.modules.graph.names import fuzzy_key, same_entity
-from zapomni_core.modules.graph.phrases import SINGLE_VALUED
+from zapomni_core.modules.graph.relations import SINGLE_VALUED
 from zapomni_db.graph_models import EntityName, ExtractedChunk, GraphGrowth, GraphScope, UnreadChunk
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EntityData

@@ -11,8 +11,7 @@ from zapomni_core.modules.graph import cues
 from zapomni_core.modules.graph.cues import PACKAGE_CUES
 from zapomni_core.modules.graph.dates import DATE_WORDS, date_at, may_begin_date
 from zapomni_core.modules.graph.names import Entry, Gazetteer
-from zapomni_core.modules.graph.shapes import is_status, is_version, shape_of
-from zapomni_core.modules.graph.tokens import Token, tokens
+from zapomni_core.modules.graph.words import Token, is_status, is_version, shape_of, tokens
 
 __all__ = [
     "NamedSpan",

@@ -1,31 +1,210 @@
-"""What a text states about the things it names, sentence by sentence."""
+"""What a text states about the things it names, sentence by sentence.
+
+The phrases that state something are in `phrases.txt`, read once.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
+from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
-from zapomni_core.modules.graph import phrases
-from zapomni_core.modules.graph.tokens import TextSentence, sentences
+from zapomni_core.modules.graph.words import TextSentence, sentences
 from zapomni_core.shared.dates import window_of
 from zapomni_db.models import EntityData, RelationshipData
 
 __all__ = [
+    "ADVERBS",
+    "AUXILIARIES",
+    "BARE",
+    "BLOCKERS",
+    "CONDITIONS",
+    "DETERMINERS",
+    "HOLDING",
+    "IN_FRONT",
+    "PARTS",
+    "PRODUCTS",
+    "QUESTION_STARTS",
+    "SINGLE_VALUED",
+    "UNCERTAIN",
+    "WEAK",
     "Group",
     "SentenceReading",
     "StatedRelation",
+    "Wording",
     "groups",
     "relate",
     "statements",
+    "table",
     "together",
     "validity",
     "versions",
     "with_evidence",
     "words_of",
 ]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SINGLE_VALUED = frozenset({"WORKS_AT", "LOCATED_IN", "REPLACED_BY", "DEFINED_IN"})
+"""Of these, a newer statement about the same subject ends the older one; others add up."""
+
+_STATEMENT = re.compile(
+    r"(?P<type>[A-Z_]+): (?P<first>.+) (?P<way>->|<-) (?P<second>[^\d]+?)(?: (?P<strength>[\d.]+))?"
+)
+_GROUP = re.compile(r"# (?P<name>[a-z]+) +(?P<types>[A-Z]+(?: [A-Z]+)*)")
+
+
+class Wording(NamedTuple):
+    """A statement: its type, what may be first and second, and which of them is the subject."""
+
+    type: str
+    first: frozenset[str]
+    second: frozenset[str]
+    reverse: bool
+    strength: float
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, list[Wording]]:
+    """Return what each phrase may state, most likely first."""
+    found: dict[str, list[Wording]] = {}
+    groups: dict[str, frozenset[str]] = {}
+    phrase: Wording | None = None
+    file = resources.files(__package__).joinpath("phrases.txt")
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if group := _GROUP.fullmatch(line):
+            groups[group["name"]] = _words(group["types"])
+        elif statement := _STATEMENT.fullmatch(line):
+            first, second = (
+                frozenset().union(*(groups.get(name, {name}) for name in statement[side].split()))
+                for side in ("first", "second")
+            )
+            strength = float(statement["strength"] or 0.9)
+            phrase = Wording(statement["type"], first, second, statement["way"] == "<-", strength)
+        elif phrase is not None:
+            for text in line.strip().removesuffix(",").split(", "):
+                found.setdefault(text, []).append(phrase)
+    return found
+
+
+# Words in front of the first name, right before it, and between it and the second.
+IN_FRONT = (
+    (
+        _words(
+            "moved move moves moving switched switch switches switching migrated migrate "
+            "migrates migrating changed change changing converted convert converting ported "
+            "port porting went transition transitioned upgraded upgrade updated update bump "
+            "перешли"
+        ),
+        _words("from \u0441"),
+        _words("to \u043d\u0430"),
+        "REPLACED_BY",
+    ),
+    (
+        _words("replaced replace replaces replacing swap swapped substitute"),
+        frozenset[str](),
+        _words("with by"),
+        "REPLACED_BY",
+    ),
+    (
+        _words("prefers prefer preferred chose choose chosen picked favors recommend recommends"),
+        frozenset[str](),
+        _words("over"),
+        "PREFERRED_OVER",
+    ),
+    (_words("rename renamed renames renaming"), frozenset[str](), _words("to"), "REPLACED_BY"),
+    (
+        _words("convert converts converting translate compile"),
+        frozenset[str](),
+        _words("to into"),
+        "CONVERTED_TO",
+    ),
+    (
+        _words("connect connects connected connecting"),
+        frozenset[str](),
+        _words("to with"),
+        "CONNECTS_TO",
+    ),
+    (
+        _words("run running runs install installed installing deploy deployed deploying"),
+        frozenset[str](),
+        _words("on"),
+        "RUNS_ON",
+    ),
+)
+
+# With one thing for a subject these are commands or wishes: "let Django use Redis".
+BARE = frozenset(
+    (
+        "use|depend on|rely on|require|prefer|like|love|avoid|dislike|hate|choose|go with|fix"
+        "|never use|do not use|don't use|no longer use|make use of|run|work with|recommend"
+        "|support|raise|throw|live in|develop in|program in|code in|using|running"
+    ).split("|")
+)
+AUXILIARIES = _words("is are was were has have had been being be am 'm 're 've it's can")
+ADVERBS = _words(
+    "also now currently already still always only mainly mostly primarily heavily directly "
+    "internally usually just both basically simply really recently finally then actually often "
+    "originally officially therefore automatically again fully natively later eventually widely "
+    "commonly largely partly out"
+)
+DETERMINERS = _words(
+    "the a an our its their his her my your this these those new old latest own same local "
+    "existing current official popular simple open-source standard built-in default some any "
+    "both all other another whole entire underlying"
+)
+# What belongs to a thing so closely that a statement about it is one about the thing.
+PARTS = _words(
+    "admin api app application service server client backend frontend module library framework "
+    "package plugin project codebase repo cli sdk core engine runtime compiler integration "
+    "extension implementation cluster container image code script tool tests docs documentation "
+    "itself"
+)
+PRODUCTS = _words(
+    "library libraries framework package module plugin extension client wrapper binding "
+    "bindings driver sdk tool toolkit interface adapter backend linter formatter parser server "
+    "implementation port integration support api app cli checker runner compiler interpreter "
+    "editor ide orm"
+)
+# Behind the verb these mean that the name is not its object.
+BLOCKERS = _words(
+    "of for in with from to by on via using like than as into about between without against per "
+    "through and or but that which who when while if because is are was were be been not no it "
+    "they we you he she i at so then where what how outside inside over under after before "
+    "during until"
+    " avoiding removing dropping"
+)
+# So short that nothing but an article may follow, and the name must be meant by itself.
+WEAK = _words("in from of at to 's")
+# What is held is the name itself, not something called after it.
+HOLDING = _words("contains includes bundles ships provides exposes offers") | {
+    "ships with",
+    "comes with",
+}
+# A sentence with one of these in front of the statement does not claim it.
+UNCERTAIN = _words(
+    "if whether unless should could would might maybe perhaps suppose imagine wish not never "
+    "don't didn't doesn't won't can't cannot isn't wasn't wouldn't shouldn't no nobody none "
+    "neither nor without consider considering n't dont doesnt didnt cant wont isnt unlike "
+    "avoid avoids avoiding attempt attempting remove removes removed removing delete deleted "
+    "prevent prevents let's lets may ought hopefully ideally need wants want wanted plan plans "
+    "planned planning try tried trying"
+)
+CONDITIONS = _words("if whether unless suppose imagine")
+QUESTION_STARTS = _words(
+    "who what when where why how which is are was were do does did can could should would will "
+    "has have may shall anyone didn't isn't aren't don't"
+)
+
+
+# --- What a text states about the things it names, sentence by sentence ---------------
 
 
 def relate(text: str, entities: Sequence[EntityData]) -> list[RelationshipData]:
@@ -243,7 +422,7 @@ def statements(reading: SentenceReading) -> Iterator[StatedRelation]:
         front = words_of(reading.text[reading.sentence.start : first.start])
         if _is_uncertain(reading, first, front):
             continue
-        words = [word for word in words_of(between) if word not in phrases.ADVERBS]
+        words = [word for word in words_of(between) if word not in ADVERBS]
         # The words before a name that may be meant with it begin at the name before that one.
         lead = front
         if index and first.members[0].type != "VERSION":  # updated X from 1 to 2
@@ -266,13 +445,13 @@ def _touch(reading: SentenceReading, index: int) -> bool:
 
 def _is_uncertain(reading: SentenceReading, first: Group, front: Sequence[str]) -> bool:
     """Whether what comes before takes back what is said: not, if, should."""
-    if any(word in phrases.CONDITIONS for word in front):
+    if any(word in CONDITIONS for word in front):
         return True
     clause = words_of(_CLAUSE.split(reading.text[reading.sentence.start : first.start])[-1])[-8:]
     # With a condition, a person still does it; a thing may never do it.
     if any(word in ("when", "whenever") for word in clause) and first.members[0].type != "SELF":
         return True
-    return any(word in phrases.UNCERTAIN for word in clause)
+    return any(word in UNCERTAIN for word in clause)
 
 
 def _between(
@@ -294,14 +473,14 @@ def _between(
     head, rest = _after_head(words)
     if head and front and front[-1] not in _DEFINITE:
         return
-    known = phrases.table()
+    known = table()
     for size in range(min(LONGEST_PHRASE, len(rest)), 0, -1):
         text = " ".join(rest[:size])
         if text in known and _leads_to(reading, second, text, rest[size:]):
             # `use` can be said of several things and of us; else it `is using`.
             is_plural = len(first.members) > 1 or first.members[0].type == "SELF"
             skipped = words[: -len(rest)]
-            if text in phrases.BARE and not is_plural and not {"is", "was", "are"} & set(skipped):
+            if text in BARE and not is_plural and not {"is", "was", "are"} & set(skipped):
                 return
             for phrase in known[text]:
                 found = list(_stated(first, second, phrase, 0.8 if head else 1.0))
@@ -313,40 +492,37 @@ def _between(
 
 def _leads_to(reading: SentenceReading, second: Group, phrase: str, words: Sequence[str]) -> bool:
     """Whether the words behind a phrase only lead up to the name: `the`, `our new`."""
-    if phrase in phrases.WEAK and any(word not in phrases.DETERMINERS for word in words):
+    if phrase in WEAK and any(word not in DETERMINERS for word in words):
         return False
-    if phrase in phrases.WEAK or phrase in phrases.HOLDING:
+    if phrase in WEAK or phrase in HOLDING:
         behind = _AHEAD.match(reading.text, second.end)
         # In `Rust port` the noun behind the name is meant, in `foo() function` the name.
         if (
             behind
-            and behind[1].lower() not in phrases.BLOCKERS
+            and behind[1].lower() not in BLOCKERS
             and second.members[-1].type in ("TECHNOLOGY", "PLACE")
         ):
             return False
     if len(words) > MOST_FILLERS:
         return False
-    return all(
-        word in phrases.DETERMINERS or (word.isalpha() and word not in phrases.BLOCKERS)
-        for word in words
-    )
+    return all(word in DETERMINERS or (word.isalpha() and word not in BLOCKERS) for word in words)
 
 
 def _after_head(words: Sequence[str]) -> tuple[int, list[str]]:
     """Skip what still belongs to the subject, and auxiliaries; say how much belonged to it."""
     head = 0
-    while head < min(2, len(words)) and words[head] in phrases.PARTS:
+    while head < min(2, len(words)) and words[head] in PARTS:
         head += 1
     rest = list(words[head:])
     if rest and rest[0] in ("which", "who", "that"):
         rest = rest[1:]
-    while rest and rest[0] in phrases.AUXILIARIES and rest[1:2] != ["support"]:
+    while rest and rest[0] in AUXILIARIES and rest[1:2] != ["support"]:
         rest = rest[1:]
     return head, rest
 
 
 def _stated(
-    first: Group, second: Group, phrase: phrases.Wording, factor: float
+    first: Group, second: Group, phrase: Wording, factor: float
 ) -> Iterator[StatedRelation]:
     strength = round(phrase.strength * factor, 2)
     for one in first.members:
@@ -360,11 +536,11 @@ def _in_front(
     first: Group, second: Group, front: Sequence[str], words: Sequence[str]
 ) -> Iterator[StatedRelation]:
     """Moved from A to B; replaced A with B; prefers A over B."""
-    link = [word for word in words if word not in phrases.DETERMINERS]
-    lead = [word for word in front if word not in phrases.DETERMINERS]
+    link = [word for word in words if word not in DETERMINERS]
+    lead = [word for word in front if word not in DETERMINERS]
     if len(link) != 1 or not lead:
         return
-    for verbs, marks, links, kind in phrases.IN_FRONT:
+    for verbs, marks, links, kind in IN_FRONT:
         if link[0] not in links or (marks and lead[-1] not in marks):
             continue
         if any(word in verbs for word in (lead[-6:] if marks else lead[-1:])):
@@ -383,13 +559,13 @@ def _made_for(
     reading: SentenceReading, first: Group, second: Group, words: Sequence[str]
 ) -> Iterator[StatedRelation]:
     """A is a plugin for B; A is a B plugin."""
-    if not 2 <= len(words) <= 8 or any(word in phrases.BLOCKERS for word in words[1:-1]):
+    if not 2 <= len(words) <= 8 or any(word in BLOCKERS for word in words[1:-1]):
         return
     if words[0] not in ("is", "are") or words[1] not in ("a", "an", "the"):
         return
     behind = words_of(reading.text[second.end : second.end + 30])[:1]
-    for_it = words[-1] == "for" and words[-2] in phrases.PRODUCTS
-    of_it = behind and behind[0] in phrases.PRODUCTS and words[-1] not in phrases.BLOCKERS
+    for_it = words[-1] == "for" and words[-2] in PRODUCTS
+    of_it = behind and behind[0] in PRODUCTS and words[-1] not in BLOCKERS
     if for_it or of_it:
         for subject in first.members:
             for target in second.members:
@@ -403,4 +579,4 @@ def _is_question(reading: SentenceReading) -> bool:
     if reading.sentence.question or last.endswith("?"):
         return True
     first = reading.text[begin : begin + 20].split(maxsplit=1)
-    return bool(first) and first[0].lower() in phrases.QUESTION_STARTS
+    return bool(first) and first[0].lower() in QUESTION_STARTS
