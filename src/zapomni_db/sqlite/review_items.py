@@ -13,7 +13,7 @@ __all__ = ["TABLE", "add_candidates"]
 # More open candidates than anyone reads; older ones are dropped.
 MOST_CANDIDATES = 500
 
-# As migration 13 has it.
+# As migration 14 has it.
 TABLE: LiteralString = """
 CREATE TABLE IF NOT EXISTS review_items (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
