@@ -432,7 +432,8 @@ def test_a_hook_that_meets_an_older_database_makes_the_inbox(private_home):
     stored(event())
     with closing(sqlite3.connect(private_home / "zapomni.db")) as connection:
         connection.executescript(
-            "DROP TRIGGER review_items_forget; DROP TABLE review_items; DROP TABLE review_state; PRAGMA user_version = 13"
+            "DROP TRIGGER review_items_forget; DROP TABLE review_items;"
+            " DROP TABLE review_state; PRAGMA user_version = 13"
         )
     stored(event(prompt="Always run make lint before pushing."))
     assert rows(private_home, "SELECT text FROM review_items") == [
