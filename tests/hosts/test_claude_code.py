@@ -68,3 +68,18 @@ def test_a_list_of_servers_leaves_no_session(machine, provider):
     assert list(before) == ["Make the parser faster"]
     claude(machine, provider, "mcp", "list")
     assert machine.sessions() == before
+
+
+def test_a_memory_is_in_the_first_request_of_a_new_session_without_being_asked_for(
+    machine, provider
+):
+    machine.run("zapomni", "add", "we deploy on Tuesdays", ZAPOMNI_EMBEDDER="none")
+    found = "The importer reads orders.csv twice, so totals double."
+    provider.steps += [Say(f"Great, found it.\n\n{found}\n\nLet me know!"), Say("It is Monday.")]
+    claude(machine, provider, *WITH_PLUGIN, "-p", "Why do totals double?")
+    assert ("assistant_message", found) in machine.sessions()["Why do totals double?"]
+    before = len(provider.requests)
+    claude(machine, provider, *WITH_PLUGIN, "-p", "What day is it?")
+    first = str(provider.requests[before:][0][1])
+    assert "we deploy on Tuesdays" in first
+    assert found in first
