@@ -1,5 +1,5 @@
 // zapomni
-// Hands what happens in a session to `zapomni record`, and its answer at a start to the model.
+// Hands what happens in a session to `zapomni record`, and its answers to the model.
 import { spawn } from "node:child_process"
 
 const COMMAND = ["zapomni", "record", "--host", "opencode", "--hooks", "2"]
@@ -27,6 +27,7 @@ export const Zapomni = async ({ directory }) => {
   const parents = new Map() // the session of a subagent: the session that started it
   const begun = new Set() // sessions that began in this process; others are resumed
   const contexts = new Map() // a session: what it is given, once that is known
+  const recalled = new Map() // a session: what its prompts and failures brought back
   const failures = new Set()
 
   const send = (name, session, fields) => {
@@ -36,6 +37,10 @@ export const Zapomni = async ({ directory }) => {
   }
   const start = (session, source) =>
     contexts.set(session, send("session.start", session, { source }))
+  const recall = async (name, session, fields) => {
+    const text = await send(name, session, fields)
+    if (text) recalled.set(session, [...(recalled.get(session) ?? []), text])
+  }
 
   return {
     event: async ({ event }) => {
@@ -53,7 +58,7 @@ export const Zapomni = async ({ directory }) => {
         const { callID, sessionID, state, tool } = about.part
         if (!tool || failures.has(callID)) return
         failures.add(callID)
-        await send("tool.failed", sessionID, {
+        await recall("tool.failed", sessionID, {
           tool_name: tool,
           tool_use_id: callID,
           tool_input: state.input,
@@ -67,19 +72,21 @@ export const Zapomni = async ({ directory }) => {
       await contexts.get(sessionID)
       const texts = parts.filter((part) => part.type === "text" && !part.synthetic)
       const prompt = texts.map((part) => part.text).join("\n")
-      if (prompt) await send("chat.message", sessionID, { prompt, message_id: message?.id })
+      if (prompt) await recall("chat.message", sessionID, { prompt, message_id: message?.id })
     },
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
       const context = await contexts.get(sessionID)
       if (context) system.push(context)
+      system.push(...(recalled.get(sessionID) ?? []))
     },
     "tool.execute.after": async ({ tool, sessionID, callID, args }, result) => {
-      await send("tool.execute.after", sessionID, {
+      const known = await send("tool.execute.after", sessionID, {
         tool_name: tool,
         tool_use_id: callID,
         tool_input: args,
         tool_response: { output: result?.output, metadata: result?.metadata },
       })
+      if (known && typeof result?.output === "string") result.output += `\n\n${known}`
     },
     dispose: async () => {
       await Promise.all([...contexts.keys()].map((session) => send("session.end", session)))

@@ -223,6 +223,7 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
         "zapomni context --why",
         "zapomni context --source compact",
         "zapomni context --off",
+        "zapomni context --prompt off --all",
     )
 )
 @click.option(
@@ -235,13 +236,34 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
 @click.option("--why", is_flag=True, help="Show why each line was chosen.")
 @click.option("--off", "switch", flag_value="off", help="Give new sessions here no context.")
 @click.option("--on", "switch", flag_value="on", help="Give them a context again.")
+@click.option(
+    "--prompt",
+    "prompts",
+    type=click.Choice(["on", "off"]),
+    help="Whether prompts and failures here bring back what memory has about them.",
+)
+@click.option("--all", "every_project", is_flag=True, help="With --prompt: in every project.")
 @json_option
-def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> None:
+def context(
+    source: str,
+    switch: str | None,
+    prompts: str | None,
+    *,
+    why: bool,
+    every_project: bool,
+    as_json: bool,
+) -> None:
     """Show the context a new session is given, and why.
 
     It is the one that would start in this folder. --off and --on switch it for this project, on
-    this machine.
+    this machine; --off also ends what is given while a session works. --prompt switches that alone:
+    what memory has about a prompt, and what came of a failure last time.
     """
+    if every_project and not prompts:
+        raise click.UsageError("--all can only be used with --prompt.")
+    if prompts:
+        _switch_prompts(on=prompts == "on", every_project=every_project)
+        return
     if switch:
 
         async def work(observations: Observations) -> str:
@@ -276,6 +298,21 @@ def context(source: str, switch: str | None, *, why: bool, as_json: bool) -> Non
         )
     else:
         click.echo(text)
+
+
+def _switch_prompts(*, on: bool, every_project: bool) -> None:
+    async def work(observations: Observations) -> str:
+        if every_project:
+            await observations.switch_prompt_recall(None, on=on)
+            return ""
+        scope = await observations.scope()
+        await observations.switch_prompt_recall(scope.key, on=on)
+        return scope.project.name
+
+    name = one_line(with_observations(work))
+    where = f"in {name}" if name else "in every project"
+    given = "what memory has about them" if on else "nothing"
+    click.echo(f"Prompts and failures {where} bring back {given}.", err=True)
 
 
 # --- Queries ----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """`zapomni record`: one hook event from standard input into the database, in milliseconds.
 
 Standard library only, and as little of it as possible; whatever happens, the agent's session goes
-on: nothing on standard output but the context of a new session, nothing on standard error but the
-reason of exit code 1 or 2, never a traceback.
+on: nothing on standard output but the context of a new session and what a prompt or a failure
+brings back, nothing on standard error but the reason of exit code 1 or 2, never a traceback.
 """
 # pathlib would cost a hook milliseconds:
 # ruff: noqa: PTH100, PTH111, PTH116, PTH118, PTH119, PTH120, PTH123
@@ -75,6 +75,10 @@ _NAMED_CONTEXT = {"copilot": "additionalContext", "cursor": "additional_context"
 _LOSSES = frozenset(["clear", "compact"])
 _FORGETFUL = frozenset(["copilot", "gemini", "opencode"])
 _NO_CONTEXT = frozenset(["cline", "windsurf"])
+# Hosts that take no text back with a prompt, and those that take one with a failed tool; the others
+# are given it with the next prompt.
+_NONE_AT_PROMPT = frozenset(["cline", "copilot", "cursor", "windsurf"])
+_AT_FAILURE = frozenset(["claude-code", "codex", "gemini", "opencode", "qwen"])
 
 
 def hook_command(host: str | None = None) -> list[str]:
@@ -452,6 +456,8 @@ def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project 
         try:
             if event and project and event.action == "session_start" and not problem:
                 problem = _print_context(connection, job, event, project)
+            elif event and project and row and (event.action == "prompt" or row["signature"]):
+                _print_recall(connection, job, event, project)
             elif event and event.action == "session_end":
                 _tidy_up(connection, home)
         finally:
@@ -538,7 +544,7 @@ def _print_context(
         text, lines = session_context(connection, start, tokens)
         lost = source in _LOSSES or (source == "resume" and event.host in _FORGETFUL)
         if text and job.row and not claim_context(connection, job.row, lost=lost):
-            text = ""
+            text, lines = "", []
         if job.outdated and source == "startup":
             text = f"{text}\n{OUTDATED}" if text else OUTDATED
     except Exception as error:  # noqa: BLE001 - a session must start with or without its memories
@@ -567,14 +573,52 @@ def _log_recall(job: _Job, event: Event, project: str, lines: Sequence[ContextLi
         record_recall(job.home, given, job.redactor.redact)
 
 
+def _print_recall(
+    connection: sqlite3.Connection, job: _Job, event: Event, project: Project
+) -> None:
+    """Give a session what memory has about its prompt, or about its failure; mostly nothing."""
+    row, redactor, at_prompt = job.row, job.redactor, event.action == "prompt"
+    if row is None or redactor is None:
+        return
+    if event.host in _NONE_AT_PROMPT or not (at_prompt or event.host in _AT_FAILURE):
+        return
+    try:
+        from zapomni_core.workflows import recall_unasked
+
+        folder = "" if _trusts_all(job.config) else project.root
+        key, trusted = project_for(connection, project.key, folder, project.identity, project.main)
+        if not trusted:
+            return
+        asker = recall_unasked.make_asker(
+            connection, job.home, event.host, row["session_id"], key, event.cwd, redactor
+        )
+        if asker is None:
+            return
+        texts = []
+        if not at_prompt:
+            texts.append(
+                recall_unasked.recall_for_failure(
+                    connection, asker, row["signature"], row["event_hash"]
+                )
+            )
+        elif event.host not in _AT_FAILURE:
+            texts.append(recall_unasked.recall_for_failure(connection, asker))
+        if at_prompt:
+            content = row["content"]
+            texts.append(recall_unasked.recall_for_prompt(connection, asker, content, os.environ))
+    except Exception:  # noqa: BLE001 - a prompt is answered with or without memories
+        return
+    _print_text(event, "\n\n".join(filter(None, texts)))
+
+
 def _print_text(event: Event, text: str) -> None:
-    """Hand a text to the new session in the form its host reads."""
+    """Hand a text to the session in the form its host reads."""
     if not text or event.host in _NO_CONTEXT or sys.stdout is None:
         return
     import json
 
     if event.host in _JSON_CONTEXT:
-        output = {"hookEventName": "SessionStart", "additionalContext": text}
+        output = {"hookEventName": event.source_event, "additionalContext": text}
         text = json.dumps({"hookSpecificOutput": output})
     elif event.host in _NAMED_CONTEXT:
         text = json.dumps({_NAMED_CONTEXT[event.host]: text})

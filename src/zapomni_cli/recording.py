@@ -25,8 +25,9 @@ def record(host: str | None, hooks: int | None) -> None:
     """Store an agent's hook event.
 
     It is one JSON object on standard input. Agents run this after `zapomni init`. Without --host
-    the agent is recognized by the event's fields. Prints nothing but the context of a new session.
-    docs/capture.md describes what is stored and a plain form any program can send.
+    the agent is recognized by the event's fields. Prints nothing but the context of a new session
+    and, where a host takes it, what memory has about a prompt or a failure. docs/capture.md
+    describes what is stored and a plain form any program can send.
 
     Exits with 0 when stored, waiting or ignored, 1 when the event is not complete or can be stored
     nowhere, 2 when the database is damaged and no host called: for hosts 2 means to stop the agent.

@@ -20,6 +20,7 @@ __all__ = [
     "DigestEntry",
     "apply_entries",
     "drain_queue",
+    "givable_memories",
     "kind_of",
     "match_memories",
     "read_digest",
@@ -89,6 +90,12 @@ _MATCHING: LiteralString = (
     "SELECT " + _ENTRY + ", -bm25(memory_digest_fts) FROM memory_digest_fts"
     " CROSS JOIN memory_digest d ON d.key = memory_digest_fts.rowid"
     " WHERE memory_digest_fts MATCH ? AND " + _CURRENT
+)
+
+
+# Those of some memories that may be given.
+_BY_ID: LiteralString = (
+    "SELECT " + _ENTRY + " FROM memory_digest d WHERE d.memory_id = ? AND " + _CURRENT
 )
 
 
@@ -169,6 +176,32 @@ def match_memories(
             raise
         return []
     return [(DigestEntry(*entry), score) for *entry, score in rows]
+
+
+def givable_memories(
+    connection: sqlite3.Connection, ids: Iterable[str], project: str, now: float
+) -> dict[str, DigestEntry]:
+    """Return those of some memories that a session of a project may be given unasked.
+
+    Args:
+        connection: The local file, open for reading.
+        ids: Of memories that were found in another way.
+        project: The project's key; empty for global memories alone.
+        now: Seconds since 1970.
+    """
+    found: dict[str, DigestEntry] = {}
+    moment = int(now * MICROSECONDS)
+    try:
+        scopes = {*(project_names(connection, project) if project else ()), ""}
+        for memory_id in ids:
+            for row in connection.execute(_BY_ID, (memory_id, moment)):
+                entry = DigestEntry(*row)
+                if entry.project in scopes:
+                    found[memory_id] = entry
+    except sqlite3.OperationalError as error:
+        if not _is_missing(error):
+            raise
+    return found
 
 
 def _is_missing(error: sqlite3.OperationalError) -> bool:

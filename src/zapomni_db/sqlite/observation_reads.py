@@ -21,6 +21,7 @@ __all__ = [
     "Fix",
     "ObservationRow",
     "RecurringFailure",
+    "ReturningFailure",
     "aliases_of",
     "branches_of",
     "command_of",
@@ -30,6 +31,7 @@ __all__ = [
     "newest",
     "recent",
     "recurring_failures",
+    "returning_failure",
     "rows_by_id",
     "switched_off",
 ]
@@ -77,6 +79,15 @@ class RecurringFailure(NamedTuple):
     last_id: int
     fix: Fix | None
     still_open: bool
+
+
+class ReturningFailure(NamedTuple):
+    """What is known about a failure that has just happened again."""
+
+    first_id: int
+    times: int
+    failed: _Failed
+    fix: Fix | None
 
 
 class _Failed(NamedTuple):
@@ -133,6 +144,9 @@ BRANCH: LiteralString = "SELECT branch FROM sessions WHERE id = ?"
 APPEARANCES: LiteralString = """
 SELECT id, session_id, content, metadata, timestamp FROM observations
 WHERE project = ? AND signature = ? ORDER BY id DESC LIMIT 100"""
+
+# The observation of an event.
+EVENT_ID: LiteralString = "SELECT id FROM observations WHERE event_hash = ?"
 
 # Edits, and runs of commands that may be the one given, after a moment.
 RUNS: LiteralString = """
@@ -293,6 +307,39 @@ def recurring_failures(
             )
         )
     return found
+
+
+def returning_failure(
+    connection: sqlite3.Connection, projects: Sequence[str], signature: str, event_hash: str
+) -> ReturningFailure | None:
+    """Return what came of a failure that has happened before; None if it is new.
+
+    Args:
+        connection: The local file.
+        projects: The keys of the project.
+        signature: Of the failure.
+        event_hash: The event that has just reported it, stored or not.
+    """
+    (now,) = connection.execute(EVENT_ID, (bytes.fromhex(event_hash),)).fetchone() or (None,)
+    for project in projects:
+        appearances = [
+            failed
+            for failed in map(
+                _Failed._make, connection.execute(APPEARANCES, (project, signature)).fetchall()
+            )
+            if failed.id != now
+        ]
+        if not appearances:
+            continue
+        until = now
+        for failed in appearances[: 2 * TRIES]:
+            command = command_of(failed.content, failed.metadata)
+            # A run after the next appearance of the failure would be that one's fix.
+            if fix := _fix_after(connection, project, failed, command, until):
+                return ReturningFailure(appearances[-1].id, len(appearances), failed, fix)
+            until = failed.id
+        return ReturningFailure(appearances[-1].id, len(appearances), appearances[0], None)
+    return None
 
 
 def _fix_after(

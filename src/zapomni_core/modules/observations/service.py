@@ -323,6 +323,12 @@ class Observations:
         """Switch the context of a project's new sessions on or off."""
         await self._file.write(rows.switch_context, project.key, project.name, on=on)
 
+    async def switch_prompt_recall(self, project: str | None, *, on: bool) -> None:
+        """Switch what prompts and failures bring back, in the project of a key or in every one."""
+        from zapomni_db.sqlite.prompt_reads import EVERY_PROJECT, switch_prompt_recall
+
+        await self._file.write(switch_prompt_recall, project or EVERY_PROJECT, on=on)
+
     # --- Retention ----------------------------------------------------------------------
 
     async def pin(self, observation_id: int, *, pinned: bool = True) -> None:
