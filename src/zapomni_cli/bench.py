@@ -92,7 +92,7 @@ def bench(count: int, project: str | None, seed: int, *, as_json: bool) -> None:
 async def _ask_all(
     engine: ZapomniEngine, filters: dict[str, Any], count: int, seed: int, progress: Progress
 ) -> tuple[list[Asked], str | None]:
-    total = (await engine.memories.list_memories(ListRequest(limit=1, filters=filters))).total
+    total = (await engine.list_memories(ListRequest(limit=1, filters=filters))).total
     offsets = list(range(total))
     random.Random(seed).shuffle(offsets)  # noqa: S311 - a sample, not a secret
     asked: list[Asked] = []
@@ -102,7 +102,7 @@ async def _ask_all(
         if len(asked) == count:
             break
         listed = ListRequest(limit=1, offset=offset, filters=filters)
-        for item in (await engine.memories.list_memories(listed)).items:
+        for item in (await engine.list_memories(listed)).items:
             made = make_question(await engine.memories.get(item.memory_id))
             if made is not None:
                 origin, question = made

@@ -94,7 +94,8 @@ def build(
     request = BuildGraphRequest(project=project, memory_ids=list(memory_ids) or None)
 
     async def submit(engine: ZapomniEngine) -> str:
-        return await engine.graph.build(request)
+        key = await engine.observations.place("", project) if project else None
+        return await engine.graph.build(request.model_copy(update={"project": key}))
 
     status = carry_out(submit, "Reading memories", background=background)
     if as_json:

@@ -50,7 +50,7 @@ COMMANDS = {
     ),
     "projects": (
         "zapomni_cli.projects:projects",
-        "List the projects agents worked on, join two, or trust a folder.",
+        "List the projects there are, and decide about them.",
     ),
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),

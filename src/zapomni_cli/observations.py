@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -335,7 +336,7 @@ async def _projects(
     observations: Observations, project: str | None, every_project: bool
 ) -> list[str] | None:
     if every_project:
-        return None
+        return await observations.everywhere(str(Path.cwd()))
     return await observations.project_keys(project or (await observations.scope()).key)
 
 

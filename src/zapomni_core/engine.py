@@ -166,7 +166,7 @@ class ZapomniEngine:
             storage, embedder, self._choose_chunker, lambda: self._redactor, digest
         )
         self.citations = Citations(self._code, storage)
-        self.projects = Projects(self.observations, storage)
+        self.projects = Projects(self.observations, storage, self.memories)
         self._writer = MemoryWriter(self.memories, self.citations, self.projects)
         self._searcher = Searcher(
             storage,

@@ -131,7 +131,6 @@ class KnownProject(ObservationModel):
     last_at: int | None
     injection: bool = Field(description="Whether new sessions are given a context.")
     untrusted_folders: list[str] = Field(description="Folders that claim to be this project.")
-    memories: int = Field(default=0, description="How many memories belong to it.")
     private: bool = Field(default=False, description="Whether no other project is shown it.")
     excluded: bool = Field(default=False, description="Whether hooks record nothing of it.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,121 @@ async def test_an_agents_memories_belong_to_the_project_of_its_connection(
     await ask(clone, "add_memory", text="Poison deploys it", project="shop")
     await ask(clone, "add_memory", text="More poison deploys it", project="*")
     assert not [text for text in await texts(shop, "deploys", project="*") if "oison" in text]
+
+
+def record(folder: Path, prompt: str) -> None:
+    event = {
+        "session_id": f"s-{folder}",
+        "cwd": str(folder),
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": prompt,
+    }
+    done = zapomni("record", "--host", "claude-code", given=json.dumps(event).encode())
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.anyio
+async def test_a_private_project_is_in_no_answer_to_another(storage, repositories, tmp_path):
+    shop, blog = repositories
+    add(shop, "The shop deploys on Tuesdays")
+    add(blog, "The blog deploys on Fridays")
+    record(shop, "when are the deploys of the shop")
+    record(blog, "when are the deploys of the blog")
+    (number,) = [one["id"] for one in as_json("recent", "--project", "shop")
+                 if "of the shop" in one["content"]]  # fmt: skip
+
+    assert "is private" in answer("projects", "--private", "shop")
+    (rule,) = [one["private"] for one in as_json("projects") if one["name"] == "shop"]
+    assert rule is True
+
+    for folder, arguments in ((blog, ["--all"]), (tmp_path, []), (tmp_path, ["--all"])):
+        assert not [one for one in found(folder, "deploys shop", *arguments) if "shop" in one]
+    assert found(blog, "shop Tuesdays") == []
+    assert "of the shop" not in there(blog, "recent", "--all") + there(blog, "recent")
+    assert "of the shop" not in there(blog, "context")
+    assert "shop" not in there(blog, "sessions", "--all")
+    assert "of the shop" not in there(blog, "search", "shop", "--in", "observations", "--all")
+    for wanted in ({"project": "*"}, {"project": "shop"}):
+        assert not [text for text in await texts(blog, "deploys shop", **wanted) if "shop" in text]
+    seen, _ = await ask(blog, "get_observations", ids=[number])
+    assert seen["result"] == []
+    # In the project itself, and for a user who names it, all of it is there.
+    assert "The shop deploys on Tuesdays" in await texts(shop, "deploys")
+    assert "The shop deploys on Tuesdays" in found(shop, "deploys")
+    assert "The shop deploys on Tuesdays" in found(blog, "deploys", "--project", "shop")
+    seen, told = await ask(shop, "get_observations", ids=[number])
+    assert [one["project"] for one in seen["result"]] == ["shop"]
+    assert "github.com" not in told
+
+    answer("projects", "--private", "shop", "--off")
+    assert "The shop deploys on Tuesdays" in found(blog, "deploys", "--all")
+
+
+def test_of_an_excluded_project_hooks_record_nothing(repositories, tmp_path):
+    shop, blog = repositories
+    record(shop, "before it was excluded")
+    assert "is excluded" in there(shop, "projects", "--exclude", ".")
+    record(shop, "nothing of this is recorded")
+    record(blog, "another project goes on")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(shop), "clone")
+    git(clone, "remote", "set-url", "origin", SHOP)
+    record(clone, "nor of this, in a folder that claims to be it")
+    known = {one["key"]: one["observations"] for one in as_json("projects")}
+    assert known == {"github.com/ada/shop": 1, "github.com/ada/blog": 1}
+    assert as_json("status")["observations"]["total"] == 2
+    assert "excluded" in answer("projects")
+    answer("projects", "--exclude", "shop", "--off")
+    record(shop, "and now it is again")
+    assert as_json("status")["observations"]["total"] == 3
+
+
+def test_older_memories_are_matched_to_projects_by_name_and_back(storage, repositories, tmp_path):
+    shop, blog = repositories
+    old = [add(tmp_path, f"Old rule {n} of the shop", "--project", "Shop") for n in range(3)]
+    kept = add(tmp_path, "A rule of a project that is gone", "--project", "gone")
+    plain = add(tmp_path, "A rule for all")
+    replaced = add(tmp_path, "Newer rule of the shop", "--project", "Shop", "--supersedes", old[0])
+    add(shop, "The shop is known now")
+
+    def keys() -> list[str]:
+        return [as_json("get", one)["project_key"] for one in (*old, replaced, kept, plain)]
+
+    before = keys()
+    assert before == ["Shop"] * 4 + ["gone", ""]
+    told = zapomni("projects", "--match", "--dry-run")
+    assert "Shop: 4 memories would go to shop (github.com/ada/shop)" in told.stdout.decode()
+    assert "gone: 1 memory left alone: no project has this name" in told.stderr.decode()
+    assert keys() == before
+
+    answer("projects", "--match")
+    assert keys() == ["github.com/ada/shop"] * 4 + ["gone", ""]
+    assert "Old rule 1 of the shop" in found(shop, "rule")
+    assert not [one for one in found(blog, "rule") if "the shop" in one]
+    assert as_json("projects", "--match")["names"] == [
+        {"name": "gone", "memories": 1, "projects": []}
+    ]
+
+    there(blog, "update", old[1], "--global")
+    assert as_json("projects", "--undo") == {"restored": 3}
+    assert keys() == ["Shop", "", "Shop", "Shop", "gone", ""]
+    assert as_json("projects", "--undo") == {"restored": 0}
+
+
+def test_what_does_not_go_together_is_refused():
+    assert "one of" in refused(2, "projects", "--match", "--undo")
+    assert "--off" in refused(2, "projects", "--off")
+    assert "--dry-run" in refused(2, "projects", "--dry-run")
+
+
+def test_a_project_with_memories_keeps_its_folder_when_its_observations_go(repositories, tmp_path):
+    shop, _ = repositories
+    add(shop, "The shop deploys on Tuesdays", "--kind", "decision")
+    record(shop, "soon deleted")
+    answer("purge", "--project", "shop", "--yes")
+    git(tmp_path, "clone", "-q", str(shop), "shop")
+    git(tmp_path / "shop", "remote", "set-url", "origin", SHOP)
+    assert found(tmp_path / "shop", "deploys") == []
+    assert "The shop deploys on Tuesdays" in found(shop, "deploys")
+    answer("purge", "--in", "memories", "--project", "shop", "--yes")
+    assert found(shop, "deploys") == []

@@ -10,15 +10,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import MemoryFields, MemoryFilter
+from zapomni_core.interfaces import UpdateMemoryRequest
+from zapomni_db.models import FrozenModel, MemoryFields, MemoryFilter
 
 if TYPE_CHECKING:
+    from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import Observations, Reach
+    from zapomni_db.interfaces import StorageProvider
 
-__all__ = ["Projects", "show_project"]
+__all__ = ["NamedMemories", "Projects", "show_project"]
 
 M = TypeVar("M", bound=MemoryFields)
+
+PAGE = 500
+
+
+class NamedMemories(FrozenModel):
+    """Memories that carry a name instead of a project's key."""
+
+    name: str
+    memories: int
+    projects: list[str]
+    """The keys of the projects that are called so; one of several cannot be chosen."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,7 @@ class Projects:
 
     observations: Observations
     storage: StorageProvider
+    memories: Memories
 
     async def narrow(
         self, filters: MemoryFilter, folder: str, *, agent: bool = False
@@ -51,6 +65,62 @@ class Projects:
             else one
             for one in found
         ]
+
+    async def list_named(self) -> list[NamedMemories]:
+        """Return which memories carry a name, and the projects that have it, in any case."""
+        known = await self.observations.projects()
+        untrusted = {folder for one in known for folder in one.untrusted_folders}
+        keys = {key for one in known for key in (one.key, *one.aliases)}
+        called: dict[str, list[str]] = {}
+        for one in known:
+            if one.key not in untrusted:
+                called.setdefault(one.name.casefold(), []).append(one.key)
+        counts = await self.storage.count_by_project()
+        return [
+            NamedMemories(name=name, memories=number, projects=called.get(name.casefold(), []))
+            for name, number in sorted(counts.items())
+            if name and name not in keys
+        ]
+
+    async def match(self) -> list[NamedMemories]:
+        """Give memories the key of the one project that has the name they carry.
+
+        What each carried is recorded first: `undo` restores it, also after half of a match.
+        """
+        matched = [one for one in await self.list_named() if len(one.projects) == 1]
+        for one in matched:
+            (key,) = one.projects
+            ids = await self._list_ids(one.name)
+            await self.observations.add_matches(ids, one.name, key)
+            for memory_id in ids:
+                await self.memories.update(UpdateMemoryRequest(memory_id=memory_id, project=key))
+        return matched
+
+    async def _list_ids(self, name: str) -> list[str]:
+        filters = MemoryFilter(project=name, include_superseded=True)
+        ids: list[str] = []
+        while page := (await self.storage.list_memories(filters, PAGE, len(ids))).items:
+            ids += [item.memory_id for item in page]
+        return ids
+
+    async def undo(self) -> int:
+        """Give memories back the names they carried before `match`; return how many.
+
+        One that was moved to another project since, or deleted, stays so.
+        """
+        restored = 0
+        matches = await self.observations.matches()
+        for start in range(0, len(matches), PAGE):
+            batch = matches[start : start + PAGE]
+            ids = [memory_id for memory_id, _, _ in batch]
+            now = await self.storage.get_summaries(ids)
+            for memory_id, name, key in batch:
+                if memory_id in now and now[memory_id].project == key:
+                    request = UpdateMemoryRequest(memory_id=memory_id, project=name)
+                    await self.memories.update(request)
+                    restored += 1
+            await self.observations.delete_matches(ids)
+        return restored
 
 
 def show_project(key: str, names: Mapping[str, str]) -> str:

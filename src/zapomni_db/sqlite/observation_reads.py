@@ -13,7 +13,11 @@ from itertools import islice
 from typing import LiteralString, NamedTuple
 
 from zapomni_db.sqlite.observations_write import COURSE
-from zapomni_db.sqlite.project_folders import PROJECT_OF_ALIAS, untrusted_folders
+from zapomni_db.sqlite.project_folders import (
+    PROJECT_OF_ALIAS,
+    hidden_projects,
+    untrusted_folders,
+)
 
 __all__ = [
     "ACTIVE_SESSION",
@@ -217,10 +221,9 @@ def recent(
     local = _first_per_file(newest(connection, projects, SCANNED), seen, limit)
     if projects is None or not local or len(local) == limit:
         return local
-    hidden = untrusted_folders(connection)
-    if hidden.intersection(projects):
+    if untrusted_folders(connection).intersection(projects):
         return local
-    hidden.update(projects)
+    hidden = hidden_projects(connection).union(projects)
     others = (row for row in newest(connection, None, SCANNED) if row.project not in hidden)
     return local + _first_per_file(others, seen, limit - len(local))
 

@@ -47,7 +47,9 @@ from zapomni_db.values import from_json, to_json
 __all__ = [
     "ObservationFile",
     "Reach",
+    "add_matches",
     "count_usage",
+    "delete_matches",
     "find_project",
     "find_reach",
     "get_observations",
@@ -56,6 +58,7 @@ __all__ = [
     "is_noted",
     "join_projects",
     "list_failures",
+    "list_matches",
     "list_projects",
     "list_recent",
     "list_sessions",
@@ -547,6 +550,30 @@ def rule_project(
     if name:
         connection.execute(NOTE_PROJECT, (main, name, int(time.time())))
     change_rule(connection, main, rule, on=on)
+
+
+ADD_MATCH: LiteralString = """
+INSERT INTO project_matches (memory_id, name, project) VALUES (?, ?, ?)
+ON CONFLICT (memory_id) DO UPDATE SET project = excluded.project"""
+MATCHES: LiteralString = "SELECT memory_id, name, project FROM project_matches ORDER BY memory_id"
+DELETE_MATCH: LiteralString = "DELETE FROM project_matches WHERE memory_id = ?"
+
+
+def add_matches(
+    connection: sqlite3.Connection, memory_ids: Sequence[str], name: str, project: str
+) -> None:
+    """Record that memories are given a project's key because they carried its name."""
+    connection.executemany(ADD_MATCH, [(one, name, project) for one in memory_ids])
+
+
+def list_matches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return the memories that were given a key, the name each carried, and the key."""
+    return connection.execute(MATCHES).fetchall()
+
+
+def delete_matches(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
+    """Forget that memories were given a key."""
+    connection.executemany(DELETE_MATCH, [(one,) for one in memory_ids])
 
 
 # --- Usage ------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ __all__ = [
     "RULES_TABLE",
     "TABLE",
     "change_rule",
+    "hidden_projects",
     "is_excluded",
     "list_rules",
     "list_untrusted",
@@ -218,6 +219,11 @@ def private_projects(connection: sqlite3.Connection) -> set[str]:
         return {key for (key,) in connection.execute(PRIVATE)}
     except sqlite3.OperationalError:
         return set()  # An older schema, and no hook was there since.
+
+
+def hidden_projects(connection: sqlite3.Connection) -> set[str]:
+    """Return what no answer to another project shows: private projects, untrusted folders."""
+    return private_projects(connection) | untrusted_folders(connection)
 
 
 def list_rules(connection: sqlite3.Connection) -> dict[str, tuple[bool, bool]]:

@@ -118,11 +118,21 @@ DELETE_EMPTY_PROJECTS: Final[LiteralString] = """
 DELETE FROM projects WHERE injection = 1
     AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.project = projects.key)
     AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project = projects.key)
-    AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.project_key = projects.key)"""
+    AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.project_key = projects.key)
+    AND NOT EXISTS (SELECT 1 FROM project_rules r WHERE r.project = projects.key
+        AND (r.private OR r.excluded))
+    AND NOT EXISTS (SELECT 1 FROM memory_digest d WHERE d.project = projects.key)"""
 
+# Folders of a project that has nothing; with memories, wherever they are stored, they stay: another
+# folder would be the first one.
 DELETE_EMPTY_FOLDERS: Final[LiteralString] = """
 DELETE FROM project_folders WHERE NOT EXISTS
-    (SELECT 1 FROM observations o WHERE o.project = project_folders.project)"""
+    (SELECT 1 FROM observations o WHERE o.project = project_folders.project)
+    AND NOT EXISTS (SELECT 1 FROM memory_digest d WHERE d.project = project_folders.project)"""
+
+# An older schema, under a hook, has no digest yet: then nothing is known to be empty.
+HAS_DIGEST: Final[LiteralString] = """
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memory_digest'"""
 
 # A memory's rows, in this order: chunks first, so that triggers delete their words and vectors.
 # The code tables refer to memories by id, not by key.
@@ -248,8 +258,13 @@ def find_memories(connection: sqlite3.Connection, selection: PurgeSelection) -> 
         clauses.append("m.id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(selection.ids))
     if selection.project is not None:
-        clauses.append("m.project = ?")
-        values.append(selection.project)
+        clauses.append(
+            "(m.project = ? OR m.project IN (SELECT key FROM projects WHERE name = ?)"
+            " OR m.project IN (SELECT project_key FROM project_aliases WHERE alias = ?)"
+            " OR m.project IN (SELECT a.alias FROM project_aliases a JOIN projects p"
+            " ON p.key = a.project_key WHERE ? IN (p.key, p.name)))"
+        )
+        values.extend([selection.project] * 4)
     if selection.before is not None:
         clauses.append("m.created_at < ?")
         values.append(selection.before * 1_000_000)
@@ -310,8 +325,9 @@ def delete_observations(connection: sqlite3.Connection, ids: Sequence[int]) -> i
             connection.execute(UNLINK_PROMPTS, (chosen,))
             deleted += connection.execute(DELETE_OBSERVATIONS, (chosen,)).rowcount
             connection.execute(DELETE_EMPTY_SESSIONS, sessions)
-            connection.execute(DELETE_EMPTY_PROJECTS)
-            connection.execute(DELETE_EMPTY_FOLDERS)
+            if connection.execute(HAS_DIGEST).fetchone():
+                connection.execute(DELETE_EMPTY_PROJECTS)
+                connection.execute(DELETE_EMPTY_FOLDERS)
     return deleted
 
 

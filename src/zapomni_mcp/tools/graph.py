@@ -98,8 +98,9 @@ async def build_graph(
 
     Run it after adding memories, before get_related. Starts a background task; returns its id.
     """
-    request = BuildGraphRequest(project=project or None, memory_ids=memory_ids)
     engine = await ctx.request_context.lifespan_context.get()
+    key = await engine.observations.place("", project) if project else None
+    request = BuildGraphRequest(project=key or None, memory_ids=memory_ids)
     return to_result(Begun(task_id=await engine.graph.build(request)))
 
 

@@ -192,7 +192,7 @@ class ObservationTools:
         Returns content, file, session, tool and metadata (exit code, commit, output).
         """
         scope = await self._open().scope(current_folder())
-        found = [item for item in await self._open().get(ids) if _is_shown(item, scope)]
+        found = await self._shown(await self._open().get(ids), scope)
         return _answer(WholeObservations(result=found), found, scope)
 
     async def timeline(
@@ -211,11 +211,13 @@ class ObservationTools:
             found = await self._open().timeline(anchor, before, after)
         except NotFoundError as error:
             raise ValidationError(missing, "VAL_003", original_exception=error) from error
-        if not _is_shown(found.anchor, scope):
+        anchors = await self._shown([found.anchor], scope)
+        if not anchors:
             raise ValidationError(missing, "VAL_003")
         around = {
-            "before": [item for item in found.before if _is_shown(item, scope)],
-            "after": [item for item in found.after if _is_shown(item, scope)],
+            "anchor": anchors[0],
+            "before": await self._shown(found.before, scope),
+            "after": await self._shown(found.after, scope),
         }
         found = found.model_copy(update=around)
         return _answer(TimelineAnswer(**dict(found)), (), scope)
@@ -230,7 +232,7 @@ class ObservationTools:
         """
         scope = await self._open().scope(current_folder())
         recent = await self._open().recent(await self._projects(project, scope), limit)
-        found = _in_brief([item for item in recent if _is_shown(item, scope)], scope.key)
+        found = _in_brief(await self._shown(recent, scope), scope.project.name)
         return _answer(RecentObservations(result=found), found, scope)
 
     def _open(self) -> Observations:
@@ -244,12 +246,26 @@ class ObservationTools:
     async def _projects(self, project: str | None, scope: FolderScope) -> list[str] | None:
         if not scope.trusted:
             return [scope.key]
-        return None if project is None else await self._open().project_keys(project or scope.key)
+        if project is None or project == "*":
+            return await self._open().everywhere(current_folder())
+        if not project:
+            return await self._open().project_keys(scope.key)
+        return (await self._open().reach(current_folder(), project, agent=True)).projects
 
+    async def _shown(self, items: Iterable[Observation], scope: FolderScope) -> list[Observation]:
+        """Return what a folder may see, with the names of projects in the place of their keys.
 
-def _is_shown(item: Observation, scope: FolderScope) -> bool:
-    """Return whether a folder may see an observation; one that is not trusted sees its own."""
-    return scope.trusted or item.project == scope.key
+        One that is not trusted sees its own; a private project is seen in its own folders.
+        """
+        from zapomni_core.workflows.projects import show_project
+
+        names = await self._open().names()
+        hidden = (await self._open().reach(current_folder(), "*")).hidden
+        return [
+            item.model_copy(update={"project": show_project(item.project, names)})
+            for item in items
+            if (item.project not in hidden if scope.trusted else item.project == scope.key)
+        ]
 
 
 # --- Formatting -------------------------------------------------------------------------

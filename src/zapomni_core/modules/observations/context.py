@@ -30,7 +30,7 @@ from zapomni_db.sqlite.observation_reads import (
     rows_by_id,
     switched_off,
 )
-from zapomni_db.sqlite.project_folders import untrusted_folders
+from zapomni_db.sqlite.project_folders import hidden_projects
 from zapomni_db.sqlite.recalls import ItemFeedback, feedback
 
 __all__ = [
@@ -284,7 +284,7 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
     shown.update(line.id for line in outcomes)
     failures = recurring_failures(given.db, given.projects, given.lengths.threads)
     threads = (*_unfinished(given), *(_failing(given, failure) for failure in failures))
-    hidden = off | untrusted_folders(db)
+    hidden = off | hidden_projects(db)
     return [
         *_memories(given, start),
         *[line for line in threads if line][: given.lengths.threads],

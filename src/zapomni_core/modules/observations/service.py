@@ -251,6 +251,25 @@ class Observations:
         facts = (here.key, here.name, root, here.identity, here.main)
         return await self._file.write(rows.note_project, *facts)
 
+    async def everywhere(self, folder: str) -> list[str] | None:
+        """Return the keys of all projects but those that a folder is not shown; None: of all."""
+        hidden = (await self.reach(folder, "*")).hidden
+        if not hidden:
+            return None
+        return [key for key in await self.names() if key not in hidden]
+
+    async def add_matches(self, memory_ids: Sequence[str], name: str, project: str) -> None:
+        """Record that memories are given a project's key because they carried its name."""
+        await self._file.write(rows.add_matches, memory_ids, name, project)
+
+    async def matches(self) -> list[tuple[str, str, str]]:
+        """Return the memories that were given a key, the name each carried, and the key."""
+        return await self._file.read([], rows.list_matches)
+
+    async def delete_matches(self, memory_ids: Sequence[str]) -> None:
+        """Forget that memories were given a key."""
+        await self._file.write(rows.delete_matches, memory_ids)
+
     async def names(self) -> dict[str, str]:
         """Return what each project is called, by its key."""
         return await self._file.read({}, names_of_projects)
