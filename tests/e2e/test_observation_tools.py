@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from mcp.client import Client
@@ -83,7 +84,7 @@ async def test_search_then_timeline_then_get(client, db, here):
     (whole,) = (await call(client, "get_observations", ids=[hit, 999_999]))["result"]
     assert whole["content"] == "cargo test -- auth failed"
     assert whole["metadata"] == {"exit_code": 101}
-    assert (whole["project"], whole["tool_name"]) == (here, "Bash")
+    assert (whole["project"], whole["tool_name"]) == (Path(here).name, "Bash")
 
 
 async def test_no_project_means_this_one_and_null_means_all(client, db, here):

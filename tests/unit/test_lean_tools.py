@@ -204,4 +204,4 @@ async def test_a_few_recent_observations_are_shown_at_length_with_their_project(
     own, other = (await client.call_tool("recent_context", {})).structured_content["result"]
 
     assert (own["content"], "project" in own) == (text, False)
-    assert (other["content"], other["project"]) == ("make", "github.com/acme/other")
+    assert (other["content"], other["project"]) == ("make", "other")

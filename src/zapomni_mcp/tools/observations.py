@@ -143,8 +143,7 @@ class ObservationTools:
             Field(
                 max_length=50,
                 description="command, command_error, user_prompt, file_read, file_write, "
-                "file_edit, search, git_commit, git_push, mcp_call, task_spawn, web_fetch, "
-                "web_search, session_start, session_end, ...",
+                "file_edit, search, git_commit, git_push, mcp_call, web_fetch, web_search, ...",
             ),
         ]
         | None = None,
@@ -155,7 +154,7 @@ class ObservationTools:
         after: datetime | None = None,
         file: Annotated[
             str,
-            Field(max_length=1000, description="File or folder; a path's end is enough."),
+            Field(max_length=1000, description="File or folder, or its end."),
         ]
         | None = None,
         failed: Annotated[bool, Field(description="true: only failures; false: none.")]
