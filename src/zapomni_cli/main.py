@@ -48,6 +48,10 @@ COMMANDS = {
         "zapomni_cli.observations:context",
         "Show the context a new session is given, and why.",
     ),
+    "recalls": (
+        "zapomni_cli.recalls:recalls",
+        "List what was given to agents and people, and what of it was used.",
+    ),
     "projects": (
         "zapomni_cli.projects:projects",
         "List the projects there are, and decide about them.",

@@ -11,8 +11,9 @@ import click
 
 from zapomni_cli.options import chosen, examples, json_option, page_options
 from zapomni_cli.output import day, is_terminal, one_line, print_json, print_pairs, print_table
-from zapomni_cli.runtime import with_observations
+from zapomni_cli.runtime import log_recall, with_observations
 from zapomni_core.exceptions import NotFoundError
+from zapomni_core.infra.recall_log import RecalledItem, count_tokens
 from zapomni_core.modules.observations import Observations
 from zapomni_db.observation_models import (
     Failure,
@@ -117,6 +118,7 @@ def search_observations(
         click.echo("Nothing found. Try other words, fewer filters or --all.", err=True)
     else:
         print_table(_fields(hit, hit.content_preview) for hit in found)
+    log_recall(query, [_recalled(hit.id, hit.content_preview) for hit in found])
 
 
 @click.command(
@@ -147,6 +149,13 @@ def recent(
         click.echo(NOTHING if not failing else "No error came back.", err=True)
     else:
         print_table(_failure_row(f) if isinstance(f, Failure) else _row(f) for f in found)
+    items = [
+        _recalled(item.last.id, item.command)
+        if isinstance(item, Failure)
+        else _recalled(item.id, item.content)
+        for item in found
+    ]
+    log_recall("", items)
 
 
 @click.command(epilog=examples("zapomni timeline 4711", "zapomni timeline 4711 --before 20 --json"))
@@ -163,10 +172,13 @@ def timeline(anchor: int, before: int, after: int, *, as_json: bool) -> None:
         lambda observations: observations.timeline(anchor, before, after),
         "There is no observation with this id.",
     )
+    around = [*found.before, found.anchor, *found.after]
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
-        print_table(_row(item) for item in (*found.before, found.anchor, *found.after))
+        print_table(_row(item) for item in around)
+    items = [_recalled(item.id, item.content) for item in around]
+    log_recall("", items, opened=[_recalled(anchor, "")])
 
 
 @click.command(epilog=examples("zapomni sessions", "zapomni sessions --all --limit 5 --json"))
@@ -341,6 +353,10 @@ async def _projects(
 
 
 # --- Lines -------------------------------------------------------------------------------
+
+
+def _recalled(observation_id: int, text: str) -> RecalledItem:
+    return RecalledItem("", observation_id, count_tokens(text))
 
 
 def _seconds(moment: datetime | None) -> int | None:

@@ -23,6 +23,7 @@ __all__ = [
     "label_options",
     "page_options",
     "redact_option",
+    "since_options",
     "when_option",
 ]
 
@@ -55,8 +56,7 @@ def filter_options(command: F) -> F:
             click.option("--kind", help="Only this kind, such as note or document."),
             click.option("--session", help="Only this conversation, session or document."),
             click.option("--path", help="Only this file or folder: a path or its end."),
-            click.option("--since", callback=_when, help="Since: 2026-01-31, 24h, 7d, 2w."),
-            click.option("--until", callback=_when, help="Before: as --since."),
+            since_options,
             click.option(
                 "--as-of", callback=_when, help="What was true then (by --when): as --since."
             ),
@@ -69,6 +69,13 @@ def filter_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def since_options(command: F) -> F:
+    """Add --since and --until."""
+    command = click.option("--until", callback=_when, help="Before: as --since.")(command)
+    help_text = "Since: 2026-01-31, 24h, 7d, 2w."
+    return click.option("--since", callback=_when, help=help_text)(command)
 
 
 def page_options(default: int) -> Callable[[F], F]:

@@ -25,9 +25,10 @@ from zapomni_cli.output import (
     print_pairs,
     print_table,
 )
-from zapomni_cli.runtime import with_engine
+from zapomni_cli.runtime import log_recall, with_engine
 from zapomni_core.engine import ZapomniEngine
-from zapomni_core.interfaces import ListRequest, SearchRequest, SearchResult
+from zapomni_core.infra.recall_log import RecalledItem, count_tokens
+from zapomni_core.interfaces import ListRequest, SearchRequest, SearchResponse, SearchResult
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord, MemorySummary
 
@@ -118,7 +119,18 @@ def search(  # noqa: PLR0913 - every option is an argument
     response = with_engine(lambda engine: engine.search_memory(request))
     if as_json:
         print_json(response.model_dump(mode="json"))
-        return
+    else:
+        _print_hits(response, offset)
+    log_recall(
+        request.query,
+        [
+            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(hit.text))
+            for hit in response.results
+        ],
+    )
+
+
+def _print_hits(response: SearchResponse, offset: int) -> None:
     if response.notice:
         click.echo(response.notice, err=True)
     if not response.results:
@@ -212,6 +224,8 @@ def get(memory_id: str, *, as_json: bool) -> None:
     else:
         # As bytes: a text keeps its own line ends.
         click.echo(record.text.encode(), nl=False)
+    item = RecalledItem(memory_id, tokens=count_tokens(record.text))
+    log_recall("", [item], opened=[item])
 
 
 def print_memory(

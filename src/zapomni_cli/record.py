@@ -473,13 +473,15 @@ def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
     """
     import sqlite3
 
-    from zapomni_cli.retention import read_limits
+    from zapomni_cli.retention import read_limits, read_recall_days
     from zapomni_db.sqlite.purging import is_sweep_due, sweep
+    from zapomni_db.sqlite.recalls import sweep_recalls
 
     try:
         if is_sweep_due(connection, int(time.time())):
             limits = read_limits(home, os.environ)
             sweep(connection, int(time.time()), max_rows=500, **limits)
+            sweep_recalls(home, read_recall_days(home, os.environ), time.time())
     except (sqlite3.Error, OSError, ValueError):
         return
 

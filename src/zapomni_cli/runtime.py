@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -17,8 +18,9 @@ from zapomni_core.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
+    from zapomni_core.infra.recall_log import RecalledItem
 
-__all__ = ["read_settings", "read_stdin", "with_engine", "with_observations"]
+__all__ = ["log_recall", "read_settings", "read_stdin", "with_engine", "with_observations"]
 
 T = TypeVar("T")
 
@@ -61,6 +63,19 @@ def with_observations(
             await observations.close()
 
     return asyncio.run(run())
+
+
+def log_recall(
+    query: str, items: Sequence[RecalledItem], *, opened: Sequence[RecalledItem] = ()
+) -> None:
+    """Note what a command has printed. Call it last: it must not keep anyone waiting."""
+    from zapomni_core.infra.recall_log import recall_log
+
+    log = recall_log(load_settings())
+    log.use(opened)
+    log.add("command", query, items, client="zapomni", folder=str(Path.cwd()))
+    sys.stdout.flush()
+    log.flush()
 
 
 def read_stdin() -> str:

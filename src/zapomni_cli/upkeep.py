@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
@@ -57,14 +57,28 @@ def serve(tools: str, *, no_share: bool) -> None:
 @click.command(epilog=examples("zapomni stats", "zapomni stats --json"))
 @json_option
 def stats(*, as_json: bool) -> None:
-    """Count what is stored."""
-    from zapomni_cli.runtime import with_engine  # not for serve
+    """Count what is stored, and what sessions were given of it.
 
-    found = with_engine(lambda engine: engine.memories.get_stats()).model_dump()
+    Tokens are those of memories and observations as they were given: at the start of a session,
+    with a prompt, after a failure, by tools and commands. `zapomni recalls` lists each.
+    """
+    from zapomni_cli.runtime import read_settings, with_engine  # not for serve
+    from zapomni_core.infra.recall_log import recall_log
+
+    settings = read_settings()
+    found = with_engine(lambda engine: engine.memories.get_stats(), settings).model_dump()
+    given = recall_log(settings).count_recalls()
     if as_json:
-        print_json(found)
-    else:
-        print_pairs((name, value) for name, value in found.items() if value is not None)
+        print_json({**found, "recalls": asdict(given)})
+        return
+    pairs = [(name, value) for name, value in found.items() if value is not None]
+    pairs.append(("recalls", f"{given.recalls}, {given.used} of {given.items} items used"))
+    pairs.append(("tokens_given", given.tokens))
+    pairs += [(f"  on {one.day}", f"{one.tokens} in {one.recalls}") for one in given.by_day]
+    for one in given.by_session:
+        name = f"  {one.client} {one.session[:8]}"
+        pairs.append((name, f"{one.tokens} in {one.recalls}, {day(_moment(one.last_at))}"))
+    print_pairs(pairs)
 
 
 @click.command(epilog=examples("zapomni status", "zapomni status --json"))
@@ -116,6 +130,10 @@ def status(*, as_json: bool) -> None:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
     if notice:
         click.echo(notice, err=True)
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 @dataclass(frozen=True)

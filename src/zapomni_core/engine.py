@@ -19,6 +19,7 @@ from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.memory import return_memory
+from zapomni_core.infra.recall_log import recall_log
 from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
@@ -184,6 +185,7 @@ class ZapomniEngine:
         self.tasks.register(
             "index_codebase", lambda given, task: self.code.run_index(given, task.report)
         )
+        self.recalls = recall_log(settings)
         self._background: list[asyncio.Task[None]] = []
 
     def _choose_chunker(self, kind: str, source: str) -> TextChunker:
@@ -251,6 +253,7 @@ class ZapomniEngine:
             await self._reranker.close()
         await self.observations.close()
         await self.storage.close()
+        await asyncio.to_thread(self.recalls.flush)
 
     # --- use cases that cross modules -----------------------------------------------------
 

@@ -124,6 +124,9 @@ class Settings(BaseModel):
     observations_max_mb: int = Field(
         default=512, ge=1, description="Above this size the oldest unpinned observations go."
     )
+    recall_retention_days: int = Field(
+        default=365, ge=0, description="Days the log of recalls is kept; 0 means for ever."
+    )
     daily_backups: bool = Field(
         default=True,
         description="Whether `zapomni serve` and task workers copy the database once a day.",

@@ -1,13 +1,14 @@
-"""What belongs to one connection: the folder its client was started in."""
+"""What belongs to one connection: its client, and the folder that was started in."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["current_folder", "enter_folder"]
+__all__ = ["current_client", "current_folder", "enter_client", "enter_folder"]
 
 _FOLDER: ContextVar[str] = ContextVar("zapomni_folder", default="")
+_CLIENT: ContextVar[str] = ContextVar("zapomni_client", default="")
 
 
 def enter_folder(folder: str) -> None:
@@ -18,3 +19,13 @@ def enter_folder(folder: str) -> None:
 def current_folder() -> str:
     """Return the folder the client was started in: it decides the project and what may be read."""
     return _FOLDER.get() or str(Path.cwd())
+
+
+def enter_client(name: str) -> None:
+    """Let this task answer for the client of this name."""
+    _CLIENT.set(name)
+
+
+def current_client() -> str:
+    """Return how the client calls itself; empty if it did not say."""
+    return _CLIENT.get()

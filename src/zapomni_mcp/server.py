@@ -47,7 +47,7 @@ from zapomni_core.infra.logging import get_logger, setup_logging
 from zapomni_core.infra.sharing import VERSION
 from zapomni_core.settings import Settings
 from zapomni_core.shared.text import has_nul
-from zapomni_mcp.connection import current_folder
+from zapomni_mcp.connection import current_folder, enter_client
 from zapomni_mcp.error_messages import describe_failure, find_cause, refuse_message
 from zapomni_mcp.exceptions import ToolExecutionError, ValidationError
 from zapomni_mcp.instructions import client_of, instructions
@@ -270,6 +270,7 @@ class ZapomniServer(MCPServer[LazyEngine]):
         """
         with operation() as correlation_id:
             started = time.perf_counter()
+            enter_client(_client_name(context))
             try:
                 self._check_arguments(name, arguments)
                 async with asyncio.timeout(self._tool_seconds) as limit:
@@ -305,6 +306,7 @@ class ZapomniServer(MCPServer[LazyEngine]):
             ResourceError: It failed; the text is made for the user.
         """
         with operation() as correlation_id:
+            enter_client(_client_name(context))
             try:
                 return await super().read_resource(uri, context)
             except UnexpectedResourceError as error:
@@ -381,6 +383,12 @@ class ZapomniServer(MCPServer[LazyEngine]):
             raise ValidationError(f"Unknown arguments. Known are: {', '.join(known)}.", "VAL_004")
         if any(map(has_nul, arguments.values())):
             raise ValidationError("An argument has a NUL character; take it out", "VAL_004")
+
+
+def _client_name(context: Context[LazyEngine] | None) -> str:
+    params = None if context is None else context.session.client_params
+    name = "" if params is None else params.client_info.name
+    return "".join(c for c in name if c.isprintable())[:100]
 
 
 async def _answer_unreadable(

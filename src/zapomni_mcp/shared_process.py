@@ -42,6 +42,7 @@ from mcp.types import (  # noqa: E402
 from zapomni_core.exceptions import ZapomniError  # noqa: E402
 from zapomni_core.infra.correlation import operation  # noqa: E402
 from zapomni_core.infra.logging import get_logger, setup_logging  # noqa: E402
+from zapomni_core.infra.recall_log import recall_log  # noqa: E402
 from zapomni_core.infra.sharing import (  # noqa: E402
     VERSION,
     LineBuffer,
@@ -194,6 +195,7 @@ class SharedProcess:
         if not isinstance(environ, dict):
             return
         known = {str(name): str(value) for name, value in environ.items()}
+        recall_log(self.settings).learn(known)
         if self.engine.opened is not None:
             self.engine.opened.learn_secrets(known)
         else:

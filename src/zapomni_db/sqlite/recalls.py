@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Redact = Callable[[str], tuple[str, int]]
 
 __all__ = [
-    "HOW",
     "RECALLS",
     "UNUSED_AFTER",
     "ItemFeedback",
@@ -41,9 +40,6 @@ __all__ = [
 
 RECALLS = "recalls.db"
 """The log's name in the home folder."""
-
-HOW = ("session_start", "prompt", "failure", "tool", "command", "page")
-"""The occasions of a recall."""
 
 UNUSED_AFTER = 5
 """Given in this many sessions and used in none, an item counts as not useful."""
@@ -108,7 +104,7 @@ class Recall:
             client: The host or program.
             session: Its id; empty if it is not known.
             project: Its key; empty for none.
-            how: One of `HOW`.
+            how: session_start, prompt, failure, tool, command or page.
             query: What was asked; empty at the start of a session.
             items: Id, kind (memory or observation), tokens and evidence, best first.
         """
@@ -198,13 +194,19 @@ def record_use(home: str, use: RecallUse) -> bool:
     return record_batch(home, [use], lambda text: (text, 0))
 
 
-def record_batch(home: str, entries: Sequence[Recall | RecallUse], redact: Redact) -> bool:
+def record_batch(
+    home: str,
+    entries: Sequence[Recall | RecallUse],
+    redact: Redact,
+    *,
+    wait: float = BUSY_SECONDS,
+) -> bool:
     """Write several recalls and uses at once, in their order; return whether they were written."""
     entries = [entry for entry in entries if entry.items]
     if not entries:
         return False
     try:
-        connection = open_log(home)
+        connection = open_log(home, wait=wait)
         if connection is None:
             return False
         try:

@@ -12,8 +12,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
+from zapomni_core.infra.recall_log import RecalledItem, RecallLog
 from zapomni_core.shared.dates import EARLIEST, LATEST, in_calendar
 from zapomni_core.shared.fencing import DATA_NOTICE
+from zapomni_mcp.connection import current_client, current_folder
 from zapomni_mcp.exceptions import ValidationError
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "answer_data",
     "as_tools",
     "is_empty",
+    "log_recall",
     "to_result",
     "with_zone",
     "without_empty",
@@ -59,6 +62,18 @@ def as_tools(described: Iterable[_Described]) -> list[Tool]:
         # schema and no longer the model.
         metadata.output_schema, metadata.output_model = _output_schema(metadata.output_schema), None
     return tools
+
+
+def log_recall(
+    log: RecallLog,
+    query: str,
+    items: Iterable[RecalledItem],
+    *,
+    opened: Iterable[RecalledItem] = (),
+) -> None:
+    """Note what a tool is about to answer, and what the agent opened by calling it."""
+    log.use(opened)
+    log.add("tool", query, items, client=current_client(), folder=current_folder())
 
 
 def to_result(answer: BaseModel, text: str = "", *, notice: str = DATA_NOTICE) -> CallToolResult:

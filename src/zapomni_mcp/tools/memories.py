@@ -15,6 +15,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from zapomni_core.infra.recall_log import RecalledItem, count_tokens
 from zapomni_core.interfaces import (
     AddMemoryRequest,
     SearchRequest,
@@ -29,6 +30,7 @@ from zapomni_mcp.tools.building import (
     CHANGES,
     READS,
     as_tools,
+    log_recall,
     to_result,
     with_zone,
     without_empty,
@@ -176,6 +178,14 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         fence(hit.text, **without_empty(hit.model_copy(update={"text": ""})))
         for hit in answer.results
     ]
+    log_recall(
+        engine.recalls,
+        query,
+        [
+            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(passage))
+            for hit, passage in zip(answer.results, passages, strict=True)
+        ],
+    )
     return to_result(answer, "\n\n".join([DATA_NOTICE, *passages, answer.note or ""]).strip())
 
 
@@ -194,6 +204,8 @@ async def get_memory(
     answer = part(record, await engine.citations.get(memory_id), offset, max_tokens)
     shown = without_empty(answer)
     passage = fence(answer.text, **{name: shown[name] for name in shown if name in _SHOWN})
+    item = RecalledItem(memory_id, tokens=count_tokens(passage))
+    log_recall(engine.recalls, "", [item], opened=[item])
     return to_result(answer, "\n\n".join([DATA_NOTICE, passage, answer.note or ""]).strip())
 
 
@@ -256,6 +268,8 @@ async def read_memory(memory_id: str, ctx: Ctx) -> str:
     engine = await ctx.request_context.lifespan_context.get()
     record = await engine.get_memory(memory_id)
     shown = without_empty(MemoryInfo(**info(record)))
+    item = RecalledItem(memory_id, tokens=count_tokens(record.text))
+    log_recall(engine.recalls, "", [item], opened=[item])
     passage = fence(record.text, **{name: shown[name] for name in shown if name in _SHOWN})
     return f"{DATA_NOTICE}\n\n{passage}"
 

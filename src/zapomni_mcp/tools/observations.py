@@ -7,6 +7,7 @@ quoted data, and every character that could end the quotation or hide in it is w
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 from datetime import datetime
@@ -17,6 +18,7 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, ConfigDict, Field
 
 from zapomni_core.exceptions import NotFoundError
+from zapomni_core.infra.recall_log import RecalledItem, count_tokens, recall_log
 from zapomni_core.settings import Settings
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.observation_models import (
@@ -32,6 +34,7 @@ from zapomni_mcp.tools.building import (
     READS,
     answer_data,
     as_tools,
+    log_recall,
     to_result,
     with_zone,
     without_empty,
@@ -126,6 +129,7 @@ class ObservationTools:
         observations, self._observations = self._observations, None
         if observations is not None:
             await observations.close()
+            await asyncio.to_thread(recall_log(self._read_settings()).flush)
 
     async def search(  # noqa: PLR0913 - every argument is part of the tool's schema
         self,
@@ -180,6 +184,7 @@ class ObservationTools:
                 offset=offset,
             )
         )
+        self._log(query, found)
         return _answer(Previews(result=found), found, scope)
 
     async def get_observations(
@@ -192,6 +197,7 @@ class ObservationTools:
         """
         scope = await self._open().scope(current_folder())
         found = await self._shown(await self._open().get(ids), scope)
+        self._log("", found, opened=[item.id for item in found])
         return _answer(WholeObservations(result=found), found, scope)
 
     async def timeline(
@@ -219,6 +225,7 @@ class ObservationTools:
             "after": await self._shown(found.after, scope),
         }
         found = found.model_copy(update=around)
+        self._log("", [*found.before, found.anchor, *found.after], opened=[anchor])
         return _answer(TimelineAnswer(**dict(found)), (), scope)
 
     async def recent_context(
@@ -232,15 +239,39 @@ class ObservationTools:
         scope = await self._open().scope(current_folder())
         recent = await self._open().recent(await self._projects(project, scope), limit)
         found = _in_brief(await self._shown(recent, scope), scope.project.name)
+        self._log("", found)
         return _answer(RecentObservations(result=found), found, scope)
 
     def _open(self) -> Observations:
         if self._observations is None:
             from zapomni_core.modules.observations import Observations
+
+            self._observations = Observations(self._read_settings())
+        return self._observations
+
+    def _read_settings(self) -> Settings:
+        if self._settings is None:
             from zapomni_core.settings import load_settings
 
-            self._observations = Observations(self._settings or load_settings())
-        return self._observations
+            self._settings = load_settings()
+        return self._settings
+
+    def _log(
+        self,
+        query: str,
+        found: Iterable[ObservationPreview | Observation | BriefObservation],
+        opened: Iterable[int] = (),
+    ) -> None:
+        items = [
+            RecalledItem("", item.id, count_tokens(_quoted_json(without_empty(item))))
+            for item in found
+        ]
+        log_recall(
+            recall_log(self._read_settings()),
+            query,
+            items,
+            opened=[RecalledItem("", key) for key in opened],
+        )
 
     async def _projects(self, project: str | None, scope: FolderScope) -> list[str] | None:
         if not scope.trusted:

@@ -117,18 +117,23 @@ def purge(
 def purge_expired(settings: Settings, *, dry_run: bool) -> PurgeReport:
     """Delete observations that are past their retention or above the ceiling of the settings."""
     now = int(time.time())
-    days, max_bytes = settings.observation_retention_days, settings.observations_max_mb * 1_000_000
+    by_type, max_bytes = (
+        settings.observation_retention_days, settings.observations_max_mb * 1_000_000
+    )  # fmt: skip
     with ExitStack() as stack:
         connection = stack.enter_context(open_for_writing(observations_path(settings)))
         if not dry_run:
             stack.enter_context(exclusive_folder(settings.backups_path))
             drain_spool(connection, settings)
-        due = purging.find_due(connection, now, retention_days=days, max_bytes=max_bytes)
+        due = purging.find_due(connection, now, retention_days=by_type, max_bytes=max_bytes)
         report: PurgeReport = {"found": len(due), "deleted": 0}
         while not dry_run and (
-            batch := purging.sweep(connection, now, retention_days=days, max_bytes=max_bytes)
+            batch := purging.sweep(connection, now, retention_days=by_type, max_bytes=max_bytes)
         ):
             report["deleted"] += batch
+        if not dry_run:
+            days = settings.recall_retention_days
+            report["recalls"] = recalls.sweep_recalls(str(settings.home), days, now)
     return report
 
 

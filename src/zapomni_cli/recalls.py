@@ -1,0 +1,123 @@
+"""`zapomni recalls`: what was given to agents and people, and what of it was used."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from zapomni_cli.options import chosen, examples, json_option, page_options, since_options
+from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, print_table
+from zapomni_cli.runtime import read_settings, with_observations
+from zapomni_core.infra.recall_log import recall_log
+from zapomni_core.modules.observations import Observations
+from zapomni_core.shared.validation import validate_page
+from zapomni_db.recall_models import OCCASIONS, LoggedRecall, RecallFilter
+
+__all__ = ["recalls"]
+
+QUERY_CHARS = 100
+
+
+@click.command(
+    epilog=examples(
+        "zapomni recalls",
+        "zapomni recalls --session 5f2c --json",
+        "zapomni recalls --how prompt --unused --since 7d",
+        "zapomni recalls --item 4711",
+    )
+)
+@click.option("--session", help="Only this session; the beginning of its id is enough.")
+@click.option("--project", help="Only this project: its key or its name.")
+@click.option("--how", type=click.Choice(OCCASIONS), help="Only recalls of this occasion.")
+@click.option("--item", metavar="ID", help="Only where this memory or observation was given.")
+@click.option("--used/--unused", default=None, help="Only where something was used, or nothing.")
+@since_options
+@page_options(default=20)
+@json_option
+def recalls(  # noqa: PLR0913 - every option is an argument
+    session: str | None,
+    project: str | None,
+    how: str | None,
+    item: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    offset: int,
+    *,
+    used: bool | None,
+    as_json: bool,
+) -> None:
+    """List what was given to agents and people, and what of it was used.
+
+    Newest first. A session is given memories at its start, with a prompt or after a failure; the
+    others were asked for, by a tool or a command. An item counts as used if it was opened, cited or
+    named in the agent's answer after it was given. Questions are kept without secrets, for as long
+    as the setting recall_retention_days says; `zapomni stats` sums up the tokens. In a pipe each
+    line is: number, time, occasion, client, session, project, tokens, items used, items, question.
+    """
+    validate_page(limit, offset)
+    settings = read_settings()
+
+    async def find(observations: Observations) -> tuple[list[str] | None, dict[str, str]]:
+        keys = None if project is None else await observations.project_keys(project)
+        return keys, {one.key: one.name for one in await observations.projects()}
+
+    keys, names = with_observations(find, settings)
+    filters = RecallFilter(
+        session=session,
+        projects=keys,
+        how=how,
+        item=None if item is None else item.removeprefix("#"),
+        since=None if since is None else int(since.timestamp()),
+        until=None if until is None else int(until.timestamp()),
+        used=used,
+        limit=limit,
+        offset=offset,
+    )
+    found = recall_log(settings).list_recalls(filters)
+    if as_json:
+        print_json([_as_json(one, names) for one in found])
+    elif not found:
+        given = chosen({"session": session, "project": project, "how": how, "item": item})
+        some = "No recall passes these filters." if given or used is not None else NOTHING
+        click.echo(some, err=True)
+    else:
+        print_table(_row(one, names) for one in found)
+
+
+NOTHING = "Nothing was recalled yet. `zapomni init` connects agents; `zapomni search` counts, too."
+
+
+def _as_json(recall: LoggedRecall, names: dict[str, str]) -> dict[str, object]:
+    row = asdict(recall)
+    row["at"] = _moment(recall.at).isoformat()
+    row |= {"project": _name(recall.project, names), "project_key": recall.project}
+    for item in row["items"]:
+        item["used_at"] = item["used_at"] and _moment(item["used_at"]).isoformat()
+    return row
+
+
+def _row(recall: LoggedRecall, names: dict[str, str]) -> tuple[str, ...]:
+    used = sum(item.used_at is not None for item in recall.items)
+    project = _name(recall.project, names)
+    about = (day(_moment(recall.at)), recall.how, recall.client)
+    if is_terminal():
+        items = f"{count_of(len(recall.items), 'item')}, {used} used"
+        words = (*about, one_line(project, 30), recall.session[:8])
+        cost = count_of(recall.tokens, "token")
+        return (*words, cost, items, one_line(recall.query, QUERY_CHARS))
+    ids = ",".join(item.id for item in recall.items)
+    taken = ",".join(item.id for item in recall.items if item.used_at is not None)
+    number, tokens = str(recall.id), str(recall.tokens)
+    return (number, *about, recall.session, project, tokens, taken, ids, recall.query)
+
+
+def _name(key: str, names: dict[str, str]) -> str:
+    """Return what the user calls a project; of one that is not known, a path or an address."""
+    return names.get(key, "" if key.startswith("root:") else key)
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
