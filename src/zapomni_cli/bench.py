@@ -2,7 +2,8 @@
 
 Every question is made from one memory: its title, its first heading, or its first sentence,
 with every second telling word left out so that nothing is quoted. Then it is asked, and the
-place of that memory in the answer counts.
+place of that memory in the answer counts. With --recalls the questions are those of the recall log
+whose answers were used, and the place of the first item that was used counts.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ _SENTENCE_END = re.compile(r"[.!?…。！？](?=\s|$)|\n")  # noqa: RUF001 - Ch
 
 @dataclass(frozen=True)
 class Asked:
-    """A question made from a memory, and what came of asking it."""
+    """A question, and what came of asking it."""
 
     memory_id: str
+    """The memory it was made from; of the recall log, the memories or observations used."""
     origin: str
-    """What it was made from: title, heading, sentence or prompt."""
+    """What it was made from: title, heading, sentence or prompt; of the log, how it was asked."""
     question: str
     place: int | None
     """The rank of the memory in the answer; None: not among the first ten."""
@@ -54,6 +56,7 @@ class Asked:
     epilog=examples(
         "zapomni bench",
         "zapomni bench --questions 500 --project shop",
+        "zapomni bench --recalls",
         "zapomni bench --json",
     )
 )
@@ -67,26 +70,44 @@ class Asked:
 )
 @click.option("--project", help="Only this project.")
 @click.option("--seed", default=0, show_default=True, help="Another number picks other memories.")
+@click.option(
+    "--recalls",
+    "from_log",
+    is_flag=True,
+    help="Ask what was really asked, if an answer to it was used.",
+)
 @json_option
-def bench(count: int, project: str | None, seed: int, *, as_json: bool) -> None:
+def bench(count: int, project: str | None, seed: int, *, from_log: bool, as_json: bool) -> None:
     """Measure how well your own memories are found again.
 
     Takes memories at random, makes a question of the title, the first heading or the first
     sentence of each with every second telling word left out, and asks it. recall@5 is the share
     of memories that were among the first five hits, MRR the mean of one over their place.
     Nothing is stored, and nothing leaves this machine unless your embedder is a remote one.
+
+    With --recalls the newest questions of the recall log are asked again: those that agents and
+    people asked and whose answers they opened, cited or named. recall@5 is then the share of
+    questions with an item that was used among the first five hits. What was never given cannot have
+    been used: it compares settings and versions on your own questions, and cannot show what every
+    one of them misses.
     """
     filters = chosen({"project": project})
     with progress_bar("Asking") as progress:
-        asked, notice = with_engine(lambda engine: _ask_all(engine, filters, count, seed, progress))
+        ask = _ask_again if from_log else _ask_all
+        asked, notice = with_engine(lambda engine: ask(engine, filters, count, seed, progress))
     if notice:
         click.echo(notice, err=True)
     if as_json:
         print_json(_as_json(asked))
-    elif not asked:
-        click.echo("No memory here is long enough to ask for. Add some, then try again.", err=True)
-    else:
+    elif asked:
         _print(asked)
+    elif from_log:
+        click.echo(
+            "No question was asked yet whose answer was used. `zapomni recalls` lists them all.",
+            err=True,
+        )
+    else:
+        click.echo("No memory here is long enough to ask for. Add some, then try again.", err=True)
 
 
 async def _ask_all(
@@ -117,6 +138,28 @@ async def _ask_all(
                     Asked(item.memory_id, origin, question, min(places, default=None), spent)
                 )
         progress(len(asked), min(count, total))
+    return asked, warm.notice
+
+
+async def _ask_again(
+    engine: ZapomniEngine, filters: dict[str, Any], count: int, seed: int, progress: Progress
+) -> tuple[list[Asked], str | None]:
+    del seed  # the newest, not a sample
+    projects = None
+    if "project" in filters:
+        projects = await engine.observations.project_keys(filters["project"])
+    questions = engine.recalls.read_questions(projects)[:count]
+    warm = await engine.search_memory(SearchRequest(query="warm up", limit=1))
+    asked = []
+    for one in questions:
+        used = {f"#{item}" if kind == "observation" else item for kind, item in one.used}
+        started = time.perf_counter()
+        hits = (await engine.search_memory(SearchRequest(query=one.query, limit=DEPTH))).results
+        spent = (time.perf_counter() - started) * 1000
+        found = [hit.memory_id or f"#{hit.observation_id}" for hit in hits]
+        place = min((n for n, item in enumerate(found, 1) if item in used), default=None)
+        asked.append(Asked(", ".join(sorted(used)), one.how, one.query, place, spent))
+        progress(len(asked), len(questions))
     return asked, warm.notice
 
 

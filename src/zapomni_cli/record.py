@@ -460,6 +460,8 @@ def _store(job: _Job, redactor: Redactor, event: Event | None, project: Project 
                 _print_recall(connection, job, event, project)
             elif event and event.action == "session_end":
                 _tidy_up(connection, home)
+            elif event and project and event.action == "reply":
+                _record_answer(connection, home, event, project)
         finally:
             connection.close()
     return problem
@@ -484,6 +486,16 @@ def _tidy_up(connection: sqlite3.Connection, home: str) -> None:
             sweep_recalls(home, read_recall_days(home, os.environ), time.time())
     except (sqlite3.Error, OSError, ValueError):
         return
+
+
+def _record_answer(
+    connection: sqlite3.Connection, home: str, event: Event, project: Project
+) -> None:
+    """Count what the session was given and its agent's answer used."""
+    from zapomni_core.modules.observations import record_answer
+
+    message = str(event.data.get("text") or "")
+    record_answer(connection, home, event.host, event.session_id, project.key, message, time.time())
 
 
 OUTDATED = (

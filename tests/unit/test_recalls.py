@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from zapomni_core.modules.observations.uses import find_uses
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.recalls import (
     RECALLS,
@@ -241,3 +242,26 @@ def test_recording_loads_little_of_the_standard_library(folder):
         "zapomni_db.sqlite",
         "zapomni_db.sqlite.recalls",
     }
+
+
+MEMORY = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
+RULE = "Deploys of the shop run on Tuesdays at noon; Friday deploys are forbidden."
+
+
+@pytest.mark.parametrize(
+    ("message", "used"),
+    [
+        (f"See {MEMORY}.", {"cited": [MEMORY], "named": []}),
+        ("According to 6F1C2A9E it is so.", {"cited": [MEMORY], "named": []}),
+        ("Tuesdays are fine for the shop.", {"cited": [], "named": []}),
+        ("So deploys of the shop run on tuesdays.", {"cited": [], "named": [MEMORY]}),
+        ("As #42 shows, it failed.", {"cited": ["42"], "named": []}),
+        ("As #421 shows, it failed; 42 times.", {"cited": [], "named": []}),
+        ("I ran `make release-wheel` again.", {"cited": [], "named": ["42"]}),
+        ("I did it in the middle of the night.", {"cited": [], "named": []}),
+        ("", {"cited": [], "named": []}),
+    ],
+)
+def test_an_answer_uses_what_it_cites_or_repeats(message, used):
+    given = {MEMORY: RULE, "42": "make release-wheel", "43": "x", "44": "Left in the middle of the"}
+    assert find_uses(message, given) == used

@@ -23,6 +23,7 @@ __all__ = [
     "givable_memories",
     "kind_of",
     "match_memories",
+    "memory_texts",
     "read_digest",
     "requeue",
     "session_memories",
@@ -97,6 +98,7 @@ _MATCHING: LiteralString = (
 _BY_ID: LiteralString = (
     "SELECT " + _ENTRY + " FROM memory_digest d WHERE d.memory_id = ? AND " + _CURRENT
 )
+_TEXT: LiteralString = "SELECT memory_id, text FROM memory_digest WHERE memory_id = ?"
 
 
 def project_names(connection: sqlite3.Connection, project: str) -> list[str]:
@@ -198,6 +200,18 @@ def givable_memories(
                 entry = DigestEntry(*row)
                 if entry.project in scopes:
                     found[memory_id] = entry
+    except sqlite3.OperationalError as error:
+        if not _is_missing(error):
+            raise
+    return found
+
+
+def memory_texts(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> dict[str, str]:
+    """Return the short texts of those memories that may be given to a session."""
+    found: dict[str, str] = {}
+    try:
+        for memory_id in memory_ids:
+            found.update(connection.execute(_TEXT, (memory_id,)))
     except sqlite3.OperationalError as error:
         if not _is_missing(error):
             raise

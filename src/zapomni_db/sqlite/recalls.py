@@ -27,6 +27,7 @@ __all__ = [
     "ItemFeedback",
     "Recall",
     "RecallUse",
+    "adopt_recalls",
     "feedback",
     "given_in_session",
     "open_log",
@@ -36,6 +37,7 @@ __all__ = [
     "record_use",
     "scrub_log",
     "sweep_recalls",
+    "unused_items",
 ]
 
 RECALLS = "recalls.db"
@@ -48,6 +50,8 @@ UNUSED_AFTER = 5
 BUSY_SECONDS = 0.05
 # What is used later than this was not used because it was given.
 USED_WITHIN = 86_400
+# A turn that lasts longer loses what tools gave at its beginning.
+ADOPTED_WITHIN = 6 * 3_600
 MOST_QUERY_CHARS = 2_000
 MOST_AT_ONCE = 1_000
 VERSION = 1
@@ -163,6 +167,11 @@ UPDATE recall_items SET used_at = ?1, used_how = ?2
 WHERE item IN (SELECT value FROM json_each(?3)) AND used_at IS NULL AND recall_id IN
     (SELECT id FROM recalls WHERE at BETWEEN ?1 - ?4 AND ?1 + 1
         AND (session = ?5 OR session = '' OR ?5 = ''))"""
+
+# A client's name begins with the host's or contains it: claude-code, codex-mcp-client.
+_ADOPT: LiteralString = """
+UPDATE recalls SET session = ? WHERE session = '' AND how = 'tool' AND project = ? AND at >= ?
+    AND instr(lower(client), ?) > 0"""
 
 _DELETE_ITEMS_BEFORE: LiteralString = """
 DELETE FROM recall_items WHERE recall_id IN (SELECT id FROM recalls WHERE at < ?)"""
@@ -321,6 +330,29 @@ def scrub_log(connection: sqlite3.Connection) -> bool:
     return not busy
 
 
+def adopt_recalls(home: str, host: str, session: str, project: str, now: float) -> bool:
+    """Count what tools gave to a host in a project as given in the session that answers now.
+
+    MCP does not say which session calls a tool. Of two sessions of one host in one project, the
+    first to answer gets all of it. Never raises.
+    """
+    path = os.path.join(home, RECALLS)
+    if not session or not os.path.exists(path):
+        return False
+    name = host.partition("-")[0]
+    values = (session, project, int(now) - ADOPTED_WITHIN, name)
+    try:
+        connection = open_log(home, create=False)
+        if connection is None:
+            return False
+        try:
+            return connection.execute(_ADOPT, values).rowcount > 0
+        finally:
+            connection.close()
+    except (sqlite3.Error, OSError):
+        return False
+
+
 # --- Opening ------------------------------------------------------------------------------
 
 
@@ -405,6 +437,10 @@ _IN_SESSION: LiteralString = """
 SELECT DISTINCT i.item FROM recalls r JOIN recall_items i ON i.recall_id = r.id
 WHERE r.session = ?"""
 
+_UNUSED: LiteralString = """
+SELECT DISTINCT i.item, i.kind FROM recalls r JOIN recall_items i ON i.recall_id = r.id
+WHERE r.session = ? AND r.at >= ? AND i.used_at IS NULL"""
+
 _FEEDBACK: LiteralString = """
 SELECT i.item,
     count(DISTINCT CASE WHEN r.how IN ('session_start', 'prompt', 'failure')
@@ -419,6 +455,11 @@ def given_in_session(home: str, session: str) -> set[str]:
     if not session:
         return set()
     return {item for (item,) in _read(home, _IN_SESSION, session)}
+
+
+def unused_items(home: str, session: str, now: float) -> list[tuple[str, str]]:
+    """Return id and kind of what a session was given of late and did not use. Never raises."""
+    return _read(home, _UNUSED, session, int(now) - USED_WITHIN) if session else []
 
 
 def feedback(home: str, ids: Iterable[str]) -> dict[str, ItemFeedback]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations.host_files import loaded_by_host
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_core.modules.observations.service import FolderScope, Observations, Reach
+    from zapomni_core.modules.observations.uses import record_answer
     from zapomni_db.sqlite.purging import PurgeSelection
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "extract",
     "is_waiting",
     "loaded_by_host",
+    "record_answer",
     "session_context",
     "set_aside_row",
     "spool_row",
@@ -70,6 +72,7 @@ _FILES = {
     "Reach": "service",
     "FolderScope": "service",
     "Observations": "service",
+    "record_answer": "uses",
 }
 
 
