@@ -83,6 +83,7 @@ def fill(**env: str) -> None:
     answer("add", "Of another project.", "--project", "bank", **env)
     answer("add", "A page of the manual.", "--kind", "document", **env)
     answer("add", "From the net.", "--source", "https://example.com/a", **env)
+    answer("add", "Over since long.", "--expires", "2020-01-01", **env)
     answer("add", "The newest note.", **env)
 
 

@@ -202,19 +202,24 @@ def _fit(lines: Iterable[ContextLine], tokens: int, *, is_trusted: bool) -> list
     room = tokens * 4 - len(frame)
     memory_room = room * MEMORY_SHARE
     sections: set[str] = set()
-    shown: list[ContextLine] = []
-    for line in lines:
-        is_memory = isinstance(line.id, str)
-        size = _bytes(_cells(line) + "\n")
-        if line.section not in sections:
-            size += _bytes(f"\n### {line.section}\n")
-        if size > (min(room, memory_room) if is_memory else room):
-            continue
-        sections.add(line.section)
-        shown.append(line)
-        room -= size
-        memory_room -= size if is_memory else 0
-    return shown
+    shown: set[ContextLine] = set()
+    found = list(lines)
+    # Memories leave room for what was done; what that does not need they get after all.
+    for is_second in (False, True):
+        for line in found:
+            is_memory = isinstance(line.id, str)
+            if line in shown or (is_second and not is_memory):
+                continue
+            size = _bytes(_cells(line) + "\n")
+            if line.section not in sections:
+                size += _bytes(f"\n### {line.section}\n")
+            if size > (min(room, memory_room) if is_memory and not is_second else room):
+                continue
+            sections.add(line.section)
+            shown.add(line)
+            room -= size
+            memory_room -= size if is_memory else 0
+    return [line for line in found if line in shown]
 
 
 def _bytes(text: str) -> int:
