@@ -35,6 +35,8 @@ from zapomni_db.models import MemoryRecord, MemorySummary
 __all__ = ["citation_line", "get", "list_memories", "print_memory", "search"]
 
 PASSAGE_CHARS = 300
+# Of a hit when no hit is close.
+DISTANT_CHARS = 80
 PREVIEW_CHARS = 80
 ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
 
@@ -137,7 +139,13 @@ def _print_hits(response: SearchResponse, offset: int) -> None:
         click.echo("Nothing found. Ask in other words, or with fewer filters.", err=True)
         _print_elsewhere(response.elsewhere)
         return
-    print_table(_hit_row(hit) if is_terminal() else _hit_fields(hit) for hit in response.results)
+    if response.nothing_close:
+        click.echo("Nothing close. The nearest, shortened:", err=True)
+    chars = DISTANT_CHARS if response.nothing_close else PASSAGE_CHARS
+    print_table(
+        _hit_row(hit, chars) if is_terminal() else _hit_fields(hit, response.nothing_close)
+        for hit in response.results
+    )
     following = offset + response.count
     if response.more or response.total > following:
         among = f"more than {response.total}" if response.more else f"{response.total}"
@@ -160,12 +168,13 @@ def _print_elsewhere(number: int) -> None:
         click.echo(f"{number} more in other projects: --all", err=True)
 
 
-def _hit_row(hit: SearchResult) -> tuple[str, str]:
+def _hit_row(hit: SearchResult, chars: int) -> tuple[str, str]:
     passages = (hit.before, hit.text, hit.after)
-    lines = [one_line(text, PASSAGE_CHARS) for text in passages if text]
+    lines = [one_line(text, chars) for text in passages if text]
     why = [_why(hit.explanation)] if hit.explanation else []
     cites = [f"cites {citation_line(one)}" for one in hit.citations]
-    return f"{hit.score:.2f}", "\n".join([*lines, _about(hit, _hit_id(hit)), *cites, *why])
+    about = f"{_about(hit, _hit_id(hit))}  {hit.evidence_word}"
+    return f"{hit.score:.2f}", "\n".join([*lines, about, *cites, *why])
 
 
 def _hit_id(hit: SearchResult) -> str:
@@ -191,13 +200,16 @@ def _about(item: SearchResult | MemorySummary, item_id: str) -> str:
     return "  ".join(one_line(word) for word in words if word)
 
 
-def _hit_fields(hit: SearchResult) -> tuple[str, ...]:
+def _hit_fields(hit: SearchResult, nothing_close: bool) -> tuple[str, ...]:
     labels = (hit.kind, hit.project, ",".join(hit.tags))
     why = (_why(hit.explanation),) if hit.explanation else ()
     cites = ("; ".join(citation_line(one) for one in hit.citations),) if hit.citations else ()
     passage = "\n".join(text for text in (hit.before, hit.text, hit.after) if text)
+    if nothing_close:
+        passage = one_line(hit.text, DISTANT_CHARS)
     moment = hit.occurred_at.isoformat()
-    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *cites, *why)
+    fields = (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *cites, *why)
+    return (*fields, hit.evidence_word)
 
 
 @click.command(

@@ -153,6 +153,9 @@ class SearchResult(MemoryFields):
     text: str
     score: float
     """Fused score, 0 to 1; comparable within one answer only."""
+    evidence: float = 0.0
+    """How sure we are that it answers, 0 to 1; comparable between answers."""
+    evidence_word: Literal["strong", "weak", "none"] = "none"
     similarity_score: float
     bm25_score: float
     before: str = ""
@@ -175,6 +178,8 @@ class SearchResponse(FrozenModel):
     """Whether deeper pages would find more than this search did."""
     elsewhere: int = 0
     """How many memories of other projects have the question's words; `*` would show them."""
+    nothing_close: bool = False
+    """Whether hits were found, but none with any evidence."""
     notice: str | None = None
     """Set when part of the search was missing, such as the model."""
 

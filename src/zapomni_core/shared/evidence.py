@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 from zapomni_core.shared.text import found_phrases, found_words
 
 __all__ = [
     "STRONG",
     "WEAK",
-    "evidence_by_words",
     "evidence_in_text",
     "evidence_word",
     "inverse_frequency",
     "phrase_weight",
     "to_evidence",
     "weigh_terms",
+    "word_logit",
     "word_share",
 ]
 
@@ -63,16 +64,22 @@ def phrase_weight(rarity: float) -> float:
 
 
 def to_evidence(logit: float) -> float:
+    """Turn a sum of weighted signals into 0 to 1."""
     return 1 / (1 + math.exp(-logit))
 
 
-def evidence_by_words(share: float, phrases: float) -> float:
-    """Return the evidence if nothing but words is known; from `word_share`, `phrase_weight`."""
-    return to_evidence(SHARE * share + PHRASES * phrases + BIAS)
+def word_logit(share: float, phrases: float) -> float:
+    """Combine what `word_share` and `phrase_weight` return, if nothing but words is known."""
+    return SHARE * share + PHRASES * phrases + BIAS
 
 
 def evidence_in_text(
-    text: str, terms: Sequence[str], phrases: Sequence[str], counts: Mapping[str, int], total: int
+    text: str,
+    terms: Sequence[str],
+    phrases: Sequence[str],
+    counts: Mapping[str, int],
+    total: int,
+    found: Collection[str] | None = None,
 ) -> float:
     """Return the evidence that a text answers a question, by its words alone.
 
@@ -82,19 +89,19 @@ def evidence_in_text(
         phrases: Of the question, from `query_phrases`.
         counts: How many texts contain each term; a term that is missing is in none.
         total: How many texts there are.
+        found: The terms that the text has, if that is known.
     """
+    found = found_words(terms, text) if found is None else found
     weights = weigh_terms({term: counts.get(term, 0) for term in terms}, total)
-    rarest = max(weights.values(), default=0.0)
+    possible = [phrase for phrase in phrases if all(word in found for word in phrase.split())]
     # How many texts contain a phrase is not known: no more than contain its rarer word.
     rarity = sum(
-        max(weights.get(word, rarest) for word in phrase.split())
-        for phrase in found_phrases(phrases, text)
+        max(weights[word] for word in phrase.split()) for phrase in found_phrases(possible, text)
     )
-    found = found_words(terms, text)
-    return evidence_by_words(word_share(weights, found, total), phrase_weight(rarity))
+    return to_evidence(word_logit(word_share(weights, found, total), phrase_weight(rarity)))
 
 
-def evidence_word(evidence: float) -> str:
+def evidence_word(evidence: float) -> Literal["strong", "weak", "none"]:
     """Return the evidence as a word: strong, weak or none."""
     if evidence >= STRONG:
         return "strong"

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BYTES_PER_TOKEN", "DIMENSION", "TokenCodec", "max_similarities", "score_tokens"]
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "DIMENSION",
+    "TokenCodec",
+    "max_similarities",
+    "mean_similarities",
+    "score_tokens",
+]
 
 DIMENSION = 96
 BYTES_PER_TOKEN = DIMENSION // 4
@@ -85,6 +92,19 @@ def score_tokens(
     scores = excess @ np.asarray(weights, dtype=np.float32)
     low, high = float(scores.min()), float(scores.max())
     return ((scores - low) / (high - low)).tolist() if high > low else [1.0] * len(scores)
+
+
+def mean_similarities(
+    rows: Sequence[NDArray[np.float32]], counted: Sequence[bool], most: int
+) -> list[float]:
+    """Return the mean of each row over its counted tokens, at most so many, the best first."""
+    import numpy as np
+
+    best = np.array(rows)[:, list(counted)]
+    if best.shape[1] > most:
+        best = np.partition(best, -most, axis=1)[:, -most:]
+    means: list[float] = best.mean(axis=1).tolist()
+    return means
 
 
 def _table() -> NDArray[np.float32]:

@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from zapomni_core.exceptions import EmbeddingError, QueryError, SearchError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, SearchResult
 from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import (
+    CALIBRATED,
     AnswerCache,
     Candidate,
     EmbeddingChain,
@@ -34,7 +36,8 @@ from zapomni_core.modules.memories import (
     without_code,
 )
 from zapomni_core.modules.observations import Observations, Reach
-from zapomni_core.shared.text import encodable, query_terms
+from zapomni_core.shared.evidence import evidence_word
+from zapomni_core.shared.text import encodable, query_phrases, query_terms
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import Projects
 from zapomni_db.interfaces import StorageProvider
@@ -179,6 +182,8 @@ class Searcher:
             total=len(found),
             more=more,
             elsewhere=elsewhere,
+            nothing_close=bool(found)
+            and all(evidence_word(round(hit.evidence, 2)) == "none" for hit in found),
             notice=" ".join(notices) or None,
         )
 
@@ -208,6 +213,7 @@ class Searcher:
             question.total = known.chunks
             now, question.matches = await storage.begin_search(question.phrases, question.common)
             question.total = now.chunks
+            question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             if question.embedding is None or now.space == known.space:
                 return storage
             await snapshot.aclose()
@@ -252,7 +258,7 @@ class Searcher:
             )
             for match in distinct.values()
         ]
-        score_observed(observed, question.terms)
+        score_observed(observed, question.terms, query_phrases(request.query))
         score_dates(request.query, observed)
         observed.sort(key=lambda c: -c.score)
         return observed, not question.exhausted or len(matches) == query.limit
@@ -339,6 +345,7 @@ class Searcher:
                         before=_text(passages, hit.before) if near else "",
                         after=_text(passages, hit.after) if near else "",
                         score=round(min(hit.score, 1.0), 4),
+                        **_describe_evidence(hit),
                         similarity_score=round(max(hit.cosine, 0.0), 4),
                         bm25_score=round(hit.bm25, 4),
                         explanation=why,
@@ -369,6 +376,11 @@ def _seconds(moment: datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp())
 
 
+def _describe_evidence(hit: Candidate) -> dict[str, Any]:
+    evidence = round(hit.evidence, 2)
+    return {"evidence": evidence, "evidence_word": evidence_word(evidence)}
+
+
 def _describe_observation(
     hit: Candidate, match: ObservationMatch, why: dict[str, object] | None
 ) -> SearchResult:
@@ -379,6 +391,7 @@ def _describe_observation(
         chunk_id=hit.chunk_id,
         text=match.content,
         score=round(min(hit.score, 1.0), 4),
+        **_describe_evidence(hit),
         similarity_score=0.0,
         bm25_score=round(hit.bm25, 4),
         metadata={},

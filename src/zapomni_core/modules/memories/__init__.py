@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         fill_pending,
         reembed,
     )
+    from zapomni_core.modules.memories.evidence import CALIBRATED
     from zapomni_core.modules.memories.ranking import MemoryRanker, Question, score_dates
     from zapomni_core.modules.memories.scoring import (
         ARM_ALIASES,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARM_ALIASES",
+    "CALIBRATED",
     "AnswerCache",
     "Candidate",
     "Digest",
@@ -66,6 +68,7 @@ __getattr__ = lazy_names(
         "answers": "AnswerCache",
         "digest": "Digest digest_class shorten",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
+        "evidence": "CALIBRATED",
         "ranking": "MemoryRanker Question score_dates",
         "scoring": "ARM_ALIASES Candidate explain level_off score_observed",
         "service": "Memories",

@@ -16,6 +16,7 @@ from typing import Any
 
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
 from zapomni_core.modules.memories import graph_arm
+from zapomni_core.modules.memories.evidence import score_evidence
 from zapomni_core.modules.memories.graph_arm import link_passages, names_in, weigh_entities
 from zapomni_core.modules.memories.scoring import (
     HOP,
@@ -32,7 +33,11 @@ from zapomni_core.modules.memories.scoring import (
     trust,
 )
 from zapomni_core.shared.dates import date_window
-from zapomni_core.shared.late_interaction import max_similarities, score_tokens
+from zapomni_core.shared.late_interaction import (
+    max_similarities,
+    mean_similarities,
+    score_tokens,
+)
 from zapomni_core.shared.text import encodable, is_stop_token, query_phrases, rare_words
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
@@ -63,6 +68,8 @@ HOP_SEEDS, HOP_WORDS, HOP_RARE, HOP_NEW = 3, 8, (2, 40), 10
 # Share of late interaction that includes the neighbors' tokens.
 WINDOW_TOKENS = 0.2
 STOP_TOKEN_WEIGHT = 0.5
+# No passage answers every token of a long question: the mean is of the best so many.
+MEAN_TOKENS = 16
 RECENCY, RECENCY_HALF_LIFE_DAYS = 0.02, 90.0
 DATE = 0.1
 NO_RANKING = VectorRanking(scores={})
@@ -77,6 +84,8 @@ class Question:
     filters: MemoryFilter
     wanted: int
     embedding: QueryEmbedding | None = None
+    is_calibrated: bool = False
+    """Whether evidence is calibrated for the model of the embedding."""
     graph: bool = True
     """Whether to use the knowledge graph."""
     by_rank: bool = False
@@ -178,7 +187,18 @@ class MemoryRanker:
             )
         pool = diversify(sorted(pool, key=lambda c: (-c.score, c.chunk_id)))
         # The last page has everything that was found at all.
-        return [*pool, *rest] if question.exhausted else pool
+        ranked = [*pool, *rest] if question.exhausted else pool
+        score_evidence(
+            ranked,
+            {
+                t: question.common if (f := question.matches.get(t)) is None else f
+                for t in question.terms
+            },
+            question.total,
+            question.ranking,
+            calibrated=question.is_calibrated,
+        )
+        return ranked
 
     async def _rank_by_vector(self, question: Question, limit: int) -> VectorRanking:
         if question.embedding is None:
@@ -323,9 +343,16 @@ def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str
         [c.similarities, *(kept[n].similarities for n in c.neighbours if n in kept)]
         for c in kept.values()
     ]
+    informative = [weight > STOP_TOKEN_WEIGHT for weight in weights]
+    means = mean_similarities(
+        [window[0] for window in windows],
+        informative if any(informative) else [True] * len(weights),
+        MEAN_TOKENS,
+    )
     own = score_tokens([window[:1] for window in windows], weights)
     wide = score_tokens(windows, weights)
-    for candidate, one, several in zip(kept.values(), own, wide, strict=True):
+    for candidate, mean, one, several in zip(kept.values(), means, own, wide, strict=True):
+        candidate.late = mean
         candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
     return True
 

@@ -9,13 +9,14 @@ structure (conversations, encyclopedia, code), not fitted to a collection.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from zapomni_core.shared.evidence import inverse_frequency
-from zapomni_core.shared.text import share_of_words
+from zapomni_core.shared.evidence import evidence_in_text, inverse_frequency
+from zapomni_core.shared.text import found_words
 from zapomni_db.observation_models import ObservationMatch
 
 __all__ = [
@@ -79,6 +80,8 @@ class Candidate:
     tokens: float = 0.0
     similarities: Any = None
     """Of the question's tokens: a row of numbers, once it is known."""
+    late: float = 0.0
+    """Their mean over the tokens that carry meaning, not scaled."""
     cross: float = 0.0
     hop: float = 0.0
     graph: float = 0.0
@@ -86,6 +89,9 @@ class Candidate:
     date: float = 0.0
     crowd: float = 0.0
     score: float = 0.0
+    evidence: float = 0.0
+    signals: dict[str, Any] = field(default_factory=dict)
+    """What the evidence is made of."""
     weights: dict[str, float] = field(default_factory=dict)
     observation: ObservationMatch | None = None
     """The observation, if it is no passage of a memory."""
@@ -224,18 +230,30 @@ def diversify(ranked: Iterable[Candidate]) -> list[Candidate]:
     return sorted(best, key=lambda c: (-c.score, c.chunk_id))
 
 
-def score_observed(observed: Sequence[Candidate], terms: Sequence[str]) -> None:
+def score_observed(
+    observed: Sequence[Candidate], terms: Sequence[str], phrases: Sequence[str]
+) -> None:
     """Score observations by the share of the question's words that they contain, then by BM25.
 
-    BM25 of two collections cannot be compared, the share of the words can.
+    BM25 of two collections cannot be compared, the share of the words can. Evidence is by words
+    alone; how rare they are is counted among the matches.
     """
     highest = max((c.bm25 for c in observed), default=0.0)
+    counts: Counter[str] = Counter()
+    texts = []
     for candidate in observed:
         assert candidate.observation is not None
         text = f"{candidate.observation.content} {candidate.observation.file_path or ''}"
+        found = found_words(terms, text)
+        texts.append((text, found))
+        counts.update(found)
         fit = candidate.bm25 / highest if highest > 0 else 0.0
+        share = len(found) / len(terms) if terms else 0.0
         candidate.weights = {"words": OBSERVED}
-        candidate.score = OBSERVED * (0.7 * share_of_words(terms, text) + 0.3 * fit)
+        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit)
+    for candidate, (text, found) in zip(observed, texts, strict=True):
+        candidate.evidence = evidence_in_text(text, terms, phrases, counts, len(texts), found)
+        candidate.signals = {"calibration": "words"}
 
 
 def level_off(ranked: Sequence[Candidate]) -> None:
@@ -265,6 +283,10 @@ def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:
         "arms": arms,
         "weights": {arm: round(weight, 3) for arm, weight in hit.weights.items()},
         "boosts": {boost: round(getattr(hit, boost), 4) for boost in BOOSTS},
+        "evidence": {
+            name: round(signal, 4) if isinstance(signal, float) else signal
+            for name, signal in hit.signals.items()
+        },
     }
 
 
