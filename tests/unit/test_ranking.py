@@ -169,12 +169,12 @@ def test_what_was_done_is_scored_by_its_share_of_the_words_then_by_bm25():
     exact, loose = done("deploys the kettle", 8.0), done("kettle", 4.0)
     named = done("edited", 4.0, path="src/kettle.py")
 
-    score_observed([exact, loose, named], ["deploy", "kettle"])
+    score_observed([exact, loose, named], ["deploy", "kettle"], [])
 
     assert exact.score == pytest.approx(0.6)
     assert loose.score == named.score == pytest.approx(0.6 * (0.35 + 0.15))
     nothing = done("else", 0.0)
-    score_observed([nothing], ["kettle"])
+    score_observed([nothing], ["kettle"], [])
     assert nothing.score == 0.0
 
 

@@ -108,7 +108,9 @@ class Found(BaseModel):
     more_ids: list[str] = Field(
         default=[], description="Other hits in the same conversation, or with the same text."
     )
-    score: float
+    score: float = Field(description="Rank; compare within one answer.")
+    evidence: float = Field(description="How sure it answers, 0 to 1.")
+    evidence_word: str = Field(description="strong, weak or none.")
     text: str
     truncated: bool
     created_at: datetime
@@ -205,15 +207,19 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
         hit = _found(group)
         rest = room - len(hit.model_dump_json())
         # The neighbors of a hit must not push out the hits after it.
-        text = _join_passages(group, rest // (len(groups) - number))
+        text = group[0].text
+        if not response.nothing_close:
+            text = _join_passages(group, rest // (len(groups) - number))
         if kept and rest < min(len(text), SHORTEST_EXCERPT):
             break
-        cut = text[: max(rest, SHORTEST_EXCERPT)]
+        cut = text[: SHORTEST_EXCERPT if response.nothing_close else max(rest, SHORTEST_EXCERPT)]
         kept.append(hit.model_copy(update={"text": cut, "truncated": cut != text}))
         room = rest - len(cut)
     omitted = sum(map(len, groups[len(kept) :]))
     if not response.results:
         notes.append("Nothing found. Try other words or fewer filters.")
+    if response.nothing_close:
+        notes.append("Nothing close: these are the nearest, shortened; do not rely on them.")
     following = offset + len(response.results)
     if omitted:
         following = offset + response.results.index(groups[len(kept)][0])
@@ -253,8 +259,11 @@ _SHARED_FIELDS = (Found.model_fields.keys() & SearchResult.model_fields) - {"tex
 
 def _found(group: list[SearchResult]) -> Found:
     best = group[0]
+    surest = max(group, key=lambda hit: hit.evidence)
+    shared = {name: getattr(best, name) for name in _SHARED_FIELDS}
+    evidence = {"evidence": surest.evidence, "evidence_word": surest.evidence_word}
     return Found(
-        **{name: getattr(best, name) for name in _SHARED_FIELDS},
+        **{**shared, **evidence},
         citations=cited(one for hit in group for one in hit.citations) or None,
         title=_title(best),
         more_ids=[hit.memory_id for hit in group[1:]],
