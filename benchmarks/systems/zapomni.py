@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.logging import setup_logging
-from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
+from zapomni_core.interfaces import AddMemoryRequest, SearchRequest, SearchResponse
 from zapomni_core.settings import load_settings
 
 BATCH = 256
@@ -99,9 +100,29 @@ class Index:
             self._runner.run(self._engine.memories.fill_pending())
 
     def search(self, query: str, limit: int) -> list[str]:
-        request = SearchRequest(query=query, limit=limit)
-        found = self._runner.run(self._engine.search_memory(request)).results
-        return [doc for hit in found for doc in self._docs.get(hit.memory_id, [hit.memory_id])]
+        found = self.answer(query, limit).results
+        return [doc for hit in found for doc in self.documents(hit.memory_id)]
+
+    def answer(self, query: str, limit: int, *, explain: bool = False) -> SearchResponse:
+        request = SearchRequest(query=query, limit=limit, explain=explain)
+        return self._runner.run(self._engine.search_memory(request))
+
+    def documents(self, memory_id: str) -> list[str]:
+        return self._docs.get(memory_id, [memory_id])
+
+    def all_documents(self) -> dict[str, list[str]]:
+        return dict(self._docs)
+
+    def load_documents(self, documents: dict[str, list[str]]) -> None:
+        """Say which documents the memories of an index are that was built before."""
+        self._docs.update(documents)
+
+    def remove(self, documents: Collection[str]) -> None:
+        """Delete the memories of some documents."""
+        gone = {m for m, docs in self._docs.items() if not {*docs}.isdisjoint(documents)}
+        for memory_id in gone:
+            self._runner.run(self._engine.delete_memory(memory_id))
+            del self._docs[memory_id]
 
     def close(self) -> None:
         self._runner.run(self._engine.close())

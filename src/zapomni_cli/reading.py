@@ -95,9 +95,10 @@ def search(  # noqa: PLR0913 - every option is an argument
     --all asks them too. Each hit is the best passage
     of one memory; `zapomni get ID` shows the rest. A hit numbered like #4711 is something an
     agent did; `zapomni timeline 4711` shows what happened around it. Scores compare within one
-    answer only. A memory that cites code says whether that is still as it was: fresh, changed,
-    moved or gone. Files of indexed repositories are memories of kind code. In a pipe each line is:
-    score, id, time, kind, project, tags, passage, citations if there are any, separated by tabs.
+    answer only; its evidence (strong, weak or none) says how sure it is that a hit answers.
+    A memory that cites code says whether that is still as it was: fresh, changed, moved or gone.
+    Files of indexed repositories are memories of kind code. In a pipe each line is: score, id,
+    time, kind, project, tags, passage, citations if there are any, separated by tabs.
 
     With --in observations words are asked for by AND, OR, NOT, "a phrase" and prefix*, in the
     current project unless --project or --all says else. In a pipe each line is: id, time, type,
@@ -173,7 +174,7 @@ def _hit_row(hit: SearchResult, chars: int) -> tuple[str, str]:
     lines = [one_line(text, chars) for text in passages if text]
     why = [_why(hit.explanation)] if hit.explanation else []
     cites = [f"cites {citation_line(one)}" for one in hit.citations]
-    about = f"{_about(hit, _hit_id(hit))}  {hit.evidence_word}"
+    about = f"{_about(hit, _hit_id(hit))}  evidence: {hit.evidence_word}"
     return f"{hit.score:.2f}", "\n".join([*lines, about, *cites, *why])
 
 
@@ -190,7 +191,11 @@ def _why(explanation: dict[str, Any]) -> str:
     spoke += [f"{name} {value:g}" for name, value in explanation["boosts"].items() if value]
     weights = explanation["weights"].items()
     shared = ", ".join(f"{name} {weight:g}" for name, weight in weights if weight)
-    return f"because: {', '.join(spoke)}; weights: {shared}"
+    signals = {**explanation["evidence"]}
+    calibration = signals.pop("calibration", "words")
+    sure = ", ".join(f"{name} {value:g}" for name, value in signals.items())
+    evidence = f"evidence by {calibration}{': ' if sure else ''}{sure}"
+    return f"because: {', '.join(spoke)}; weights: {shared}; {evidence}"
 
 
 def _about(item: SearchResult | MemorySummary, item_id: str) -> str:
@@ -208,8 +213,7 @@ def _hit_fields(hit: SearchResult, nothing_close: bool) -> tuple[str, ...]:
     if nothing_close:
         passage = one_line(hit.text, DISTANT_CHARS)
     moment = hit.occurred_at.isoformat()
-    fields = (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *cites, *why)
-    return (*fields, hit.evidence_word)
+    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *cites, *why)
 
 
 @click.command(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import signal
 import subprocess
 import sys
@@ -29,6 +30,24 @@ def test_a_terminal_shows_people_what_a_pipe_gives_programs():
         assert memory_id in shown
     assert "Already kept" in on_terminal("add", NOTE)[1]
     assert "Pinned" in on_terminal("pin", memory_id)[1]
+
+
+def test_a_terminal_shows_the_word_for_the_evidence_and_says_when_nothing_is_close(monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    note = f"The staging database listens on port 5433.{' It is slow on Mondays.' * 20}"
+    add(note)
+    shown = on_terminal("search", "staging database port")[1]
+    assert "evidence: strong" in shown
+    assert "Nothing close" not in shown
+    far = "penguins", "hatch", "slow", "on", "ice", "shelves", "near", "colonies"
+    shown = on_terminal("search", *far)[1]
+    assert "Nothing close" in shown
+    assert "evidence: none" in shown
+    assert len(shown) < len(note)
+    found = json.loads(answer("search", *far, "--json"))
+    assert found["nothing_close"] is True
+    assert (found["results"][0]["evidence_word"], found["results"][0]["text"]) == ("none", note)
+    assert 0 <= found["results"][0]["evidence"] < 0.25
 
 
 def test_a_stored_text_cannot_steer_the_terminal():

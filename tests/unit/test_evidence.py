@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
 import pytest
 
+from zapomni_core.modules.memories import Candidate
+from zapomni_core.modules.memories.evidence import score_evidence
 from zapomni_core.shared.evidence import evidence_in_text, evidence_word
 from zapomni_core.shared.text import found_words, query_phrases, query_terms
+from zapomni_db.models import VectorRanking
 
 NOTES = (
     "We deploy on Tuesdays, never on Fridays.",
@@ -53,3 +57,62 @@ def test_evidence_by_words_needs_the_standard_library_only():
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert loaded.stdout.strip() == ""
+
+
+# --- Of passages, by all signals ------------------------------------------------------------
+
+
+def passages(**fields: float) -> list[Candidate]:
+    """Return five passages of five parents; the fields are of the first."""
+    pool = [Candidate(f"c{n}", group=f"g{n}", cosine=0.2 + n / 100) for n in range(5)]
+    pool[0] = Candidate("c0", group="g0", **fields)
+    return pool
+
+
+def measure(
+    pool: list[Candidate], *, calibrated: bool, holders: str = "c0", **ranking: float
+) -> list[float]:
+    """Return their evidence; `holders` have the first word of the question, c0 also the second."""
+    spread = VectorRanking(scores={}, **{"mean": 0.1, "deviation": 0.1, "count": 500, **ranking})
+    matches = {"kettle": frozenset(holders.split()), "boil": frozenset({"c0"})}
+    score_evidence(pool, matches, 500, spread, calibrated=calibrated)
+    return [candidate.evidence for candidate in pool]
+
+
+def test_evidence_leaves_scores_and_order_as_they_are():
+    pool = passages(cosine=0.7)
+    for number, candidate in enumerate(pool):
+        candidate.score = number / 10
+    measure(pool, calibrated=True)
+    assert [candidate.score for candidate in pool] == [0.0, 0.1, 0.2, 0.3, 0.4]
+    assert [candidate.chunk_id for candidate in pool] == ["c0", "c1", "c2", "c3", "c4"]
+
+
+def test_in_a_space_never_calibrated_only_the_distance_from_the_others_counts():
+    near = measure(passages(cosine=0.7), calibrated=False)
+    # Another model's cosines: all lie higher and closer together.
+    crowded = [Candidate(c.chunk_id, group=c.group, cosine=0.8 + c.cosine / 10)
+               for c in passages(cosine=0.7)]  # fmt: skip
+    assert measure(crowded, calibrated=False, mean=0.81, deviation=0.01) == pytest.approx(near)
+    assert near[0] > 0.7 > near[1]
+
+
+def test_a_passage_like_many_others_is_less_sure_than_the_only_one():
+    alone = measure(passages(cosine=0.6), calibrated=False)[0]
+    crowd = passages(cosine=0.6)
+    for candidate in crowd:
+        candidate.cosine = 0.6
+    assert measure(crowd, calibrated=False, holders="c0 c1 c2 c3 c4")[0] < alone
+
+
+def test_a_fact_stored_twice_keeps_its_evidence():
+    twice = passages(cosine=0.6)
+    once = measure(passages(cosine=0.6), calibrated=False)[0]
+    twice[1] = Candidate("c0", group="g1", cosine=0.6)
+    assert measure(twice, calibrated=False)[0] == pytest.approx(once, abs=0.05)
+
+
+def test_broken_vectors_leave_evidence_by_words():
+    pool = passages(cosine=0.6)
+    found = measure(pool, calibrated=False, mean=math.nan, deviation=math.nan)
+    assert all(0 <= evidence <= 1 for evidence in found)

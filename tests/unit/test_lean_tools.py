@@ -205,3 +205,23 @@ async def test_a_few_recent_observations_are_shown_at_length_with_their_project(
 
     assert (own["content"], "project" in own) == (text, False)
     assert (other["content"], other["project"]) == ("make", "other")
+
+    assert (other["content"], other["project"]) == ("make", "github.com/acme/other")
+
+
+async def test_a_search_says_how_sure_it_is_and_shortens_what_is_not_close(client):
+    text = "The staging database listens on port 5433." + " It is slow on Mondays." * 20
+    await client.call_tool("add_memory", {"text": text})
+    near = await client.call_tool("search_memory", {"query": "staging database port"})
+    (hit,) = near.structured_content["results"]
+    assert (hit["evidence_word"], hit["text"]) == ("strong", text)
+    assert hit["evidence"] >= 0.7
+    far = await client.call_tool(
+        "search_memory", {"query": "penguins hatch slow on ice shelves near colonies"}
+    )
+    (hit,) = far.structured_content["results"]
+    assert hit["evidence_word"] == "none"
+    assert len(hit["text"]) <= 120
+    assert hit["truncated"]
+    assert "Nothing close" in far.structured_content["note"]
+    assert "Nothing close" in far.content[0].text
