@@ -28,7 +28,7 @@ def history(memory_id: str, as_of: datetime | None, *, as_json: bool) -> None:
     The oldest comes first, what it is now last. In a pipe each line is: id, from, until, what was
     changed, text, separated by tabs. `zapomni purge` deletes a memory with all it ever was.
     """
-    found = with_engine(lambda engine: engine.memories.get_history(memory_id, as_of))
+    found = with_engine(lambda engine: engine.get_history(memory_id, as_of))
     if as_json:
         print_json([version.model_dump(mode="json") for version in found])
     elif not found:

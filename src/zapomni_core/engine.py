@@ -44,7 +44,7 @@ from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_core.settings import Settings, load_settings
 from zapomni_core.workflows.add_memory import MemoryWriter
-from zapomni_core.workflows.projects import Projects
+from zapomni_core.workflows.projects import Projects, show_project
 from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord
@@ -327,7 +327,18 @@ class ZapomniEngine:
         self, memory_id: str, as_of: datetime | None = None
     ) -> list[MemoryVersion]:
         """Return the versions of a memory, oldest first, or what it was at a time."""
-        return await self.memories.get_history(memory_id, as_of)
+        names = await self.observations.names()
+        return [
+            version.model_copy(
+                update={
+                    "fields": {
+                        **version.fields,
+                        "project": show_project(version.fields["project"], names),
+                    }
+                }
+            )
+            for version in await self.memories.get_history(memory_id, as_of)
+        ]
 
     # --- long-lived processes ---------------------------------------------------------------
 

@@ -50,7 +50,7 @@ REMEMBER = """\
 Remember this in long-term memory: {text}
 {more}
 Store it with add_memory as one self-contained idea: names, dates and reasons written out, with \
-project, kind and tags. If search_memory finds an older memory that it corrects, name that in \
+kind and tags. If search_memory finds an older memory that it corrects, name that in \
 supersedes. Never store passwords, keys or tokens. Then say in one line what was stored."""
 
 ALL_WORDS = """
@@ -60,7 +60,7 @@ If more words than this were typed after the command, all of them are meant.
 REMEMBER_SESSION = """\
 Remember what a later session will need from this conversation: decisions and their reasons, \
 preferences and corrections, causes and fixes, commands that work. Store each with add_memory as \
-one self-contained idea, with project, kind and tags; leave out what search_memory shows to be \
+one self-contained idea, with kind and tags; leave out what search_memory shows to be \
 stored already, and passwords, keys and tokens. Then list in one line each what was stored."""
 
 CATCH_UP = """\

@@ -71,15 +71,15 @@ Zapomni is your long-term memory: it stores what you learn across sessions, on t
 
 Search first (search_memory): at the start of a task, when the user refers to something earlier \
 ("as we decided", "the usual way"), before asking the user what you may already know, and before \
-solving a problem that may have been solved before. Ask in plain words; filter by project when \
-you know it.
+solving a problem that may have been solved before. Ask in plain words: this project \
+and global memories answer.
 
 Save (add_memory) when you learn something a later session will need: a decision and its reason, \
 a preference or correction by the user, a fact about the project or its people, the cause and \
 fix of a bug, a command that works. Save it when it happens, not at the end.
 
 A good memory is one self-contained idea in one to five sentences, with names, dates and reasons \
-written out, so that it makes sense to a reader who was not there. Set project, kind and tags. \
+written out, so that it makes sense to a reader who was not there. Set kind and tags. \
 Documents can be saved whole. Never save passwords, keys or tokens.
 
 Keep it true: when something changes, update_memory, or add_memory with supersedes; \

@@ -305,6 +305,16 @@ async def test_an_updated_text_is_found_by_its_new_words_only(storage):
     assert await storage.check_integrity() == {}
 
 
+async def test_memories_are_counted_by_project_without_code(storage):
+    old = memory("port 80", project="a")
+    await storage.store_memories(
+        [old, memory("port 443", project="a", supersedes=old.memory_id), memory("of none"),
+         memory("def f(): pass", project="b", kind="code")]
+    )  # fmt: skip
+
+    assert await storage.count_by_project() == {"a": 2, "": 1}
+
+
 async def test_a_deleted_memory_leaves_nothing_behind(storage):
     memory_id = await storage.store_memory(memory("vanishing words", vector(1), tags=["t"]))
 
@@ -345,6 +355,12 @@ async def test_pages_are_pinned_first_then_newest_and_never_overlap(storage):
     ("filters", "expected"),
     [
         ({"project": "b"}, {"two"}),
+        ({"projects": ["b", "none"]}, {"two"}),
+        ({"projects": ["a", "b", ""]}, {"one", "two", "three"}),
+        ({"projects": []}, set()),
+        ({"not_projects": ["a", "none"]}, {"two"}),
+        ({"not_projects": ["none"]}, {"one", "two", "three"}),
+        ({"projects": ["a"], "not_projects": ["b"], "tags": ["x"]}, {"one"}),
         ({"source": "chat"}, {"one"}),
         ({"kind": "decision"}, {"two"}),
         ({"not_kind": "decision"}, {"one", "three"}),

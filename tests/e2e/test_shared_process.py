@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from command import answer, as_json, patient_hook, zapomni
+from project_shapes import git
 from serving import piped
 from sharing import (
     PATIENCE,
@@ -480,8 +481,15 @@ def test_each_client_has_its_own_folder(start, home, tmp_path):
     for name in ("red", "blue"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "code.py").write_text("def f(): pass\n", encoding="utf-8")
+        git(tmp_path / name, "init", "-q")
     red, blue = start(cwd=tmp_path / "red"), start(cwd=tmp_path / "blue")
 
+    red.add("The zebra is red.")
+    blue.add("The zebra is blue.")
+    assert red.found("zebra") == {"The zebra is red."}
+    assert blue.found("zebra") == {"The zebra is blue."}
+    everywhere = blue.call("search_memory", query="zebra", within="memories", project="*")
+    assert {hit["project"] for hit in everywhere["results"]} == {"red", "blue"}
     assert red.call("index_codebase")["task_id"]
     assert blue.call("index_codebase", path=str(tmp_path / "blue"))["task_id"]
     assert "folder" in red.refused("index_codebase", path=str(tmp_path / "blue"))

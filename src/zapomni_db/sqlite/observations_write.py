@@ -290,7 +290,7 @@ def store_captured(
 def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> None:
     folder, identity = row.get("folder") or "", row.get("identity") or ""
     main = row.get("main_folder") or ""
-    if is_excluded(connection, row["project"]) or (folder and is_excluded(connection, folder)):
+    if is_excluded(connection, row["project"], folder):
         return
     project = note_folder(connection, row["project"], folder, identity, main)
     session, when, host = row["session_id"], row["timestamp"], row["host"]

@@ -188,10 +188,10 @@ CREATE TABLE IF NOT EXISTS project_rules (
     excluded INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID"""
 
-# Whether a project, known by any of its keys, is excluded.
+# Whether a project, known by any of its keys, or a folder is excluded.
 EXCLUDED: LiteralString = """
 SELECT 1 FROM project_rules WHERE excluded AND project IN
-    (?1, (SELECT project_key FROM project_aliases WHERE alias = ?1))"""
+    (?1, ?2, (SELECT project_key FROM project_aliases WHERE alias = ?1))"""
 
 # Private projects, by all of their keys.
 PRIVATE: LiteralString = """
@@ -208,9 +208,9 @@ INSERT INTO project_rules (project, excluded) VALUES (?, ?)
 ON CONFLICT (project) DO UPDATE SET excluded = excluded.excluded"""
 
 
-def is_excluded(connection: sqlite3.Connection, key: str) -> bool:
-    """Return whether hooks record nothing of a project."""
-    return connection.execute(EXCLUDED, (key,)).fetchone() is not None
+def is_excluded(connection: sqlite3.Connection, key: str, folder: str) -> bool:
+    """Return whether hooks record nothing of a project, or of what is done in a folder."""
+    return connection.execute(EXCLUDED, (key, folder)).fetchone() is not None
 
 
 def private_projects(connection: sqlite3.Connection) -> set[str]:

@@ -216,7 +216,7 @@ async def get_history(
 ) -> Annotated[CallToolResult, History]:
     """See what a memory was before it was updated or superseded, or what it was at a time."""
     engine = await ctx.request_context.lifespan_context.get()
-    found = await engine.memories.get_history(memory_id, with_zone(as_of))
+    found = await engine.get_history(memory_id, with_zone(as_of))
     kept = _newest(found, max_tokens)
     lines = [
         f"{version.valid_from.isoformat()} to "
