@@ -206,8 +206,6 @@ async def test_a_few_recent_observations_are_shown_at_length_with_their_project(
     assert (own["content"], "project" in own) == (text, False)
     assert (other["content"], other["project"]) == ("make", "other")
 
-    assert (other["content"], other["project"]) == ("make", "github.com/acme/other")
-
 
 async def test_a_search_says_how_sure_it_is_and_shortens_what_is_not_close(client):
     text = "The staging database listens on port 5433." + " It is slow on Mondays." * 20
