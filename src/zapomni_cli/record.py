@@ -37,6 +37,7 @@ from zapomni_db.sqlite.observations_write import (
     claim_context,
     connect_for_capture,
     count_lost,
+    has_failed_before,
     is_damaged,
     store_captured,
 )
@@ -597,12 +598,12 @@ def _print_recall(
     if event.host in _NONE_AT_PROMPT or not (at_prompt or event.host in _AT_FAILURE):
         return
     try:
-        from zapomni_core.workflows import recall_unasked
-
         folder = "" if _trusts_all(job.config) else project.root
         key, trusted = project_for(connection, project.key, folder, project.identity, project.main)
-        if not trusted:
+        if not trusted or not (at_prompt or has_failed_before(connection, key, row)):
             return
+        from zapomni_core.workflows import recall_unasked
+
         asker = recall_unasked.make_asker(
             connection, job.home, event.host, row["session_id"], key, event.cwd, redactor
         )

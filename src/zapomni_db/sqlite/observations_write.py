@@ -28,6 +28,7 @@ __all__ = [
     "claim_context",
     "connect_for_capture",
     "count_lost",
+    "has_failed_before",
     "is_busy",
     "is_damaged",
     "store_captured",
@@ -110,6 +111,10 @@ COUNT: LiteralString = """
 INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (host, name) DO UPDATE SET
     value = value + excluded.value, last_at = max(last_at, excluded.last_at)"""
+
+# Whether a failure was seen before the event that reports it.
+FAILED_BEFORE: LiteralString = """
+SELECT 1 FROM observations WHERE project = ? AND signature = ? AND event_hash <> ? LIMIT 1"""
 
 # Whether the event of an observation is stored already.
 IS_STORED: LiteralString = "SELECT 1 FROM observations WHERE event_hash = ?"
@@ -349,6 +354,12 @@ def claim_context(connection: sqlite3.Connection, row: Mapping[str, Any], *, los
     # A row that is marked is a second delivery; one that is missing waits in the spool.
     (given,) = connection.execute(CONTEXT_OF_EVENT, (event_hash,)).fetchone() or (None,)
     return not given
+
+
+def has_failed_before(connection: sqlite3.Connection, project: str, row: Mapping[str, Any]) -> bool:
+    """Return whether the failure of this row is known in a project from another event."""
+    given = (project, row["signature"], bytes.fromhex(row["event_hash"]))
+    return connection.execute(FAILED_BEFORE, given).fetchone() is not None
 
 
 def _repeats(connection: sqlite3.Connection, row: Mapping[str, Any]) -> bool:
