@@ -31,6 +31,8 @@ STRONG_SHARE = 0.6
 LEAST_TEXTS = 200
 # Words in common are chance if so many texts of the store would have them all.
 BY_CHANCE = 0.5
+# A word of letters and digits names one thing: with it or without it, that is what is asked.
+IDENTIFIER = 2
 LONGEST_QUESTION = 4000
 MOST_SENTENCES = 20
 
@@ -134,7 +136,9 @@ def word_evidence(
     best = 0.0
     for sentence, words in sentences:
         weights = {
-            word: log((total + 1) / (min(frequencies.get(word, 0), total) + 0.5)) for word in words
+            word: log((total + 1) / (min(frequencies.get(word, 0), total) + 0.5))
+            * (1 if word.isalpha() or word.isdecimal() else IDENTIFIER)
+            for word in words
         }
         common = [word for word in words if _has(stems, stem(word))]
         if not common:
@@ -171,7 +175,13 @@ def excerpt(text: str, words: Iterable[str], limit: int) -> str:
         while at >= 0:
             starts.append(at + 2)
             at = text.find(mark, at + 2)
-    # What follows the words matters more than what precedes them: of equal parts, the last.
     shown = limit - 2
-    best = max(starts, key=lambda at: (len(wanted & stems_of(text[at : at + shown])), at))
+    best, most = 0, (-1, 0)
+    for start in sorted(starts):
+        part = text[start : start + shown]
+        found = wanted & stems_of(part)
+        # Of parts that have as many words, the one that comes to the point first.
+        first = min((i for i, w in enumerate(_words(part)) if stem(w) in found), default=0)
+        if (len(found), -first) > most:
+            best, most = start, (len(found), -first)
     return ("… " if best else "") + text[best : best + shown]

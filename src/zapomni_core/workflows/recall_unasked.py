@@ -25,8 +25,8 @@ from zapomni_db.sqlite.digest import givable_memories, match_memories
 from zapomni_db.sqlite.prompt_reads import (
     ALIASES,
     IS_OFF,
-    RECALLED_TYPES,
     count_texts,
+    givable_observations,
     is_prompt_recall_on,
     last_failure,
     match_observations,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from zapomni_core.shared.redaction import Redactor
     from zapomni_db.sqlite.observation_reads import ReturningFailure
+    from zapomni_db.sqlite.prompt_reads import FoundObservation
 
 __all__ = ["Asker", "make_asker", "recall_for_failure", "recall_for_prompt"]
 
@@ -173,10 +174,11 @@ def recall_for_prompt(
     chosen: list[_Item] = []
     given: set[str] | None = None
     for item in found:
-        if item.evidence < 0:
-            item.evidence = word_evidence(
-                sentences, item.text, frequencies, total, is_memory=item.kind == "memory"
-            )
+        by_words = word_evidence(
+            sentences, item.text, frequencies, total, is_memory=item.kind == "memory"
+        )
+        # A prompt is no question: what it has in common with a text may say more than a model does.
+        item.evidence = max(item.evidence, by_words)
         if item.evidence < STRONG_SHARE or _is_echo(item, words):
             continue
         if given is None:
@@ -222,35 +224,28 @@ def _ask_shared_process(
         return None
     hits = [hit for hit in results if isinstance(hit, dict)]
     ids = [str(hit["memory_id"]) for hit in hits if hit.get("memory_id")]
-    givable = givable_memories(connection, ids, asker.projects[0], time.time())
+    memories = givable_memories(connection, ids, asker.projects[0], time.time())
+    numbers = [hit["observation_id"] for hit in hits if isinstance(hit.get("observation_id"), int)]
+    observations = givable_observations(connection, numbers, asker.projects, asker.session)
     found = []
     for hit in hits:
-        text = str(hit.get("text") or "")
-        evidence = _evidence_of(hit)
-        memory = givable.get(str(hit.get("memory_id") or ""))
-        number = hit.get("observation_id")
-        if memory is not None:
+        if memory := memories.get(str(hit.get("memory_id") or "")):
+            # The passage that was found, not the memory's beginning.
+            text = str(hit.get("text") or memory.text)
             item = _memory(memory.memory_id, memory.kind, memory.updated_at // 10**6, text)
-            item.evidence = evidence
-            found.append(item)
-        elif (
-            isinstance(number, int)
-            and hit.get("kind") in RECALLED_TYPES
-            and hit.get("parent") != asker.session
-            and hit.get("project") in asker.projects
-        ):
-            day = str(hit.get("occurred_at") or hit.get("created_at") or "")[:10]
-            about = f"{hit['kind']}, {day}" if day else str(hit["kind"])
-            found.append(_Item(str(number), f"#{number}", "observation", about, text, evidence))
+        elif observation := observations.get(hit.get("observation_id") or 0):
+            item = _observation(observation)
+        else:
+            continue
+        item.evidence = _evidence_of(hit)
+        found.append(item)
     return found
 
 
 def _evidence_of(hit: Mapping[str, Any]) -> float:
-    """Return the evidence of a hit that is strong, 0 of one that is not; -1 if none was given."""
-    word, evidence = hit.get("evidence_word"), hit.get("evidence")
-    if not isinstance(word, str):
-        return -1.0
-    return max(float(evidence or 0), STRONG_SHARE) if word == "strong" else 0.0
+    """Return the evidence of a hit that is strong, 0 of one that is not."""
+    strong = hit.get("evidence_word") == "strong"
+    return max(float(hit.get("evidence") or 0), STRONG_SHARE) if strong else 0.0
 
 
 def _match_words(
@@ -262,16 +257,20 @@ def _match_words(
         _memory(entry.memory_id, entry.kind, entry.updated_at // 10**6, entry.text)
         for entry, _ in memories
     ]
-    for row in match_observations(
-        connection, frequencies, asker.projects, asker.session, CANDIDATES
-    ):
-        about = f"{row.obs_type}, {_day(row.timestamp)}"
-        found.append(_Item(str(row.id), f"#{row.id}", "observation", about, row.content, -1.0))
+    found += map(
+        _observation,
+        match_observations(connection, frequencies, asker.projects, asker.session, CANDIDATES),
+    )
     return found
 
 
+def _observation(row: FoundObservation) -> _Item:
+    about = f"{row.obs_type}, {_day(row.timestamp)}"
+    return _Item(str(row.id), f"#{row.id}", "observation", about, row.content, 0.0)
+
+
 def _memory(memory_id: str, kind: str, moment: int, text: str) -> _Item:
-    return _Item(memory_id, memory_id, "memory", f"{kind}, {_day(moment)}", text, -1.0)
+    return _Item(memory_id, memory_id, "memory", f"{kind}, {_day(moment)}", text, 0.0)
 
 
 def _day(moment: int) -> str:

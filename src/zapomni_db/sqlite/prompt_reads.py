@@ -19,6 +19,7 @@ __all__ = [
     "RECALLED_TYPES",
     "FoundObservation",
     "count_texts",
+    "givable_observations",
     "is_prompt_recall_on",
     "last_failure",
     "match_observations",
@@ -60,6 +61,11 @@ MATCHING: LiteralString = (
     " CROSS JOIN observations o ON o.id = observations_fts.rowid"
     " WHERE observations_fts MATCH ? AND o.session_id <> ?"
 )
+
+# One observation of another session, if it is informative.
+BY_ID: LiteralString = """
+SELECT id, obs_type, timestamp, content, project FROM observations
+WHERE id = ? AND session_id <> ?"""
 
 # The last failure of a session since the prompt before the latest one.
 LAST_FAILURE: LiteralString = """
@@ -140,6 +146,18 @@ def match_observations(
         ),
     )  # fmt: skip
     return [FoundObservation(*row) for row in rows]
+
+
+def givable_observations(
+    connection: sqlite3.Connection, ids: Iterable[int], projects: Sequence[str], session: str
+) -> dict[int, FoundObservation]:
+    """Return those of some observations that a prompt of a project may bring back."""
+    found = {}
+    for key in ids:
+        for number, obs_type, moment, content, project in connection.execute(BY_ID, (key, session)):
+            if obs_type in RECALLED_TYPES and project in projects:
+                found[number] = FoundObservation(number, obs_type, moment, content)
+    return found
 
 
 def last_failure(connection: sqlite3.Connection, session: str) -> tuple[str, str] | None:
