@@ -74,7 +74,7 @@ _JSON_CONTEXT = frozenset(["claude-code", "codex", "gemini", "qwen"])
 _NAMED_CONTEXT = {"copilot": "additionalContext", "cursor": "additional_context"}
 # Starts after which a session no longer has what it was given, and hosts that drop it on resuming.
 _LOSSES = frozenset(["clear", "compact"])
-_FORGETFUL = frozenset(["copilot", "gemini", "opencode"])
+_FORGETFUL = frozenset(["copilot", "gemini", "opencode", "qwen"])
 _NO_CONTEXT = frozenset(["cline", "windsurf"])
 # Hosts that take no text back with a prompt, and those that take one with a failed tool; the others
 # are given it with the next prompt.

@@ -260,8 +260,8 @@ def test_a_session_in_which_nothing_was_done_leaves_nothing(private_home):
     assert [rows(private_home), rows(private_home, "SELECT * FROM sessions")] == before
 
 
-def gives(payload: dict) -> bool:
-    done = run(payload)
+def gives(payload: dict, command: list[str] | None = None) -> bool:
+    done = run(payload, command)
     assert (done.returncode, done.stderr) == (0, b"")
     return b"Recent Context" in done.stdout
 
@@ -281,13 +281,22 @@ def test_a_session_is_given_its_context_once_until_it_loses_it(private_home):
     assert gives(start("compact", prompt_id="c2", model="m"))
 
 
-def test_gemini_drops_the_context_on_resuming_so_it_is_given_again(private_home):
+@pytest.mark.parametrize("host", ["gemini", "qwen"])
+def test_hosts_that_drop_the_context_on_resuming_are_given_it_again(private_home, host):
+    hook = [*patient_hook(), "--host", host]
     stored(event(session_id="earlier", prompt="rewrite the parser of the importer"))
     stamp = "2026-11-16T09:06:0{}.127Z"
-    assert gives(start("startup", timestamp=stamp.format(0)))
+    assert gives(start("startup", timestamp=stamp.format(0)), hook)
     resumed = start("resume", timestamp=stamp.format(1))
-    assert gives(resumed)
-    assert not gives(resumed)
+    assert gives(resumed, hook)
+    assert not gives(resumed, hook)
+
+
+def test_a_session_is_not_given_its_own_prompt(private_home):
+    # Copilot CLI reports the first prompt before the start.
+    stored(event(prompt="rewrite the parser of the importer"))
+    assert not gives(start("startup"))
+    assert gives(start("startup", "another"))
 
 
 def test_a_resumed_session_that_was_never_given_a_context_gets_it_once(private_home):

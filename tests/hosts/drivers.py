@@ -18,7 +18,8 @@ __all__ = ["DRIVERS", "PARTS", "Driver"]
 
 # What a user does with a host, in this order; the columns of the table in docs/hosts.md.
 PARTS = (
-    "events",
+    "prompt",
+    "edits",
     "failure",
     "subagent",
     "question",
@@ -85,6 +86,11 @@ class Driver:
 
 class ClaudeCode(Driver):
     host, client = "claude-code", "claude"
+
+    def prepare(self) -> None:
+        settings = self.machine.home / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"cleanupPeriodDays": 20}, indent=2))
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -270,6 +276,8 @@ class Gemini(Driver):
             *args,
             GEMINI_API_KEY="not-a-key",
             GOOGLE_GEMINI_BASE_URL=self.provider.url,
+            # It would start itself a second time, for more memory.
+            GEMINI_CLI_NO_RELAUNCH="true",
         )
 
     def start(self, prompt: str) -> None:
@@ -299,6 +307,65 @@ class Gemini(Driver):
 
     def report(self, text: str) -> Step:
         return Call("complete_task", {"result": {"response": text}})
+
+
+class Qwen(Driver):
+    host, client = "qwen", "qwen"
+    cannot: ClassVar = {
+        "question": "it has no tool to ask with when it runs without a terminal",
+    }
+
+    def prepare(self) -> None:
+        settings = self.machine.home / ".qwen" / "settings.json"
+        settings.parent.mkdir()
+        own = {
+            "$version": 4,
+            "security": {"auth": {"selectedType": "openai"}},
+            "general": {"enableAutoUpdate": False},
+            # An agent that collects memories of its own would make requests, too.
+            "memory": {"enableManagedAutoMemory": False},
+            "privacy": {"usageStatisticsEnabled": False},
+        }
+        settings.write_text(json.dumps(own, indent=2))
+
+    def run(self, *args: str) -> None:
+        self.machine.run(
+            self.client,
+            "--yolo",
+            "--auth-type=openai",
+            *args,
+            OPENAI_API_KEY="not-a-key",
+            OPENAI_BASE_URL=f"{self.provider.url}/v1",
+            OPENAI_MODEL="local-model",
+            QWEN_CODE_NO_RELAUNCH="true",
+        )
+
+    def start(self, prompt: str) -> None:
+        self.run("-p", prompt)
+
+    def resume(self, prompt: str) -> None:
+        self.run("--continue", "-p", prompt)
+
+    def compact(self) -> None:
+        self.resume("/compress")
+
+    def write(self, name: str, content: str) -> Step:
+        path = str(self.machine.project / name)
+        return Call("write_file", {"file_path": path, "content": content})
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        path = str(self.machine.project / name)
+        return Call("edit", {"file_path": path, "old_string": old, "new_string": new})
+
+    def shell(self, command: str) -> Step:
+        return Call("run_shell_command", {"command": command})
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        given = {"description": title, "prompt": prompt, "subagent_type": "general-purpose"}
+        return [Call("agent", given)]
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        return Call(f"mcp__zapomni__{tool}", arguments)
 
 
 class Copilot(Driver):
@@ -354,4 +421,125 @@ class Copilot(Driver):
         return when_offered
 
 
-DRIVERS = (ClaudeCode, Codex, Gemini, Copilot)
+class OpenCode(Driver):
+    host, client = "opencode", "opencode"
+    cannot: ClassVar = {"question": "it has no tool to ask with in `opencode run`"}
+
+    def prepare(self) -> None:
+        config = self.machine.home / ".config" / "opencode" / "opencode.json"
+        config.parent.mkdir(parents=True)
+        own = {
+            "$schema": "https://opencode.ai/config.json",
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "local/local-model",
+            "small_model": "local/local-model",
+            "provider": {
+                "local": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "options": {"baseURL": f"{self.provider.url}/v1", "apiKey": "not-a-key"},
+                    "models": {"local-model": {"limit": {"context": 200_000, "output": 8_000}}},
+                }
+            },
+        }
+        config.write_text(json.dumps(own))
+        # Once it has a plugin it installs what plugins may import, and waits a minute if no registry
+        # answers. This is what it finds where that was done before.
+        (config.parent / "node_modules").mkdir()
+        wanted = {"dependencies": {"@opencode-ai/plugin": "*"}}
+        (config.parent / "package.json").write_text(json.dumps(wanted))
+        lock = json.dumps({"lockfileVersion": 3, "packages": {"": wanted}})
+        (config.parent / "package-lock.json").write_text(lock)
+
+    def run(self, *args: str) -> None:
+        self.machine.run(
+            self.client,
+            "run",
+            "--auto",
+            *args,
+            OPENCODE_DISABLE_MODELS_FETCH="1",
+            OPENCODE_DISABLE_AUTOUPDATE="1",
+            OPENCODE_DISABLE_LSP_DOWNLOAD="1",
+        )
+
+    def start(self, prompt: str) -> None:
+        # It puts quotes around an argument of several words.
+        self.run(*prompt.split())
+
+    def resume(self, prompt: str) -> None:
+        self.run("--continue", *prompt.split())
+
+    def compact(self) -> None:
+        # So full that opencode compacts after the turn.
+        self.provider.steps.append(Say("Done.", tokens=199_000))
+        self.resume("Fill it")
+
+    def write(self, name: str, content: str) -> Step:
+        return Call("write", {"filePath": str(self.machine.project / name), "content": content})
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        path = str(self.machine.project / name)
+        return Call("edit", {"filePath": path, "oldString": old, "newString": new})
+
+    def shell(self, command: str) -> Step:
+        return Call("bash", {"command": command})
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        given = {"description": title, "prompt": prompt, "subagent_type": "general"}
+        return [Call("task", given)]
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        return Call(f"zapomni_{tool}", arguments)
+
+
+class Cline(Driver):
+    host, client = "cline", "cline"
+    cannot: ClassVar = {
+        "prompt": "it reports no prompt when it runs without a terminal",
+        "question": "it has no tool to ask with when it runs without a terminal",
+        "context": "it has no hook that gives one",
+        "resume": "it resumes a session in a terminal only",
+        "compaction": "it has no event for it",
+    }
+
+    def prepare(self) -> None:
+        providers = self.machine.home / ".cline" / "data" / "settings" / "providers.json"
+        providers.parent.mkdir(parents=True)
+        settings = {
+            "provider": "openai-compatible",
+            "apiKey": "not-a-key",
+            "model": "local-model",
+            "baseUrl": f"{self.provider.url}/v1",
+        }
+        own = {
+            "version": 1,
+            "lastUsedProvider": "openai-compatible",
+            "modes": {},
+            "providers": {"openai-compatible": {"settings": settings, "tokenSource": "manual"}},
+        }
+        providers.write_text(json.dumps(own, indent=2))
+
+    def run(self, *args: str) -> None:
+        self.machine.run(self.client, *args)
+
+    def start(self, prompt: str) -> None:
+        self.run(prompt)
+
+    def write(self, name: str, content: str) -> Step:
+        return Call("editor", {"path": str(self.machine.project / name), "new_text": content})
+
+    def edit(self, name: str, old: str, new: str) -> Step:
+        path = str(self.machine.project / name)
+        return Call("editor", {"path": path, "old_text": old, "new_text": new})
+
+    def shell(self, command: str) -> Step:
+        return Call("run_commands", {"commands": [command]})
+
+    def delegate(self, title: str, prompt: str) -> Sequence[Step]:
+        return [Call("spawn_agent", {"systemPrompt": title, "task": prompt})]
+
+    def mcp(self, tool: str, **arguments: Any) -> Step:
+        return Call(f"zapomni__{tool}", arguments)
+
+
+DRIVERS = (ClaudeCode, Codex, Gemini, Copilot, Qwen, OpenCode, Cline)

@@ -28,9 +28,12 @@ __all__ = ["SAMPLES", "replay"]
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "hooks"
 PACKAGES = {
     "claude-code": "@anthropic-ai/claude-code",
+    "cline": "cline",
     "codex": "@openai/codex",
     "copilot": "@github/copilot",
     "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+    "qwen": "@qwen-code/qwen-code",
 }
 # What tells events of one name apart.
 DETAILS = ("tool_name", "toolName", "source", "trigger")

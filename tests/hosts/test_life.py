@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ class Life:
     requests: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     captured: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     stored: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    # The process that clients share: before the first session, after it, after another one.
+    shared: list[int] = field(default_factory=list)
+
+    def session(self, prompt: str) -> list[tuple[str, str]]:
+        """Return what was stored of the session with this first prompt."""
+        return self.stored["" if "prompt" in self.driver.cannot else prompt]
 
     def look(self, part: str) -> None:
         """Keep what the model was asked since the last look."""
@@ -74,8 +81,10 @@ def live(driver: Driver) -> Life:
     machine, provider = driver.machine, driver.provider
     life = Life(driver, settings(machine))
     machine.run("zapomni", "init", "--host", driver.host, "--yes")
+    life.shared.append(machine.shared_process())
 
     provider.steps += [
+        driver.mcp("add_memory", text="Releases leave on Tuesdays."),
         driver.write("parser.py", "def parse():\n    return 1\n"),
         driver.edit("parser.py", "return 1", "return 2"),
         driver.shell("echo broken; exit 3"),
@@ -84,6 +93,7 @@ def live(driver: Driver) -> Life:
     ]
     driver.start(WORK)
     life.look("work")
+    life.shared.append(machine.shared_process())
 
     if "subagent" not in driver.cannot:
         answer = driver.report("The lexer is fine.")
@@ -100,12 +110,12 @@ def live(driver: Driver) -> Life:
         life.look("question")
 
     provider.steps += [
-        driver.mcp("add_memory", text="Releases leave on Tuesdays."),
         driver.mcp("search_memory", query="when do releases leave"),
         Say("On Tuesdays."),
     ]
     driver.start(SECOND)
     life.look("second")
+    life.shared.append(machine.shared_process())
 
     if "resume" not in driver.cannot:
         driver.resume(RESUMED)
@@ -140,13 +150,20 @@ def able(life: Life, part: str) -> None:
         pytest.skip(f"{life.driver.host}: {life.driver.cannot[part]}")
 
 
+def test_a_session_begins_with_what_its_user_said(life):
+    able(life, "prompt")
+    assert life.stored[WORK][:2] == [
+        ("session_start", "Session started: startup"),
+        ("user_prompt", WORK),
+    ]
+
+
 def test_edits_and_commits_are_stored_in_order(life):
-    able(life, "events")
-    kinds = [kind for kind, _ in life.stored[WORK]]
-    expected = ["session_start", "user_prompt", "file_write", "file_edit", "git_commit"]
+    able(life, "edits")
+    kinds = [kind for kind, _ in life.session(WORK)]
+    expected = ["file_write", "file_edit", "git_commit"]
     assert [kind for kind in kinds if kind in expected] == expected
-    said = dict(life.stored[WORK])
-    assert said["user_prompt"] == WORK
+    said = dict(life.session(WORK))
     assert said["file_write"].startswith("parser.py +2 -0")
     assert said["file_edit"].startswith("parser.py +1 -1")
     assert "Speed up the parser" in said["git_commit"]
@@ -154,43 +171,55 @@ def test_edits_and_commits_are_stored_in_order(life):
 
 def test_a_failing_command_is_stored_as_a_failure(life):
     able(life, "failure")
-    assert ("command_error", "echo broken; exit 3\nbroken") in life.stored[WORK]
+    assert ("command_error", "echo broken; exit 3\nbroken") in life.session(WORK)
 
 
 def test_what_a_subagent_did_and_said_is_stored(life):
     able(life, "subagent")
-    assert ("command", "echo lexer") in life.stored[DELEGATED]
+    assert ("command", "echo lexer") in life.session(DELEGATED)
     assert "Read the lexer" not in life.stored
-    rows = [row for row in life.captured[DELEGATED] if row["obs_type"] == "task_spawn"]
+    captured = chain(*life.captured.values())
+    rows = [row for row in captured if row["obs_type"] == "task_spawn"]
     spawned = json.dumps(rows)
     assert "Read the lexer" in spawned
     assert "The lexer is fine." in spawned
     # Its instructions are not the user's words.
-    prompts = [said for kind, said in life.stored[DELEGATED] if kind == "user_prompt"]
-    assert prompts == [DELEGATED]
+    prompts = [said for kind, said in life.session(DELEGATED) if kind == "user_prompt"]
+    assert prompts == ([] if "prompt" in life.driver.cannot else [DELEGATED])
 
 
 def test_a_question_reaches_the_user_and_is_stored(life):
     able(life, "question")
     assert ANSWER in json.dumps(life.requests["question"][-1])
-    assert any(QUESTION in said for _, said in life.stored[ASKED])
+    assert ("user_answer", f"{QUESTION} → {ANSWER}") in life.stored[ASKED]
 
 
 def test_a_second_session_begins_with_the_context(life):
     able(life, "context")
+    # Nothing happened before the first one, and its own prompt is no news to it.
+    assert contexts(life.requests["work"][0]) == 0
     first = life.requests["second"][0]
     assert contexts(first) == 1
     assert "Speed up the parser" in json.dumps(first)
 
 
-def test_a_memory_added_by_the_model_is_found_by_it(life):
+def test_a_memory_added_by_the_model_is_found_by_it_in_another_session(life):
     able(life, "tools")
-    last = json.dumps(life.requests["second"][-1])
-    assert "quoted data" in last
-    found = life.driver.machine.zapomni("search", "when do releases leave")["results"]
-    assert found[0]["text"] == "Releases leave on Tuesdays."
+    asked, answered = (json.dumps(life.requests["second"][turn]) for turn in (0, -1))
+    text = "Releases leave on Tuesdays."
+    assert answered.count(text) > asked.count(text)
+    assert "quoted data" in answered
     # Its own calls are no news.
-    assert not [said for kind, said in life.stored[SECOND] if kind == "mcp_call"]
+    kinds = [kind for prompt in (WORK, SECOND) for kind, _ in life.stored.get(prompt, ())]
+    assert "mcp_call" not in kinds
+
+
+def test_sessions_share_the_process_that_the_first_one_started(life):
+    able(life, "tools")
+    before, cold, warm = life.shared
+    assert before == 0
+    assert cold
+    assert warm == cold
 
 
 def test_a_resumed_session_is_the_same_and_has_its_context_once(life):
@@ -199,12 +228,15 @@ def test_a_resumed_session_is_the_same_and_has_its_context_once(life):
     assert RESUMED in json.dumps(last)
     if "context" not in life.driver.cannot:
         assert contexts(last) == 1
-    if "events" not in life.driver.cannot:
+    if "prompt" not in life.driver.cannot:
         assert RESUMED not in life.stored
         assert ("user_prompt", RESUMED) in life.stored[SECOND]
 
 
 def test_after_a_compaction_the_context_is_there_once(life):
+    compactions = [row for row in chain(*life.stored.values()) if row[0] == "session_compact"]
+    if "compaction" in life.driver.cannot:
+        assert compactions == []
     able(life, "compaction")
     assert "session_compact" in [kind for kind, _ in life.stored[SECOND]]
     last = life.requests["after"][-1]
@@ -217,8 +249,7 @@ def test_nothing_is_left_of_it_after_uninstalling(life):
     assert "search_memory" not in json.dumps(life.requests["uninstalled"][0])
     assert LAST not in life.stored
     for name, data in life.before.items():
-        # The client itself may have added something.
-        assert life.after[name].startswith(data), name
+        assert life.after[name] == data, name
     assert [name for name, data in life.after.items() if b"python-of-hooks" in data] == []
 
 

@@ -438,12 +438,19 @@ def test_nothing_is_cut_inside_an_argument(db):
     assert line.summary == command.rsplit(" ", 1)[0] + " …"
 
 
-def test_a_resumed_session_is_not_given_what_its_transcript_has(db):
+@pytest.mark.parametrize("source", ["startup", "resume"])
+def test_a_session_is_not_given_what_it_did_itself(db, source):
+    failed = {"obs_type": "command_error", "content": "make test\nE", "signature": "s1"}
+    theirs = {
+        observe(db, "file_edit", "a.py", file_path="a.py", session_id="theirs", age=90),
+        observe(db, **failed, session_id="theirs", age=80),
+    }
+    observe(db, "user_prompt", "make the parser fast", session_id="mine")
     observe(db, "file_edit", "own.py", file_path="own.py", session_id="mine")
-    observe(db, "file_edit", "earlier.py", file_path="earlier.py", session_id="theirs", age=90)
-    text = told(db, "resume", session="mine")
-    assert "earlier.py" in text
-    assert "own.py" not in text
+    observe(db, "file_edit", "own.py", file_path="own.py", session_id="mine", project="/other")
+    observe(db, **failed, session_id="mine")
+    found = explain_context(db, Situation(HOME, source=source, session="mine"))
+    assert {line.id for line in found} == theirs
 
 
 def test_after_a_compaction_each_lost_action_is_given_once(db):

@@ -182,6 +182,7 @@ class _Candidates(NamedTuple):
     now: float
     memories: list[DigestEntry]
     feedback: Mapping[str, ItemFeedback]
+    own: str  # The session that is not to be given what it did itself.
 
 
 def session_context(
@@ -253,13 +254,16 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
     projects = aliases_of(db, start.project)
     if off.intersection(projects):
         return []
+    # The transcript of a session has what it did, unless it was just lost. Copilot CLI reports a
+    # session's first prompt before its start.
+    own = "" if start.source in RECOVERY_SOURCES else start.session
     rows = []
     for row in newest(db, projects, POOL):
         if row.obs_type == "user_prompt":
             # Older captures have what a host added, even whole contexts.
             row = row._replace(content=strip_injected(row.content).strip())  # noqa: PLW2901
-        if start.source == "resume" and row.session_id == start.session:
-            continue  # The transcript has it.
+        if row.session_id == own:
+            continue
         if (
             row.content
             and row.obs_type not in QUIET
@@ -281,6 +285,7 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
         now,
         memories,
         feedback(start.home, ids) if start.home else {},
+        own,
     )
     trail = _trail(given, start)
     shown = {line.id for line in trail}
@@ -629,7 +634,7 @@ def _cross_project(given: _Candidates, hidden: set[str]) -> list[ContextLine]:
     files: set[tuple[str, str | None]] = set()
     lines: list[ContextLine] = []
     for row in newest(given.db, None, OTHERS):
-        if row.project in own or row.project in hidden:
+        if row.project in own or row.project in hidden or row.session_id == given.own:
             continue
         if row.obs_type in QUIET or _weight(row) < 0.5 or _is_noise(row):
             continue
@@ -710,7 +715,7 @@ def _failing(given: _Candidates, failure: RecurringFailure) -> ContextLine | Non
     changes = failure.fix.changes if failure.fix else []
     rows = rows_by_id(given.db, [failure.last_id, *changes])
     last = rows[failure.last_id]
-    if given.now - last.timestamp > FAILURE_DAYS * 86_400:
+    if last.session_id == given.own or given.now - last.timestamp > FAILURE_DAYS * 86_400:
         return None
     ending = f" failed {failure.times}x; " + ("no fix known" if failure.fix is None else "")
     if failure.fix:
