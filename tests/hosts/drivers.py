@@ -200,6 +200,9 @@ wire_api = "responses"
 env_key = "LOCAL_KEY"
 request_max_retries = 0
 stream_max_retries = 0
+
+[projects."{self.machine.project}"]
+trust_level = "trusted"
 """
         )
 
