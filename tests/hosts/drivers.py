@@ -446,8 +446,8 @@ class OpenCode(Driver):
             },
         }
         config.write_text(json.dumps(own))
-        # Once it has a plugin it installs what plugins may import, and waits a minute if no registry
-        # answers. This is what it finds where that was done before.
+        # Once it has a plugin it installs what plugins may import, and waits a minute where no
+        # registry answers. This is what it finds where that was done before.
         (config.parent / "node_modules").mkdir()
         wanted = {"dependencies": {"@opencode-ai/plugin": "*"}}
         (config.parent / "package.json").write_text(json.dumps(wanted))

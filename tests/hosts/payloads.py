@@ -67,14 +67,17 @@ def kind(event: dict[str, Any]) -> str:
     unnamed = next(
         (key for key in ("toolResult", "prompt", "reason", "source") if key in event), ""
     )
-    name = event.get("hook_event_name") or unnamed or "event"
+    name = event.get("hook_event_name") or event.get("hookName") or unnamed or "event"
     details = [event[key] for key in DETAILS if isinstance(event.get(key), str)]
-    said = json.dumps([event.get("tool_input"), event.get("toolArgs")])
+    # Cline puts all there is about a tool in one place.
+    tool = event.get("tool_result") or {}
+    details += [tool["name"]] if "name" in tool else []
+    said = json.dumps([event.get("tool_input"), event.get("toolArgs"), tool.get("input")])
     if "exit 3" in said:
         details.append("failed")
     if "git commit" in said:
         details.append("commit")
-    if "agent_id" in event or "agentId" in event:
+    if event.get("parent_agent_id", event.get("agent_id", event.get("agentId"))):
         details.append("of-agent")
     return re.sub(r"[^\w.-]", "_", "-".join([name, *details]))
 

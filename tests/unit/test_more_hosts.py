@@ -173,7 +173,26 @@ SAMPLES = [
         "notes.search",
     ),
     ("cline", cline("prompt_submit", userPromptSubmit={"prompt": "Fix"}), "user_prompt", "Fix"),
-    ("cline", cline("agent_end", turn={"outputText": "Done."}), None, None),
+    (
+        "cline",
+        cline("agent_end", turn={"outputText": "A lock was missing."}),
+        "assistant_message",
+        "missing",
+    ),
+    (
+        "cline",
+        cline("agent_end", turn={"outputText": "A lock was missing."}, parent_agent_id="a1"),
+        None,
+        None,
+    ),
+    (
+        "cline",
+        cline_tool(
+            "spawn_agent", {"systemPrompt": "Be brief", "task": "Read it"}, {"text": "Fine"}
+        ),
+        "task_spawn",
+        "Read it",
+    ),
     ("cline", cline("session_shutdown", reason="exit"), "session_end", "exit"),
     (
         "cline",

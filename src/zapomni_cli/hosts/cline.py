@@ -65,7 +65,9 @@ def _action(name: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]] | 
         return _tool(mapping(payload, "tool_result"))
     if name == "session_shutdown":
         return "session_end", {"reason": text(payload, "reason")}
-    # "agent_end" is the end of a turn.
+    # The end of a turn; what a subagent answered comes with the tool that started it.
+    if name == "agent_end" and not text(payload, "parent_agent_id"):
+        return "reply", {"text": text(mapping(payload, "turn"), "outputText")}
     return None
 
 
@@ -100,6 +102,17 @@ def _tool(done: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
         found = "read", {"path": named if isinstance(named, str) else ""}
     elif name == "search_codebase":
         found = "search", {"pattern": _line(given.get("queries"))}
+    elif name == "spawn_agent":
+        # Its other words describe the agent.
+        answer = answers[0] if answers else {}
+        found = (
+            "task",
+            {
+                "prompt": text(given, "task"),
+                "status": text(answer, "finishReason"),
+                "result": text(answer, "text"),
+            },
+        )
     elif name == "fetch_web_content":
         requests = [one for one in items(given, "requests") if isinstance(one, dict)]
         first_request = requests[0] if requests else {}
