@@ -42,6 +42,8 @@ class Driver:
     host: ClassVar[str]
     client: ClassVar[str]
     cannot: ClassVar[dict[str, str]] = {}
+    # A file that the client itself writes anew at every start, and that is none of ours.
+    rewrites: ClassVar[str] = ""
 
     def __init__(self, machine: Machine, provider: Provider) -> None:
         self.machine, self.provider = machine, provider
@@ -378,6 +380,11 @@ class Copilot(Driver):
         "compaction": "it has no event for it",
     }
 
+    def prepare(self) -> None:
+        servers = self.machine.home / ".copilot" / "mcp-config.json"
+        servers.parent.mkdir()
+        servers.write_text(json.dumps({"mcpServers": {}}, indent=2))
+
     def run(self, *args: str) -> None:
         self.machine.run(
             self.client,
@@ -504,21 +511,29 @@ class Cline(Driver):
         "resume": "it resumes a session in a terminal only",
         "compaction": "it has no event for it",
     }
+    rewrites = ".cline/data/settings/providers.json"
 
     def prepare(self) -> None:
-        providers = self.machine.home / ".cline" / "data" / "settings" / "providers.json"
+        providers = self.machine.home / self.rewrites
         providers.parent.mkdir(parents=True)
+        servers = providers.with_name("cline_mcp_settings.json")
+        servers.write_text(json.dumps({"mcpServers": {}}, indent=2))
         settings = {
             "provider": "openai-compatible",
             "apiKey": "not-a-key",
             "model": "local-model",
             "baseUrl": f"{self.provider.url}/v1",
         }
+        chosen = {
+            "settings": settings,
+            "updatedAt": "2026-11-16T12:00:00.000Z",
+            "tokenSource": "manual",
+        }
         own = {
             "version": 1,
             "lastUsedProvider": "openai-compatible",
             "modes": {},
-            "providers": {"openai-compatible": {"settings": settings, "tokenSource": "manual"}},
+            "providers": {"openai-compatible": chosen},
         }
         providers.write_text(json.dumps(own, indent=2))
 
