@@ -127,7 +127,7 @@ def search(  # noqa: PLR0913 - every option is an argument
     log_recall(
         request.query,
         [
-            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(hit.text))
+            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(hit.text), hit.evidence)
             for hit in response.results
         ],
     )

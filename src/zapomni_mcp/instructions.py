@@ -51,7 +51,7 @@ async def instructions(client: str, folder: str, settings: Settings, engine: Laz
         return (await engine.get()).memories
 
     try:
-        return await recall_important(settings, folder, open_memories)
+        return await recall_important(settings, folder, open_memories, client)
     except Exception as error:  # noqa: BLE001 - a client must connect with or without them
         log.warning("no_memories_in_instructions", error=type(error).__name__)
         return ""

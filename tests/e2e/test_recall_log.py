@@ -63,14 +63,14 @@ def give(
 
 
 @asynccontextmanager
-async def agent(folder: Path) -> AsyncIterator[Client]:
+async def agent(folder: Path, client_name: str = "claude-code") -> AsyncIterator[Client]:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "zapomni_cli", "serve"],
         env=dict(os.environ),
         cwd=folder,
     )
-    name = Implementation(name="claude-code", version="1.0.0")
+    name = Implementation(name=client_name, version="1.0.0")
     async with Client(server, mode="legacy", client_info=name) as client:
         yield client
 
@@ -124,6 +124,15 @@ async def test_what_agents_are_given_by_tools_is_logged_with_their_name(private_
     assert asked["project_key"] == str(private_home.parent)
     assert [(item["id"], item["used_how"]) for item in asked["items"]] == [(memory_id, "opened")]
     assert asked["tokens"] > 5
+    assert asked["items"][0]["evidence"] == found.structured_content["results"][0]["evidence"] > 0
+
+
+async def test_memories_in_the_servers_instructions_are_logged(private_home):
+    memory_id = add("We deploy on Tuesdays.", "--pin", "--global")
+    async with agent(private_home.parent, "some-desktop"):
+        (given,) = await logged(1)
+    assert (given["how"], given["client"]) == ("session_start", "some-desktop")
+    assert [item["id"] for item in given["items"]] == [memory_id]
 
 
 async def test_observations_opened_by_an_agent_count(private_home):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.projects import Project, project_of
+from zapomni_core.infra.recall_log import RecalledItem, count_tokens, recall_log
 from zapomni_core.settings import Settings
 from zapomni_core.shared.fencing import CONTEXT_FENCE, fence, quoted
 from zapomni_db.sqlite.important import read_important
@@ -40,7 +41,10 @@ NOTICE = (
 
 
 async def recall_important(
-    settings: Settings, folder: str, open_memories: Callable[[], Awaitable[Memories]]
+    settings: Settings,
+    folder: str,
+    open_memories: Callable[[], Awaitable[Memories]],
+    client: str = "",
 ) -> str:
     """Return the memories that matter most in a folder, fenced; empty if there are none.
 
@@ -53,14 +57,17 @@ async def recall_important(
         settings: Where memories are.
         folder: The one the host was started in.
         open_memories: Called only if they are on a server.
+        client: The host, for the log of recalls.
     """
     projects, found = await asyncio.to_thread(_read_file, settings, folder)
     if projects and settings.server is not None:
         found = await _ask_server(projects, open_memories)
-    return _render(found)
+    text, items = _render(found)
+    recall_log(settings).add("session_start", "", items, client=client, folder=folder)
+    return text
 
 
-def _read_file(settings: Settings, folder: str) -> tuple[list[str], list[tuple[str, str]]]:
+def _read_file(settings: Settings, folder: str) -> tuple[list[str], list[tuple[str, str, str]]]:
     """Return the projects whose memories a folder is given, and the memories in the local file."""
     project = project_of(folder, str(settings.home / "roots.json"))
     path = observations_path(settings)
@@ -90,11 +97,11 @@ def _names(project: Project, key: str) -> list[str]:
 
 async def _ask_server(
     projects: list[str], open_memories: Callable[[], Awaitable[Memories]]
-) -> list[tuple[str, str]]:
+) -> list[tuple[str, str, str]]:
     from zapomni_core.interfaces import ListRequest
     from zapomni_db.models import MemoryFilter
 
-    async def ask() -> list[tuple[str, str]]:
+    async def ask() -> list[tuple[str, str, str]]:
         memories = await open_memories()
         pages = [
             await memories.list_memories(
@@ -110,7 +117,7 @@ async def _ask_server(
             if not one.cautions()
         ]
         items.sort(key=lambda one: (one.pinned, one.kind in CHOICES, one.created_at), reverse=True)
-        return [(one.kind, one.preview) for one in items[:MOST]]
+        return [(one.memory_id, one.kind, one.preview) for one in items[:MOST]]
 
     # Not cancelled when it is late: the first call of a tool needs the same connection.
     asked = asyncio.ensure_future(ask())
@@ -121,13 +128,15 @@ async def _ask_server(
     return [] if asked.exception() else asked.result()
 
 
-def _render(found: list[tuple[str, str]]) -> str:
+def _render(found: list[tuple[str, str, str]]) -> tuple[str, list[RecalledItem]]:
     lines: list[str] = []
+    items: list[RecalledItem] = []
     text = ""
-    for kind, said in found:
+    for memory_id, kind, said in found:
         lines.append(f"- {quoted(kind, 20)}: {quoted(said, CHARS)}")
         longer = NOTICE + "\n" + fence("\n".join(lines), CONTEXT_FENCE)
         if len(json.dumps(longer, ensure_ascii=False).encode()) > BUDGET:
             break
         text = longer
-    return text
+        items.append(RecalledItem(memory_id, tokens=count_tokens(lines[-1])))
+    return text, items

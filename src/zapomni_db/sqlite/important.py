@@ -13,7 +13,7 @@ __all__ = ["read_important"]
 # no files, no code, nothing fetched, nothing expired or not trusted. Pinned, then choices, then the
 # newest.
 IMPORTANT: Final[LiteralString] = """
-SELECT m.kind AS kind, substr(t.text, 1, :chars) AS text
+SELECT m.id, m.kind AS kind, substr(t.text, 1, :chars) AS text
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
 WHERE m.project IN (SELECT value FROM json_each(:projects))
     AND m.superseded_by IS NULL AND m.trusted
@@ -27,9 +27,9 @@ LIMIT :most"""
 
 def read_important(
     connection: sqlite3.Connection, projects: list[str], chars: int, most: int
-) -> list[tuple[str, str]]:
-    """Return kind and beginning of each memory, the most important first."""
+) -> list[tuple[str, str, str]]:
+    """Return id, kind and beginning of each memory, the most important first."""
     now = time.time_ns() // 1000
     asked = {"now": now, "projects": json.dumps(projects), "chars": chars, "most": most}
     rows = connection.execute(IMPORTANT, asked)
-    return [(kind, text) for kind, text in rows]
+    return [(memory_id, kind, text) for memory_id, kind, text in rows]

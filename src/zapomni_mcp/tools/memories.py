@@ -182,7 +182,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         engine.recalls,
         query,
         [
-            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(passage))
+            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(passage), hit.evidence)
             for hit, passage in zip(answer.results, passages, strict=True)
         ],
     )
@@ -260,7 +260,7 @@ async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Annotated[CallToolResu
 async def get_stats(ctx: Ctx) -> Annotated[CallToolResult, MemoryStats]:
     """Status of the memory store: memories, passages, size, model, pending vectors."""
     engine = await ctx.request_context.lifespan_context.get()
-    return to_result(MemoryStats.model_validate(await engine.memories.get_stats()))
+    return to_result(MemoryStats.model_validate(await engine.get_stats()))
 
 
 async def read_memory(memory_id: str, ctx: Ctx) -> str:
