@@ -22,6 +22,9 @@ from command import answer as run
 from command import as_json, patient_hook, zapomni
 from observation_rows import observe, open_database
 from serving import PATIENCE
+from zapomni_core.engine import create_engine
+from zapomni_core.interfaces import SearchRequest
+from zapomni_core.settings import load_settings
 from zapomni_db.sqlite.recalls import Recall, feedback, open_log, record_recall
 
 pytestmark = pytest.mark.anyio
@@ -281,3 +284,26 @@ def test_bench_says_when_no_answer_was_used_yet(private_home):
     done = zapomni("bench", "--recalls")
     assert done.returncode == 0
     assert b"No question" in done.stderr
+
+
+async def test_recalls_are_logged_on_this_machine_when_memories_are_on_a_server(
+    falkordb_server, falkordb_graph, private_home, monkeypatch
+):
+    storage = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
+    monkeypatch.setenv("ZAPOMNI_STORAGE", storage)
+    memory_id = add(f"The {WORD} lives in the river.")
+    async with await create_engine(load_settings()) as engine:
+        request = SearchRequest(query="river", within="memories")
+        first = await engine.search_memory(request)
+        send(private_home.parent, "UserPromptSubmit", prompt="Where is the river?")
+        assert await engine.search_memory(request) is first
+
+    zapomni("search", WORD, "river")
+    run("get", memory_id)
+    asked = as_json("recalls")[-1]
+    assert [(item["id"], item["used_how"]) for item in asked["items"]] == [(memory_id, "opened")]
+    assert as_json("bench", "--recalls")["recall_at_1"] == 1.0
+
+    zapomni("forget", memory_id, "--yes")
+    assert as_json("purge", "--search", WORD, "--yes")["recalls"] == 1
+    assert WORD.encode() not in (private_home / "recalls.db").read_bytes() + _log(private_home)
