@@ -160,9 +160,9 @@ def main() -> None:
     for what, found in noise.items():
         if found:
             print(f"{'NOISE':<8} {what}")
-    told = sum(bool(found) for found in facts.values())
+    shown = sum(bool(found) for found in facts.values())
     noisy = {line for found in noise.values() for line in found}
-    print(f"facts given   {told} of {len(facts)} ({told / len(facts):.0%})")
+    print(f"facts given   {shown} of {len(facts)} ({shown / len(facts):.0%})")
     print(f"noise         {len(noisy)} of {len(lines)} lines ({len(noisy) / len(lines):.0%})")
     print(f"tokens        {len(json.dumps(text)) / 4:.0f}")
 

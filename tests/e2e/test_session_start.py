@@ -85,8 +85,8 @@ def test_the_reason_of_each_line_is_shown_and_a_setting_allows_more(project, mon
         answer("add", f"Never call step {number} twice. " + "because of the order " * 8)
     few = as_json("context")
     assert len(json.dumps(few["text"])) <= 3600
-    told = answer("context", "--why")
-    assert told.count("rule, ") == len(few["lines"])
+    reasons = answer("context", "--why")
+    assert reasons.count("rule, ") == len(few["lines"])
     monkeypatch.setenv("ZAPOMNI_CONTEXT_TOKENS", "2000")
     assert len(as_json("context")["lines"]) > len(few["lines"])
     assert len(start(project, "one")) > 3600

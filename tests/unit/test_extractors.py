@@ -871,8 +871,8 @@ def test_a_reply_that_says_nothing_is_not_stored(text):
 
 def test_a_long_reply_is_cut_at_a_sentence_and_has_no_secret():
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0" + "K1l2M3n4O5p6Q7r8"
-    told = f"The token {secret} is refused by the server. " + "It answers with 401 again. " * 100
-    content = observe(claude("Stop", last_assistant_message=told)).content
+    reply = f"The token {secret} is refused by the server. " + "It answers with 401 again. " * 100
+    content = observe(claude("Stop", last_assistant_message=reply)).content
     assert len(content) <= 1000
     assert content.endswith("again. …")
     assert secret not in content

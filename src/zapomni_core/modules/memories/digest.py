@@ -7,7 +7,7 @@ made up for by the next change, by a server's start and by `zapomni doctor`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.modules.memories.validation import without_code
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import MemoryFilter, MemoryRecord
+from zapomni_db.models import MemoryData, MemoryFilter, MemoryRecord
 from zapomni_db.sqlite.digest import DigestEntry, kind_of
 from zapomni_db.values import to_time
 
@@ -131,21 +131,23 @@ class Digest:
         """Release the file."""
         await self._file.close()
 
-    async def refresh(self, memory_ids: Iterable[str] = ()) -> None:
-        """Follow changes of these memories, and all that is queued. Never raises for the store."""
+    async def refresh(
+        self, memory_ids: Iterable[str] = (), stored: Sequence[MemoryData] = ()
+    ) -> None:
+        """Follow changes of these memories, and all that is queued. Never raises for the store.
+
+        Those given as they were just stored are not read again.
+        """
         try:
             if not self._store:
                 while await self._file.drain_queue(self._describe, BATCH) == BATCH:
                     pass
                 return
-            _, state = await self._file.read_digest()
-            if self._store not in state:
-                await self.rebuild()
-                return
+            made = {memory.memory_id: self._entry(memory) for memory in stored if memory.trusted}
             wanted = list(dict.fromkeys(memory_ids))
-            records = [await self._storage.get_memory(one) for one in wanted]
+            records = [await self._storage.get_memory(one) for one in wanted if one not in made]
             entries = [self._entry(record) for record in records if record and _may_give(record)]
-            await self._file.apply_entries(entries, wanted)
+            await self._file.apply_entries([*made.values(), *entries], wanted)
         except ZapomniError as error:
             # The memory itself is stored.
             logger.warning("digest_not_updated", error_code=error.error_code)
@@ -191,7 +193,7 @@ class Digest:
         redactor = self._get_redactor()
         return digest_class(kind, pinned, text), redactor.redact(short)[0]
 
-    def _entry(self, record: MemoryRecord) -> DigestEntry:
+    def _entry(self, record: MemoryRecord | MemoryData) -> DigestEntry:
         kind = kind_of(record.kind, record.source, record.parent)
         memory_class, short = self._describe(kind, record.pinned, record.text)
         return DigestEntry(
@@ -200,7 +202,7 @@ class Digest:
             record.kind,
             memory_class,
             short,
-            to_time(record.updated_at),
+            to_time(record.updated_at if isinstance(record, MemoryRecord) else record.timestamp),
             None if record.expires_at is None else to_time(record.expires_at),
         )
 

@@ -285,8 +285,11 @@ class Memories:
                     pending = size if space is None else 0
                     answers.append(_answer(request, next(stored), size, pending, notice))
             if memories:
-                replaced = [memory.supersedes for memory in memories if memory.supersedes]
-                await self.digest.refresh([*(one.memory_id for one in answers), *replaced])
+                replaced = {memory.supersedes for memory in memories if memory.supersedes}
+                created = {one.memory_id for one in answers if one.status == "created"} - replaced
+                await self.digest.refresh(
+                    replaced, [memory for memory in memories if memory.memory_id in created]
+                )
             if then is not None:
                 for number, (request, answer) in enumerate(zip(batch, answers, strict=True)):
                     await then(first + number, request, answer)

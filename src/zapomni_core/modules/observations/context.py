@@ -107,7 +107,7 @@ TEMPORARY = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/folders/", "/v
 HOST_FILES = frozenset(
     ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", "QWEN.md", "MEMORY.md"]
 )
-# How much each class of memory is worth showing; what counts besides is added.
+# How much each class of memory is worth showing; other reasons are added.
 CLASS_SCORES = {"pinned": 4.0, "preference": 3.0, "decision": 2.0, "rule": 1.0}
 HERE = 1.5  # The branch or a file with uncommitted changes is named in it.
 # What was used after it was given, and what was given in five sessions and never used.
@@ -684,7 +684,7 @@ def _unfinished(given: _Candidates) -> list[ContextLine]:
                 own = row.session_id == last[0].session_id
                 (edits if own else older.setdefault(row.session_id, {}))[path] = row
     if committed and not edits:
-        # The work was committed; what failed besides does not make it unfinished.
+        # The work was committed; another failure does not make it unfinished.
         broken = None
     lines = [_thread(given, edits, broken, "last session")] if edits or broken else []
     lines += [_thread(given, found, None, "an earlier session") for found in older.values()]
