@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.codebase import CodeMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
     from zapomni_core.shared.redaction import Redactor
+    from zapomni_core.workflows.review import ReviewInbox
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["ZapomniEngine", "create_engine", "create_extractor", "open_storage"]
@@ -228,6 +229,22 @@ class ZapomniEngine:
             self._redactor,
         )
 
+    @cached_property
+    def review(self) -> ReviewInbox:
+        """What waits for the user's decision."""
+        from zapomni_core.workflows.review import ReviewInbox
+        from zapomni_db.sqlite.review import SqliteReview
+
+        return ReviewInbox(
+            SqliteReview(observations_path(self._settings)),
+            self.storage,
+            self._writer,
+            self.citations,
+            self.projects,
+            lambda: self._redactor,
+            str(self._settings.home),
+        )
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -248,6 +265,8 @@ class ZapomniEngine:
         await self.tasks.close()
         if "graph" in vars(self):
             await self.graph.close()
+        if "review" in vars(self):
+            await self.review.close()
         await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()

@@ -144,6 +144,10 @@ DELETE FROM code_files WHERE memory_id IN
 DELETE_CITATIONS: Final[LiteralString] = """
 DELETE FROM code_citations WHERE memory_id IN
     (SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?)))"""
+DELETE_REVIEW_ITEMS: Final[LiteralString] = """
+DELETE FROM review_items WHERE kind <> 'candidate' AND EXISTS
+    (SELECT 1 FROM memories m JOIN json_each(?) chosen ON m.key = chosen.value
+     WHERE instr(review_items.subject, m.id) > 0)"""
 DELETE_MEMORIES: Final[LiteralString] = """
 DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))"""
 
@@ -341,6 +345,7 @@ def delete_memories(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
             connection.execute(DELETE_CHUNKS, (chosen,))
             connection.execute(DELETE_CODE_FILES, (chosen,))
             connection.execute(DELETE_CITATIONS, (chosen,))
+            connection.execute(DELETE_REVIEW_ITEMS, (chosen,))
             deleted += connection.execute(DELETE_MEMORIES, (chosen,)).rowcount
     return deleted
 
@@ -361,12 +366,14 @@ _MENTIONS_OF_MEMORIES: Final[Mapping[str, LiteralString]] = {
     " WHERE instr(lower(passages || ' ' || facts || ' ' || mentions), lower(?1)) > 0)",
     "citations": "DELETE FROM code_citations"
     " WHERE instr(lower(root || ' ' || path || ' ' || symbol), lower(?)) > 0",
+    "review items": "DELETE FROM review_items WHERE kind <> 'candidate'"
+    " AND instr(lower(subject || ' ' || project), lower(?)) > 0",
 }
 _MENTIONS_OF_WORK: Final[Mapping[str, LiteralString]] = {
     "tasks": "DELETE FROM tasks WHERE finished_at IS NOT NULL AND instr(lower(params || ' ' ||"
     " message || ' ' || coalesce(result, '') || ' ' || coalesce(error, '')), lower(?)) > 0",
-    "candidates": "DELETE FROM review_items"
-    " WHERE instr(lower(text || ' ' || subject || ' ' || project), lower(?)) > 0",
+    "candidates": "DELETE FROM review_items WHERE kind = 'candidate'"
+    " AND instr(lower(text || ' ' || subject || ' ' || project), lower(?)) > 0",
     "branches": "UPDATE sessions SET branch = '' WHERE instr(lower(branch), lower(?)) > 0",
 }
 

@@ -32,6 +32,7 @@ __all__ = [
     "given_in_session",
     "open_log",
     "purge_recalls",
+    "recalled_items",
     "record_batch",
     "record_recall",
     "record_use",
@@ -448,6 +449,18 @@ SELECT i.item,
     count(i.used_at)
 FROM recall_items i JOIN recalls r ON r.id = i.recall_id
 WHERE i.item IN (SELECT value FROM json_each(?)) GROUP BY i.item"""
+
+
+_ITEMS: LiteralString = "SELECT DISTINCT item FROM recall_items"
+_FIRST: LiteralString = "SELECT min(at) FROM recalls"
+
+
+def recalled_items(home: str, reaches: float) -> set[str] | None:
+    """Return the ids of all items in the log; None if the log does not reach back to a moment."""
+    ((first,),) = _read(home, _FIRST) or [(None,)]
+    if first is None or first > reaches:
+        return None
+    return {item for (item,) in _read(home, _ITEMS)}
 
 
 def given_in_session(home: str, session: str) -> set[str]:

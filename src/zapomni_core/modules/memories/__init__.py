@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from zapomni_core.shared.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zapomni_core.modules.memories.alike import find_similar, is_fact
     from zapomni_core.modules.memories.answers import AnswerCache
     from zapomni_core.modules.memories.digest import Digest, digest_class, shorten
     from zapomni_core.modules.memories.embedding import (
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     )
     from zapomni_core.modules.memories.evidence import CALIBRATED
     from zapomni_core.modules.memories.ranking import MemoryRanker, Question, score_dates
+    from zapomni_core.modules.memories.review import compare
     from zapomni_core.modules.memories.scoring import (
         ARM_ALIASES,
         Candidate,
@@ -47,9 +49,12 @@ __all__ = [
     "ask_cache",
     "check_moment",
     "check_query",
+    "compare",
     "digest_class",
     "explain",
     "fill_pending",
+    "find_similar",
+    "is_fact",
     "level_off",
     "parse_filters",
     "reembed",
@@ -65,12 +70,14 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "alike": "find_similar is_fact",
         "answers": "AnswerCache",
         "digest": "Digest digest_class shorten",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
         "evidence": "CALIBRATED",
         "ranking": "MemoryRanker Question score_dates",
         "scoring": "ARM_ALIASES Candidate explain level_off score_observed",
+        "review": "compare",
         "service": "Memories",
         "validation": "check_moment check_query parse_filters validate_add validate_update "
         "without_code",
