@@ -59,6 +59,10 @@ COMMANDS = {
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
+    "review": (
+        "zapomni_cli.review:review",
+        "Decide what waits: candidates, contradictions, duplicates, stale and untrusted memories.",
+    ),
     "backup": (
         "zapomni_cli.backup:backup",
         "Copy everything that is stored, while agents go on working.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,10 @@ from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import day, print_json, print_pairs
 from zapomni_core.infra.sharing import ShareKey, describe_process
 from zapomni_core.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from zapomni_core.engine import ZapomniEngine
+    from zapomni_db.models import MemoryStats
 
 __all__ = ["SharedState", "read_shared_process", "serve", "stats", "status"]
 
@@ -92,7 +96,11 @@ def status(*, as_json: bool) -> None:
     from zapomni_cli.runtime import read_settings, with_engine
 
     settings = read_settings()
-    found = with_engine(lambda engine: engine.memories.get_stats(), settings)
+
+    async def read(engine: ZapomniEngine) -> tuple[MemoryStats, dict[str, int]]:
+        return await engine.memories.get_stats(), await engine.review.count()
+
+    found, waiting = with_engine(read, settings)
     shown: dict[str, Any] = {
         "home": str(settings.home),
         "database": str(settings.server or settings.database_path),
@@ -112,7 +120,7 @@ def status(*, as_json: bool) -> None:
     if as_json:
         lists = {"connected": agents, "outdated_hooks": outdated}
         shown["shared_process"] = shared.process
-        print_json({**shown, **lists, "observations": captured})
+        print_json({**shown, **lists, "review": waiting, "observations": captured})
         return
     notice = shown.pop("notice")
     shown["shared_process"] = shared.words
@@ -121,7 +129,10 @@ def status(*, as_json: bool) -> None:
     states |= dict.fromkeys(outdated, " (older hooks)")
     words = [name + state for name, state in states.items()]
     pairs.append(("agents", ", ".join(words) or "none found"))
+    pairs.append(("waiting for review", sum(waiting.values())))
     print_pairs([*pairs, *_capture_lines(captured)])
+    if waiting:
+        click.echo("`zapomni review` shows what waits for your decision.", err=True)
     if not all(on for name, on in agents.items() if name not in outdated):
         click.echo("`zapomni init` connects the other agents.", err=True)
     if outdated:

@@ -117,6 +117,7 @@ class NotFoundError(ZapomniError):
         CODE_002: The repository was not indexed.
         GRAPH_002: No merge to undo.
         MEM_001: Unknown memory id.
+        REVIEW_001: Unknown item of the inbox.
         TASK_001: Unknown task id.
     """
 

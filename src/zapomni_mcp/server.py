@@ -125,6 +125,7 @@ def build_server(
         from zapomni_mcp.tools.graph import build_graph_tools
         from zapomni_mcp.tools.memories import build_tools, read_memory
         from zapomni_mcp.tools.observations import ObservationTools
+        from zapomni_mcp.tools.review import build_review_tools
         from zapomni_mcp.tools.tasks import build_task_tools
 
         observing = observations or ObservationTools(settings)
@@ -134,6 +135,7 @@ def build_server(
             *build_graph_tools(every_tool=every_tool),
             *build_code_tools(every_tool=every_tool),
             *build_task_tools(every_tool=every_tool),
+            *build_review_tools(every_tool=every_tool),
         ]
         return LoadedTools(tools, build_prompts(observing), read_memory, observing)
 

@@ -200,6 +200,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "There is no merge to undo.",
         "Name the entity that was merged; `zapomni graph entities --json` shows its merged_ids.",
     ),
+    "REVIEW_001": (
+        "Nothing in the inbox has this id.",
+        "List what waits to find its id: `zapomni review --json`.",
+    ),
     "TASK_001": (
         "There is no task with this id. Tasks that ended a month ago are forgotten.",
         "List the tasks to find its id: `zapomni tasks`.",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.projects import Projects
     from zapomni_db.interfaces import StorageProvider
 
-__all__ = ["Decision", "ReviewInbox", "ReviewItem", "ReviewPage", "ReviewedMemory"]
+__all__ = ["REVIEW_KINDS", "Decision", "ReviewInbox", "ReviewItem", "ReviewPage", "ReviewedMemory"]
 
 # The newest memories are read, the newest facts are compared, and so many of them at a time.
 MOST_READ, MOST_COMPARED, COMPARED_AT_ONCE = 5000, 2000, 500
@@ -172,10 +172,7 @@ class ReviewInbox:
         validate_page(limit, offset)
         wanted = _check_kinds(kinds)
         uncompared = await self._refresh(progress)
-        projects, hidden = None, list[str]()
-        if agent:
-            reach = await self.projects.observations.reach(folder, "*", agent=True)
-            projects, hidden = reach.projects, reach.hidden
+        projects, hidden = await self._reach(folder) if agent else (None, [])
         rows = await self.file.list_open(wanted, projects, hidden, limit, offset)
         items = await self._describe(rows)
         counts = await self.file.count_open(wanted, projects, hidden)
@@ -193,11 +190,20 @@ class ReviewInbox:
         (item,) = await self._describe([await self._row(item_id)])
         return item
 
-    async def _row(self, item_id: int) -> ReviewRow:
+    async def _row(self, item_id: int, folder: str = "", *, agent: bool = False) -> ReviewRow:
         row = await self.file.get_item(item_id)
+        if row is not None and agent:
+            projects, hidden = await self._reach(folder)
+            if row.project in hidden or (projects is not None and row.project not in projects):
+                row = None
         if row is None:
             raise NotFoundError("No item of the inbox has this id.", "REVIEW_001")
         return row
+
+    async def _reach(self, folder: str) -> tuple[list[str] | None, list[str]]:
+        """Return the projects whose items an agent is shown, None for all, and those it is not."""
+        reach = await self.projects.observations.reach(folder, "*", agent=True)
+        return reach.projects, reach.hidden
 
     async def _describe(self, rows: Sequence[ReviewRow]) -> list[ReviewItem]:
         wanted = list(dict.fromkeys(one for row in rows for one in row.memory_ids))
@@ -245,7 +251,9 @@ class ReviewInbox:
     # --- Deciding -----------------------------------------------------------------------
 
     @operation()
-    async def decide(self, item_id: int, decision: str, *, agent: bool = False) -> ReviewItem:
+    async def decide(
+        self, item_id: int, decision: str, *, folder: str = "", agent: bool = False
+    ) -> ReviewItem:
         """Do what was decided about an item, and remember it: it is not asked again.
 
         Args:
@@ -254,18 +262,17 @@ class ReviewInbox:
                 the newer of two replaces the older. merge: also with the older one's tags. forget:
                 the memory, or the older of two, is deleted; a candidate is dropped. trust: it may
                 be given to sessions. not_a_conflict: both stay.
-            agent: Whether an agent decides; it cannot trust.
+            folder: Where an agent decides.
+            agent: Whether an agent decides: only about what it is shown, and it cannot trust.
 
         Raises:
             NotFoundError: There is no such item, or a memory of it was deleted.
             ValidationError: It was decided before, or this cannot be decided about it.
         """
-        row = await self._row(item_id)
+        row = await self._row(item_id, folder, agent=agent)
         choices = _CHOICES[row.kind]
         if decision not in choices:
-            raise ValidationError(
-                f"A {row.kind} takes one of: {', '.join(choices)}", "VAL_003"
-            )
+            raise ValidationError(f"A {row.kind} takes one of: {', '.join(choices)}", "VAL_003")
         if agent and decision == "trust":
             raise ValidationError("Only the user can trust a memory: zapomni review", "VAL_003")
         if not await self.file.decide(item_id, decision, int(time.time())):
@@ -308,21 +315,19 @@ class ReviewInbox:
                 "metadata": {**older.metadata, **newer.metadata},
             }
         await self.writer.update(
-            UpdateMemoryRequest(
-                memory_id=newer.memory_id, supersedes=[older.memory_id], **changes
-            )
+            UpdateMemoryRequest(memory_id=newer.memory_id, supersedes=[older.memory_id], **changes)
         )
         return None
 
     @operation()
-    async def undo(self, item_id: int) -> ReviewItem:
-        """Take a decision back: the item waits again.
+    async def undo(self, item_id: int, *, folder: str = "", agent: bool = False) -> ReviewItem:
+        """Take a decision back: the item waits again; arguments are as in `decide`.
 
         Raises:
             NotFoundError: There is no such item.
             ValidationError: It was not decided, or this decision cannot be taken back.
         """
-        row = await self._row(item_id)
+        row = await self._row(item_id, folder, agent=agent)
         undo = row.to_undo
         if undo is None:
             reason = "is not decided" if row.state == OPEN else f"cannot be undone: {row.state}"
@@ -383,8 +388,8 @@ class ReviewInbox:
                     ended.append(key)
             elif (kind, subject) not in current:
                 ended.append(key)
-        state = {COMPARED: compared} if compared else {}
-        await self.file.put_items(found, ended, state, int(time.time()))
+        reached = {COMPARED: compared} if compared else {}
+        await self.file.put_items(found, ended, reached, int(time.time()))
         return left
 
     async def _read_memories(self) -> dict[str, MemorySummary]:

@@ -25,9 +25,7 @@ _NUMBERS = {
     )
 }
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_MONTHS = (
-    "january february march april may june july august september october november december"
-)
+_MONTHS = "january february march april may june july august september october november december"
 _VALUE_WORDS = frozenset(f"{_DAYS} {_MONTHS} hourly daily weekly monthly".split())
 _NEGATIONS = frozenset(
     "not no never don't doesn't isn't aren't won't can't cannot mustn't shouldn't without neither "
