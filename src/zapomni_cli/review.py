@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
@@ -27,6 +30,7 @@ __all__ = ["review"]
 
 AT_ONCE = 100
 TEXT_CHARS = 300
+QUIT = "q"
 
 _KEYS = {
     "k": "keep",
@@ -163,11 +167,49 @@ def _print_page(page: ReviewPage, offset: int) -> None:
 # --- On a terminal ----------------------------------------------------------------------
 
 
+@contextmanager
+def _single_keys() -> Iterator[Callable[[], str]]:
+    """Give a function that waits for one key, without echo and without a line's end.
+
+    For as long as keys are asked for, not for each: between two, a key typed early would be lost.
+    """
+    try:
+        import termios
+    except ImportError:  # Windows
+        yield click.getchar
+        return
+    terminal = sys.stdin.fileno()
+    before, mode = termios.tcgetattr(terminal), termios.tcgetattr(terminal)
+    # Ctrl-C comes as a key: as a signal it would only be seen after the next key.
+    mode[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG)
+    termios.tcsetattr(terminal, termios.TCSAFLUSH, mode)
+
+    def read() -> str:
+        key = os.read(terminal, 1)
+        if key == b"\x1b":
+            # The rest of an arrow or function key: its letters mean nothing here.
+            while select.select([terminal], [], [], 0.05)[0] and os.read(terminal, 1):
+                pass
+        return key.decode("ascii", "ignore") if key else QUIT
+
+    try:
+        yield read
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
 async def _ask(engine: ZapomniEngine, kinds: Sequence[str]) -> None:
     page = await _read(engine, kinds, AT_ONCE, 0)
     if not page.items:
         click.echo("Nothing waits for you.")
         return
+    with _single_keys() as read:
+        await _ask_each(engine, page, read)
+    left = sum((await engine.review.count()).values())
+    click.echo(f"{count_of(left, 'item')} left." if left else "Nothing is left.")
+
+
+async def _ask_each(engine: ZapomniEngine, page: ReviewPage, read: Callable[[], str]) -> None:
     decided: list[int] = []
     items = list(page.items)
     number = 0
@@ -175,8 +217,8 @@ async def _ask(engine: ZapomniEngine, kinds: Sequence[str]) -> None:
         item = items[number]
         for line in _shown(item, number + 1, page.total):
             click.echo(line)
-        key = _read_key(item, undo=bool(decided))
-        if key == "q":
+        key = _read_key(item, read, undo=bool(decided))
+        if key == QUIT:
             break
         if key == "u":
             back = decided.pop()
@@ -196,11 +238,9 @@ async def _ask(engine: ZapomniEngine, kinds: Sequence[str]) -> None:
                     decided.append(item.id)
         click.echo()
         number += 1
-    left = sum((await engine.review.count()).values())
-    click.echo(f"{count_of(left, 'item')} left." if left else "Nothing is left.")
 
 
-def _read_key(item: ReviewItem, *, undo: bool) -> str:
+def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
     """Ask until a key is pressed that means something here."""
     keys = {key: word for key, word in _KEYS.items() if word in item.choices}
     words = [f"[{key}] {_WORDS[word]}" for key, word in keys.items()]
@@ -209,11 +249,11 @@ def _read_key(item: ReviewItem, *, undo: bool) -> str:
     sure = False
     while True:
         try:
-            key = click.getchar().lower()
+            key = read().lower()
         except (EOFError, KeyboardInterrupt):
-            return "q"
-        if key in ("q", "\x1b", "\x04"):
-            return "q"
+            return QUIT
+        if key in (QUIT, "\x03", "\x04"):
+            return QUIT
         if key in (" ", "\r", "\n"):
             return " "
         if key == "u" and undo:
