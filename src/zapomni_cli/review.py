@@ -97,7 +97,7 @@ def review(
     """Decide what waits in the inbox, with one key each.
 
     What you told an agent to remember, or corrected (candidates, no memories yet), memories that
-    contradict or repeat each other, that were replaced, that cite code which changed, that came
+    contradict or repeat each other, that cite code which changed, that came
     from a source you have not trusted, and that were recalled by no one for a year.
 
     On a terminal each item is shown with its keys. In a pipe each line is: id, kind, decisions,
