@@ -94,7 +94,7 @@ def test_in_a_space_never_calibrated_only_the_distance_from_the_others_counts():
     crowded = [Candidate(c.chunk_id, group=c.group, cosine=0.8 + c.cosine / 10)
                for c in passages(cosine=0.7)]  # fmt: skip
     assert measure(crowded, calibrated=False, mean=0.81, deviation=0.01) == pytest.approx(near)
-    assert near[0] > 0.7 > near[1]
+    assert near[0] > 0.65 > near[1]
 
 
 def test_a_passage_like_many_others_is_less_sure_than_the_only_one():

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # From which evidence on a hit is called strong, and from which weak; below that it is none.
-STRONG, WEAK = 0.7, 0.25
+STRONG, WEAK = 0.65, 0.2
 # In a store of three notes every word is in a third of them: they are weighed as if among so many.
 FEWEST_TEXTS = 50
 # No answer repeats all of a long question: the weight of so many rare words is enough.

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.shared.evidence import (
@@ -42,7 +43,7 @@ HIGHEST_PEAK = 3.0
 RIVALS = 2
 # What a lead of nothing leaves of the evidence at least, how fast a lead grows into certainty,
 # and from which lead on it is more likely than not. A lead over nothing counts as `ALONE`.
-WITHOUT_LEAD, LEAD, LEAD_FROM, MOST_LEAD, ALONE = 0.3, 0.7, 1.3, 5.0, 3.0
+WITHOUT_LEAD, LEAD, LEAD_FROM, MOST_LEAD, ALONE = 0.2, 1.0, 2.0, 6.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -92,28 +93,30 @@ def score_evidence(
         ranking: How near passages are to the question on the whole.
         calibrated: Whether the vectors are of a model that the weights were fitted for.
     """
+    windows = {i for candidate in pool for i in (candidate.chunk_id, *candidate.neighbours)}
     counts = {t: found if isinstance(found, int) else len(found) for t, found in matches.items()}
     weights = weigh_terms(counts, total)
-    known = [(term, found) for term, found in matches.items() if not isinstance(found, int)]
+    found_terms: dict[str, list[str]] = {}
+    for term, found in matches.items():
+        for chunk_id in () if isinstance(found, int) else found & windows:
+            found_terms.setdefault(chunk_id, []).append(term)
     logits: list[float] = []
     for candidate in pool:
-        near = candidate.neighbours
-        found_terms = [
-            term for term, f in known if candidate.chunk_id in f or not f.isdisjoint(near)
-        ]
-        signals = {
-            "words": word_share(weights, found_terms, total),
-            "phrases": phrase_weight(candidate.phrase),
-        }
+        near = [found_terms[i] for i in candidate.neighbours if i in found_terms]
+        own = found_terms.get(candidate.chunk_id, [])
+        words = word_share(weights, {*own, *chain.from_iterable(near)} if near else own, total)
+        phrases = phrase_weight(candidate.phrase)
         calibration, weight = weights_for(candidate, calibrated=calibrated)
+        candidate.signals = {"calibration": calibration, "words": words, "phrases": phrases}
         if weight is None:
-            logit = word_logit(signals["words"], signals["phrases"])
-        else:
-            signals |= {"cosine": candidate.cosine, "peak": _peak(candidate.cosine, ranking)}
-            if weight.late:
-                signals["late"] = candidate.late
-            logit = weight.bias + sum(getattr(weight, name) * n for name, n in signals.items())
-        candidate.signals = {"calibration": calibration, **signals}
+            logits.append(word_logit(words, phrases))
+            continue
+        peak = _peak(candidate.cosine, ranking)
+        candidate.signals |= {"cosine": candidate.cosine, "peak": peak}
+        logit = weight.words * words + weight.phrases * phrases + weight.peak * peak + weight.bias
+        if calibration == "model":
+            candidate.signals["late"] = candidate.late
+            logit += weight.late * candidate.late + weight.cosine * candidate.cosine
         logits.append(logit)
     for candidate, logit, lead in zip(pool, logits, _leads(pool, logits), strict=True):
         candidate.signals["lead"] = lead
