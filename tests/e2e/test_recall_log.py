@@ -22,6 +22,7 @@ from command import answer as run
 from command import as_json, patient_hook, zapomni
 from observation_rows import observe, open_database
 from serving import PATIENCE
+from sharing import end_shared_processes
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import SearchRequest
 from zapomni_core.settings import load_settings
@@ -235,6 +236,43 @@ def test_a_purge_leaves_no_byte_of_a_question_and_no_recall_of_what_is_purged(pr
     done = zapomni("purge", "--session", "s3", "--yes")
     assert b"Purged 1 recall in the recall log." in done.stdout
     assert as_json("recalls") == []
+
+
+def test_a_project_is_purged_from_the_log_by_its_name(private_home):
+    with closing(open_database(private_home / "zapomni.db")) as db:
+        observe(db, "command", "make wheel", project="github.com/acme/shop")
+    for project in ("github.com/acme/shop", "github.com/acme/till"):
+        items = [("m1", "memory", 1, None)]
+        recall = Recall(time.time(), "codex", "s1", project, "prompt", "q", items)
+        record_recall(str(private_home), recall, lambda text: (text, 0))
+    assert as_json("recalls", "--project", "shop")[0]["project"] == "shop"
+    assert as_json("purge", "--project", "shop", "--yes")["recalls"] == 1
+    assert [row["project_key"] for row in as_json("recalls")] == ["github.com/acme/till"]
+
+
+def test_the_hook_at_a_sessions_end_deletes_what_is_past_its_retention(private_home):
+    old = Recall(1_700_000_000, "codex", "s0", "", "prompt", "q", [("m1", "memory", 1, None)])
+    send(private_home.parent, "UserPromptSubmit", prompt="Build the wheel")
+    record_recall(str(private_home), old, lambda text: (text, 0))
+    assert [row["session"] for row in as_json("recalls", "--session", "s0")] == ["s0"]
+    send(private_home.parent, "SessionEnd", reason="exit")
+    assert as_json("recalls", "--session", "s0") == []
+
+
+async def test_the_process_that_agents_share_masks_the_secrets_of_each(private_home, monkeypatch):
+    add("We deploy on Tuesdays.")
+    secret = "plainwords" + "7Qx" * 6  # Only the name of the variable says that it is one.
+    monkeypatch.setenv("ZAPOMNI_SHARE", "true")
+    try:
+        async with agent(private_home.parent):  # Starts the process, and knows no secret.
+            monkeypatch.setenv("ACME_API_KEY", secret)
+            async with agent(private_home.parent) as client:
+                await client.call_tool("search_memory", {"query": f"deploy {secret}"})
+                (asked,) = await logged(1, "--how", "tool")
+    finally:
+        end_shared_processes()
+    assert secret not in asked["query"]
+    assert asked["query"].startswith("deploy [")
 
 
 def _log(home: Path) -> bytes:

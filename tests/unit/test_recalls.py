@@ -10,7 +10,9 @@ import time
 
 import pytest
 
+from zapomni_cli.retention import read_recall_days
 from zapomni_core.modules.observations.uses import find_uses
+from zapomni_core.settings import load_settings
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.recalls import (
     RECALLS,
@@ -265,3 +267,23 @@ RULE = "Deploys of the shop run on Tuesdays at noon; Friday deploys are forbidde
 def test_an_answer_uses_what_it_cites_or_repeats(message, used):
     given = {MEMORY: RULE, "42": "make release-wheel", "43": "x", "44": "Left in the middle of the"}
     assert find_uses(message, given) == used
+
+
+@pytest.mark.parametrize(
+    ("environ", "config"),
+    [
+        ({}, ""),
+        ({}, "recall_retention_days = 7"),
+        ({"ZAPOMNI_RECALL_RETENTION_DAYS": "0"}, "recall_retention_days = 7"),
+    ],
+)
+def test_a_hook_reads_the_same_retention_as_the_settings(folder, environ, config):
+    (folder / "config.toml").write_text(config, encoding="utf-8")
+    expected = load_settings(environ, home=folder).recall_retention_days
+    assert read_recall_days(str(folder), environ) == expected
+
+
+@pytest.mark.parametrize("days", ["-1", "soon"])
+def test_a_hook_deletes_nothing_by_a_retention_that_is_no_number_of_days(folder, days):
+    with pytest.raises(ValueError, match=r"recall_retention_days|soon"):
+        read_recall_days(str(folder), {"ZAPOMNI_RECALL_RETENTION_DAYS": days})
