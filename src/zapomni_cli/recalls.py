@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
@@ -61,7 +62,11 @@ def recalls(  # noqa: PLR0913 - every option is an argument
     settings = read_settings()
 
     async def find(observations: Observations) -> tuple[list[str] | None, dict[str, str]]:
-        keys = None if project is None else await observations.project_keys(project)
+        keys = await observations.everywhere(str(Path.cwd()))
+        if project is not None:
+            keys = await observations.project_keys(project)
+        elif keys is not None:
+            keys.append("")  # Outside of any project.
         return keys, {one.key: one.name for one in await observations.projects()}
 
     keys, names = with_observations(find, settings)

@@ -41,7 +41,7 @@ from zapomni_db.sqlite.observations_write import (
     is_damaged,
     store_captured,
 )
-from zapomni_db.sqlite.project_folders import project_for
+from zapomni_db.sqlite.project_folders import is_excluded, project_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -601,6 +601,9 @@ def _print_recall(
         folder = "" if _trusts_all(job.config) else project.root
         key, trusted = project_for(connection, project.key, folder, project.identity, project.main)
         if not trusted or not (at_prompt or has_failed_before(connection, key, row)):
+            return
+        # A question that is recalled for is noted: of an excluded project nothing is.
+        if is_excluded(connection, project.key, folder):
             return
         from zapomni_core.workflows import recall_unasked
 

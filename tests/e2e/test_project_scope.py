@@ -187,6 +187,9 @@ async def test_a_private_project_is_in_no_answer_to_another(storage, repositorie
     assert "of the shop" not in there(blog, "recent", "--all") + there(blog, "recent")
     assert "of the shop" not in there(blog, "context")
     assert "shop" not in there(blog, "sessions", "--all")
+    found(shop, "deploys of the shop")
+    assert "of the shop" not in there(blog, "recalls")
+    assert "of the shop" in there(shop, "recalls")
     assert "of the shop" not in there(blog, "search", "shop", "--in", "observations", "--all")
     for wanted in ({"project": "*"}, {"project": "shop"}):
         assert not [text for text in await texts(blog, "deploys shop", **wanted) if "shop" in text]
@@ -204,11 +207,15 @@ async def test_a_private_project_is_in_no_answer_to_another(storage, repositorie
     assert "The shop deploys on Tuesdays" in found(blog, "deploys", "--all")
 
 
-def test_of_an_excluded_project_hooks_record_nothing(repositories, tmp_path):
+def test_of_an_excluded_project_hooks_record_nothing(repositories, tmp_path, private_home):
     shop, blog = repositories
     record(shop, "before it was excluded")
     assert "is excluded" in there(shop, "projects", "--exclude", ".")
-    record(shop, "nothing of this is recorded")
+    add(shop, "The shop deploys on Tuesdays, never on Fridays")
+    record(shop, "nothing of this is recorded: on which days the shop deploys, Tuesdays or Fridays")
+    assert b"nothing of this" not in b"".join(
+        one.read_bytes() for one in private_home.glob("*.db*")
+    )
     record(blog, "another project goes on")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(shop), "clone")
