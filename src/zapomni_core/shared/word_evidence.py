@@ -30,7 +30,11 @@ STRONG_SHARE = 0.6
 # In a small store every word is rare: it is weighed as if it had so many texts.
 LEAST_TEXTS = 200
 # Words in common are chance if so many texts of the store would have them all.
-BY_CHANCE = 0.5
+BY_CHANCE = 0.1
+# How many words of a text are compared at once.
+WINDOW = 60
+# A word may be enough alone if so few texts have it, and the text is no longer than this.
+FEW_TEXTS, SHORT_TEXT = 3, 240
 # A word of letters and digits names one thing: with it or without it, that is what is asked.
 IDENTIFIER = 2
 LONGEST_QUESTION = 4000
@@ -115,7 +119,7 @@ def sentences_of(text: str) -> list[tuple[str, list[str]]]:
 
 
 def word_evidence(
-    sentences: Iterable[tuple[str, Sequence[str]]],
+    sentences: Sequence[tuple[str, Sequence[str]]],
     text: str,
     frequencies: Mapping[str, int],
     total: int,
@@ -129,10 +133,28 @@ def word_evidence(
         text: What may answer.
         frequencies: In how many texts of the store each word occurs.
         total: How many texts the store has.
-        is_memory: Someone chose to store it: one word is enough if it is all a question has.
+        is_memory: Someone chose to store it: if it is short and the prompt a question with one
+            informative word, that word is enough.
     """
-    stems = stems_of(text)
     total = max(total, LEAST_TEXTS)
+    is_short = is_memory and len(text) <= SHORT_TEXT
+    stemmed = [stem(word) for word in _words(text)]
+    # Far apart in a long text, words have nothing to do with each other.
+    starts = range(0, max(len(stemmed) - WINDOW // 2, 1), WINDOW // 2)
+    windows = [set(stemmed[start : start + WINDOW]) for start in starts]
+    return max(
+        _evidence_in(near, sentences, frequencies, total, is_short=is_short) for near in windows
+    )
+
+
+def _evidence_in(
+    stems: set[str],
+    sentences: Sequence[tuple[str, Sequence[str]]],
+    frequencies: Mapping[str, int],
+    total: int,
+    *,
+    is_short: bool,
+) -> float:
     best = 0.0
     for sentence, words in sentences:
         weights = {
@@ -147,10 +169,13 @@ def word_evidence(
         information = sum(
             log(total / max(min(frequencies.get(word, 1), total), 1)) for word in common
         )
-        only_word = is_memory and len(words) == 1 and is_question(sentence)
-        enough = log(total / BY_CHANCE)
-        if only_word:
-            enough = log(total / 3)
+        only_word = (
+            is_short
+            and len(words) == len(sentences) == 1
+            and is_question(sentence)
+            and stem(words[0]) in stems
+        )
+        enough = log(total / (FEW_TEXTS if only_word else BY_CHANCE))
         if information >= enough and (len(common) > 1 or only_word):
             best = max(best, share)
     return best
