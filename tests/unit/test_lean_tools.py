@@ -149,6 +149,7 @@ async def test_every_answer_is_marked_as_quoted_fits_its_schema_and_has_no_empty
     await call("update_memory", memory_id=memory_id, tags=["people"])
     await call("get_history", memory_id=memory_id)
     await call("cancel_task", task_id=task)
+    await call("review_memories")
     await call("delete_memory", memory_id=memory_id)
 
     assert answers.keys() == schemas.keys()

@@ -28,6 +28,7 @@ GRAPH_TOOLS = {"build_graph", "get_related"}
 CODE_TOOLS = {"search_code", "outline", "get_symbol", "find_callers", "find_callees"}
 MORE_TOOLS = CODE_TOOLS | {
     "cancel_task",
+    "review_memories",
     "export_graph",
     "find_entities",
     "get_history",
@@ -123,7 +124,7 @@ async def test_every_tool_has_title_description_hints_and_schemas():
     memories = {"search_memory", "get_memory", "get_stats"}
     assert reading == OBSERVATION_TOOLS | CODE_TOOLS | exploring | memories
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
-    assert destructive == {"update_memory", "delete_memory"}
+    assert destructive == {"update_memory", "delete_memory", "review_memories"}
 
 
 async def test_limits_are_in_the_schema(client):
