@@ -81,7 +81,7 @@ async def test_a_read_only_disk_is_searched_and_read_and_writes_are_refused(disk
     remount(disk, "ro")
 
     answer("status")
-    assert set(found()) == {"The zebra is on this disk.", "where is the zebra"}
+    assert set(found("--all")) == {"The zebra is on this disk.", "where is the zebra"}
     assert as_json("get", stored)["text"] == "The zebra is on this disk."
     assert as_json("list")["items"][0]["memory_id"] == stored
     assert as_json("stats")["total_memories"] == 1
