@@ -97,8 +97,9 @@ def search(  # noqa: PLR0913 - every option is an argument
     agent did; `zapomni timeline 4711` shows what happened around it. Scores compare within one
     answer only; its evidence (strong, weak or none) says how sure it is that a hit answers.
     A memory that cites code says whether that is still as it was: fresh, changed, moved or gone.
-    Files of indexed repositories are memories of kind code. In a pipe each line is: score, id,
-    time, kind, project, tags, passage, citations if there are any, separated by tabs.
+    A memory that others say is replaced ranks below what replaced it and says by what. Files of
+    indexed repositories are memories of kind code. In a pipe each line is: score, id, time, kind,
+    project, tags, passage, what replaced it and citations if there are any, separated by tabs.
 
     With --in observations words are asked for by AND, OR, NOT, "a phrase" and prefix*, in the
     current project unless --project or --all says else. In a pipe each line is: id, time, type,
@@ -174,8 +175,9 @@ def _hit_row(hit: SearchResult, chars: int) -> tuple[str, str]:
     lines = [one_line(text, chars) for text in passages if text]
     why = [_why(hit.explanation)] if hit.explanation else []
     cites = [f"cites {citation_line(one)}" for one in hit.citations]
+    replaced = [one_line(hit.replaced.line())] if hit.replaced else []
     about = f"{_about(hit, _hit_id(hit))}  evidence: {hit.evidence_word}"
-    return f"{hit.score:.2f}", "\n".join([*lines, about, *cites, *why])
+    return f"{hit.score:.2f}", "\n".join([*lines, about, *replaced, *cites, *why])
 
 
 def _hit_id(hit: SearchResult) -> str:
@@ -213,7 +215,8 @@ def _hit_fields(hit: SearchResult, nothing_close: bool) -> tuple[str, ...]:
     if nothing_close:
         passage = one_line(hit.text, DISTANT_CHARS)
     moment = hit.occurred_at.isoformat()
-    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *cites, *why)
+    replaced = (hit.replaced.line(),) if hit.replaced else ()
+    return (f"{hit.score:.4f}", _hit_id(hit), moment, *labels, passage, *replaced, *cites, *why)
 
 
 @click.command(

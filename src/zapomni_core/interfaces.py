@@ -31,6 +31,7 @@ __all__ = [
     "MemoryEngine",
     "ModelEmbedder",
     "RelationshipExtractor",
+    "Replacement",
     "Reranker",
     "SearchRequest",
     "SearchResponse",
@@ -142,6 +143,25 @@ class SearchRequest(FrozenModel):
     """Whether each result comes with the passages before and after it."""
 
 
+class Replacement(FrozenModel):
+    """Why a memory is no longer the present state, as memories themselves say."""
+
+    how: str
+    """`superseded`, `reverted`, `rejected`, `deprecated` or `withdrawn` by a status line;
+    `changed` by a newer fact."""
+    by: str = ""
+    """What replaced it, as a reader would name it."""
+    memory_id: str = ""
+    """The memory that replaced it, if it is stored."""
+
+    def line(self) -> str:
+        """Return it in a few words."""
+        if not self.by and not self.memory_id:
+            return self.how
+        known = f" ({self.memory_id})" if self.memory_id and self.by else self.memory_id
+        return f"{self.how} by {self.by}{known}"
+
+
 class SearchResult(MemoryFields):
     """The best passage of one memory, or one observation.
 
@@ -165,6 +185,8 @@ class SearchResult(MemoryFields):
     """Score and rank by arm, weights and boosts, if asked for."""
     citations: list[CheckedCitation] = []
     """The code it cites, and whether that has changed since."""
+    replaced: Replacement | None = None
+    """What replaced it, if a memory says so: it ranks below that."""
 
 
 class SearchResponse(FrozenModel):

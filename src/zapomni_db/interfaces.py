@@ -232,6 +232,10 @@ class SearchStore(Protocol):
         """Return `get_summaries` and `get_passages`, at once."""
         ...
 
+    async def get_beginnings(self, memory_ids: Sequence[str], length: int) -> dict[str, str]:
+        """Return how the memories' texts begin, in so many characters."""
+        ...
+
     async def get_members(self, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return all chunks of the groups these chunks belong to, by the group's name."""
         ...

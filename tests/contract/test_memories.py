@@ -218,6 +218,16 @@ async def test_an_update_replaces_several_memories_stored_before(storage):
     assert {item.preview for item in page.items} == {"one", "two", "late"}
 
 
+async def test_texts_are_read_from_their_beginning(storage):
+    texts = ["žluťoučký 🐎 kůň", "short"]
+    ids = [await storage.store_memory(memory(text)) for text in texts]
+
+    found = await storage.get_beginnings([*ids, "missing"], 11)
+
+    assert found == dict(zip(ids, ["žluťoučký 🐎", "short"], strict=True))
+    assert await storage.get_beginnings([], 11) == {}
+
+
 async def test_deleting_the_newer_memory_brings_the_older_back(storage):
     old = await storage.store_memory(memory("old"))
     new = await storage.store_memory(memory("new", supersedes=old))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from command import answer, as_json, zapomni
+from command import answer, as_json, on_terminal, zapomni
 from serving import in_process
 
 DEPLOYS = "We deploy to production on Tuesdays."
@@ -66,5 +66,27 @@ def test_an_agent_is_shown_what_a_new_memory_resembles_and_replaces_it():
             assert [hit["text"] for hit in hits] == [MOVED]
             before = await call("search_memory", query="deploy", known_at="2025-01-01T00:00:00Z")
             assert before["results"] == []
+
+    anyio.run(work)
+
+
+def test_a_replaced_decision_says_by_what_to_people_and_agents():
+    answer("add", "# ADR-2: Orders in MySQL\n\nStatus: Superseded by ADR-46", "--kind", "decision")
+    new = answer("add", "# ADR-46: Orders in Postgres", "--kind", "decision").strip()
+
+    _, shown = on_terminal("search", "orders MySQL")
+
+    assert "superseded by ADR-46" in shown
+    assert shown.index("Orders in Postgres") < shown.index("Orders in MySQL")
+    lines = answer("search", "orders MySQL").splitlines()
+    assert [line.endswith(f"superseded by ADR-46 ({new})") for line in lines] == [False, True]
+    replaced = as_json("search", "orders MySQL")["results"][1]["replaced"]
+    assert replaced == {"how": "superseded", "by": "ADR-46", "memory_id": new}
+
+    async def work():
+        async with in_process() as client:
+            result = await client.call_tool("search_memory", {"query": "orders MySQL"})
+            titles = [hit["title"] for hit in result.structured_content["results"]]
+            assert titles[1].endswith(f"superseded by ADR-46 ({new})")
 
     anyio.run(work)

@@ -86,3 +86,142 @@ async def test_an_update_refuses_to_replace_what_it_cannot(wordy_engine):
         await replace(old.memory_id, new.memory_id)
     await replace(new.memory_id, old.memory_id)
     assert (await wordy_engine.memories.get(old.memory_id)).superseded_by == new.memory_id
+
+
+async def test_what_resembles_an_earlier_wording_is_asked_about_the_current_one(engine):
+    said = await add(engine, "The documentation is built with Sphinx.")
+    again = await add(engine, "Sphinx builds all our pages.", supersedes=said.memory_id)
+
+    (similar,) = (await add(engine, "The documentation is built with MkDocs.")).similar
+
+    assert (similar.memory_id, similar.text) == (again.memory_id, "Sphinx builds all our pages.")
+
+
+# --- When they are searched ---------------------------------------------------------------
+
+
+async def hits(engine, query, **fields):
+    request = SearchRequest(query=query, filters={"project": "shop"}, **fields)
+    return (await engine.search_memory(request)).results
+
+
+async def test_of_two_facts_that_are_alike_the_newer_comes_first(engine):
+    await add(engine, "Access tokens are valid for 60 minutes.")
+    await add(engine, "Access tokens are valid for 15 minutes, please refresh them more often.")
+
+    first, second = await hits(engine, "How long is an access token valid?", explain=True)
+
+    assert "15 minutes" in first.text
+    assert first.explanation["boosts"]["newer"] > 0
+    assert (first.replaced, second.replaced) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"kind": "document"}, {"kind": "commit"}, {"parent": "talk"}],
+)
+async def test_documents_commits_and_turns_keep_their_order(engine, labels):
+    older = "Access tokens are valid for 60 minutes."
+    await add(engine, older, **labels)
+    await add(
+        engine, "Access tokens are valid for 15 minutes, please refresh more often.", **labels
+    )
+
+    assert (await hits(engine, "How long is an access token valid? 60"))[0].text == older
+
+
+async def test_a_newer_fact_about_another_thing_stays_below(engine):
+    wanted = "The staging environment is hosted in eu-west-1."
+    await add(engine, wanted)
+    await add(engine, "The sandbox environment is hosted in us-east-2.")
+
+    found_first, _ = await hits(engine, "Which region is the staging environment in?")
+
+    assert found_first.text == wanted
+
+
+async def test_what_a_newer_fact_says_is_over_ranks_below_it_and_says_so(wordy_engine):
+    await add(
+        wordy_engine, "Invoices of the billing service are stored in MySQL, database billing."
+    )
+    new = await add(wordy_engine, "The billing service moved from MySQL to PostgreSQL.")
+
+    first, second = await hits(wordy_engine, "Which database stores invoices of billing? MySQL?")
+
+    assert first.memory_id == new.memory_id
+    assert (second.replaced.how, second.replaced.memory_id) == ("changed", new.memory_id)
+
+
+ADRS = [
+    ("# ADR-0002: Use MySQL for orders\n\n{old}\n\nOrders are stored in MySQL.", "0002-mysql.md"),
+    ("# ADR-0046: Use Postgres\n\n{new}\n\nOrders go elsewhere.", "0046-use-postgres.md"),
+]
+
+
+@pytest.mark.parametrize("old_first", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Status: Superseded by ADR046", "Status: Accepted"),
+        ("## Status\n\nSuperseded by [ADR-0046](0046-use-postgres.md)", "Accepted"),
+        ("REPLACED_BY: 0046-use-postgres.md", ""),
+        ("Status: accepted", "Replaces ADR-0002"),
+        ("Status: Superseded by Use Postgres", ""),
+        ("Reverted by ADR-46", ""),
+    ],
+)
+async def test_a_status_line_puts_the_replaced_one_below_and_says_by_what(
+    wordy_engine, old, new, old_first
+):
+    texts = [text.format(old=old, new=new) for text, _ in ADRS]
+    ids = {}
+    for number in (0, 1) if old_first else (1, 0):
+        source = f"docs/adr/{ADRS[number][1]}"
+        answer = await add(wordy_engine, texts[number], kind="decision", source=source)
+        ids[number] = answer.memory_id
+
+    found = await hits(wordy_engine, "MySQL for orders: where are orders stored?")
+
+    assert [hit.memory_id for hit in found] == [ids[1], ids[0]]
+    assert found[1].replaced.memory_id == ids[1]
+    assert found[1].replaced.how == ("reverted" if old.startswith("Reverted") else "superseded")
+    assert found[0].replaced is None
+    # Also if what replaced it is not among the hits.
+    (alone,) = [h for h in await hits(wordy_engine, "MySQL") if h.memory_id == ids[0]]
+    assert alone.replaced.memory_id == ids[1]
+
+
+async def test_a_rejected_decision_is_demoted_and_a_heading_is_no_status(wordy_engine):
+    rejected = "# Use Redis for sessions\n\n## Status\n\nRejected\n\nSessions in Redis, Redis."
+    await add(wordy_engine, rejected, kind="decision")
+    await add(wordy_engine, "# Sessions in signed cookies\n\n### Deprecated\n\nNot Redis.")
+
+    first, second = await hits(wordy_engine, "Redis sessions", explain=True)
+
+    by_text = {hit.text.splitlines()[0]: hit for hit in (first, second)}
+    assert by_text["# Use Redis for sessions"].replaced.line() == "rejected"
+    assert by_text["# Use Redis for sessions"].explanation["boosts"]["demoted"] < 0
+    assert by_text["# Sessions in signed cookies"].replaced is None
+
+
+async def test_a_status_far_from_the_passage_that_was_found_counts(engine):
+    filler = "\n\n".join(f"Paragraph {n} about queues and their consumers." for n in range(80))
+    await add(engine, f"# 7. Use RabbitMQ\n\nStatus: superseded by ADR-9\n\n{filler}\n\nZebra.")
+
+    (hit,) = await hits(engine, "zebra", limit=1)
+
+    assert "Zebra" in hit.text
+    assert hit.replaced.line() == "superseded by ADR-9"
+
+
+async def test_pages_join_though_hits_are_reordered(wordy_engine):
+    for number in range(25):
+        await add(
+            wordy_engine, f"Kettle {number} stopped boiling; kettle {number - 1} was replaced."
+        )
+
+    whole = [hit.memory_id for hit in await hits(wordy_engine, "kettle", limit=25)]
+    pages = [await hits(wordy_engine, "kettle", limit=10, offset=o) for o in (0, 10, 20)]
+
+    assert [hit.memory_id for page in pages for hit in page] == whole
+    assert len(set(whole)) == 25

@@ -32,6 +32,7 @@ MAX_CONTEXT_WORDS = 200
 MAX_QUERY_CHARS = 10_000
 LONGEST_IDENTIFIER = 100
 MAX_RARE_WORDS = 10
+SHORTEST_STEM = 3
 
 # FTS5's tokenizer ends a word at an underscore, so we do too.
 _WORD = re.compile(r"[^\W_]+")
@@ -46,6 +47,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2,}")
 _TURN = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}): (?=\S)")
 
+_ENDINGS = ("ing", "ed", "es", "s", "e")
 # Words that say nothing about what is asked. Small on purpose: every other word may matter.
 _STOP_WORDS = frozenset(
     (
@@ -132,9 +134,17 @@ def share_of_words(terms: Collection[str], text: str) -> float:
 
 
 def word_stems(text: str) -> dict[str, str]:
-    """Return the informative words of a text by their first five letters: enough to compare."""
+    """Return the informative words of a text by their stems: enough to compare two texts."""
     words = (word.lower() for word in _WORD.findall(text[:MAX_QUERY_CHARS]))
-    return {word[:5]: word for word in words if word not in _STOP_WORDS}
+    return {_stem(word): word for word in words if word not in _STOP_WORDS}
+
+
+def _stem(word: str) -> str:
+    """Return the first five letters of a word without its ending: name, names and named agree."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
+            return word[: -len(ending)][:5]
+    return word[:5]
 
 
 def is_stop_token(token: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,7 @@ from zapomni_core.interfaces import Reranker, SearchRequest, SearchResponse, Sea
 from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import (
     CALIBRATED,
+    HEAD,
     AnswerCache,
     Candidate,
     EmbeddingChain,
@@ -31,6 +32,7 @@ from zapomni_core.modules.memories import (
     explain,
     level_off,
     parse_filters,
+    prefer_present,
     score_dates,
     score_observed,
     without_code,
@@ -149,7 +151,8 @@ class Searcher:
             query=request.query,
             terms=encodable(query_terms(request.query)),
             filters=filters,
-            wanted=max(request.offset + request.limit, RERANKED if self.reranker else 0),
+            # Pages join because each of them reorders the same first hits.
+            wanted=max(request.offset + request.limit, RERANKED if self.reranker else HEAD),
             graph=request.graph,
             by_rank=request.fusion == "rrf",
             every_passage=request.every_passage,
@@ -169,8 +172,7 @@ class Searcher:
                 ) from error
             found = sorted([*ranked, *observed], key=lambda c: -c.score)
             found = await self._rerank(storage, request.query, found, notices)
-            page = found[request.offset : request.offset + request.limit]
-            results = await self._describe(storage, request, page, found)
+            results = await self._describe(storage, request, found)
             elsewhere = 0
             if reach is not None and reach.has_elsewhere and request.within != "observations":
                 elsewhere = await _count_elsewhere(storage, question, reach)
@@ -321,14 +323,24 @@ class Searcher:
         self,
         storage: StorageProvider,
         request: SearchRequest,
-        page: Sequence[Candidate],
-        found: Sequence[Candidate],
+        found: list[Candidate],
     ) -> list[SearchResult]:
-        kept = [hit for hit in page if hit.observation is None]
+        """Return one page, after what is replaced was put below what replaced it."""
+        start, end = request.offset, request.offset + request.limit
+        is_ordered = start < HEAD and request.fusion == "weighted" and not request.every_passage
+        read = {hit.chunk_id: hit for hit in [*found[:HEAD], *found[start:end]]}
+        kept = [
+            hit
+            for hit in (read.values() if is_ordered else found[start:end])
+            if hit.observation is None
+        ]
         near = [i for hit in kept for i in hit.neighbours] if request.beside else []
         summaries, passages = await storage.get_hits(
             [hit.memory_id for hit in kept], [*(hit.chunk_id for hit in kept), *near]
         )
+        if is_ordered and kept:
+            found = await prefer_present(storage, request.query, found, summaries, passages)
+        page = found[start:end]
         results = []
         for hit in page:
             why = explain(hit, found) if request.explain else None
@@ -349,6 +361,7 @@ class Searcher:
                         similarity_score=round(max(hit.cosine, 0.0), 4),
                         bm25_score=round(hit.bm25, 4),
                         explanation=why,
+                        replaced=hit.replaced,
                         **{name: getattr(summary, name) for name in MemoryFields.model_fields},
                     )
                 )

@@ -246,6 +246,7 @@ class FalkorDBClient:
     find_existing = operation(memories.find_existing)
     get_memory = operation(memories.get_memory)
     get_summaries = operation(memories.get_summaries)
+    get_beginnings = operation(memories.get_beginnings)
     list_memories = operation(memories.list_memories)
     count_by_project = operation(memories.count_by_project)
     delete_memory = operation(memories.delete_memory)

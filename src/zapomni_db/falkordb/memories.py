@@ -68,6 +68,7 @@ __all__ = [
     "SUMMARIES",
     "delete_memory",
     "find_existing",
+    "get_beginnings",
     "get_history",
     "get_memory",
     "get_summaries",
@@ -446,6 +447,10 @@ SUMMARIES: LiteralString = (
     f"MATCH (m:Memory) WHERE m.id IN $memory_ids RETURN collect([{_SUMMARY}]) AS summaries"
 )
 """Finds memories by id; `to_summaries` takes them."""
+# Finds how the texts of memories begin.
+_BEGINNINGS: LiteralString = (
+    "MATCH (m:Memory) WHERE m.id IN $ids RETURN m.id, left(m.text, $length)"
+)
 # Orders selected memories for a list: pinned first, then newest first.
 _PAGE: LiteralString = (
     " WITH m ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC SKIP $offset LIMIT $limit"
@@ -466,6 +471,16 @@ async def get_summaries(session: Session, memory_ids: Sequence[str]) -> dict[str
         return {}
     ((found,),) = await session.read(SUMMARIES, memory_ids=list(memory_ids))
     return to_summaries(found)
+
+
+async def get_beginnings(
+    session: Session, memory_ids: Sequence[str], length: int
+) -> dict[str, str]:
+    if not memory_ids:
+        return {}
+    # A character that FalkorDB cannot store is written as two.
+    rows = await session.read(_BEGINNINGS, ids=list(memory_ids), length=2 * length)
+    return {memory_id: text[:length] for memory_id, text in rows}
 
 
 def to_summaries(rows: Sequence[Sequence[Any]]) -> dict[str, MemorySummary]:

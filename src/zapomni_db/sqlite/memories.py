@@ -51,6 +51,7 @@ __all__ = [
     "count_by_project",
     "delete_memory",
     "find_existing",
+    "get_beginnings",
     "get_history",
     "get_memory",
     "get_stats",
@@ -247,6 +248,9 @@ SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind
 FROM memories m
 """
 _TEXT: LiteralString = "SELECT text FROM memory_texts WHERE memory_key = ?"
+_BEGINNINGS: LiteralString = """
+SELECT m.id, substr(t.text, 1, ?) FROM memories m JOIN memory_texts t ON t.memory_key = m.key
+WHERE m.id IN (SELECT value FROM json_each(?))"""
 _TAGS: LiteralString = "SELECT tag FROM memory_tags WHERE memory_key = ? ORDER BY tag"
 
 
@@ -267,6 +271,12 @@ def get_summaries(
     ).fetchall()
     found = [_to_summary(connection, row) for row in rows]
     return {summary.memory_id: summary for summary in found}
+
+
+def get_beginnings(
+    connection: sqlite3.Connection, memory_ids: Sequence[str], length: int
+) -> dict[str, str]:
+    return dict(connection.execute(_BEGINNINGS, (length, to_json(list(memory_ids)))))
 
 
 def list_memories(

@@ -132,6 +132,7 @@ class SqliteStorage(SqliteFile):
     find_existing = reading("reading", memories.find_existing)
     get_memory = reading("reading", memories.get_memory)
     get_summaries = reading_here("reading", memories.get_summaries)
+    get_beginnings = reading_here("reading", memories.get_beginnings)
     list_memories = reading("listing", memories.list_memories)
     count_by_project = reading("counting", memories.count_by_project)
     update_memory = writing("updating", memories.update_memory)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from zapomni_core.interfaces import AddMemoryResponse, SearchResponse, SearchResult
-from zapomni_core.shared.fencing import DATA_NOTICE
+from zapomni_core.shared.fencing import DATA_NOTICE, quoted
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord
 
@@ -33,6 +33,7 @@ __all__ = [
 CHARS_PER_TOKEN = 3.5
 SHORTEST_EXCERPT = 120
 TITLE_CHARS = 80
+REPLACED_CHARS = 150
 # Neighbouring passages of one text share a sentence or two.
 SHORTEST_OVERLAP, LONGEST_OVERLAP = 12, 600
 
@@ -102,7 +103,7 @@ class MemoryText(MemoryInfo):
 class Found(BaseModel):
     """The best passages of one memory, document or conversation, with their neighbors."""
 
-    title: str = Field(description="Day and origin; expired or not trusted, if it is.")
+    title: str = Field(description="Day and origin; expired, not trusted or replaced, if it is.")
     memory_id: str = Field(description="For get_memory; not of an observation.")
     observation_id: int | None = Field(default=None, description="For timeline, get_observations.")
     more_ids: list[str] = Field(
@@ -275,6 +276,8 @@ def _found(group: list[SearchResult]) -> Found:
 def _title(hit: SearchResult) -> str:
     title = f"observation #{hit.observation_id}" if hit.observation_id else hit.parent or hit.source
     about = [f"{hit.occurred_at:%Y-%m-%d}", hit.kind, title[:TITLE_CHARS], *hit.cautions()]
+    if hit.replaced is not None:
+        about.append(quoted(hit.replaced.line(), REPLACED_CHARS))
     return " · ".join(part for part in about if part)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         reembed,
     )
     from zapomni_core.modules.memories.evidence import CALIBRATED
+    from zapomni_core.modules.memories.present import HEAD, prefer_present
     from zapomni_core.modules.memories.ranking import MemoryRanker, Question, score_dates
     from zapomni_core.modules.memories.review import compare
     from zapomni_core.modules.memories.scoring import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARM_ALIASES",
     "CALIBRATED",
+    "HEAD",
     "AnswerCache",
     "Candidate",
     "Digest",
@@ -57,6 +59,7 @@ __all__ = [
     "is_fact",
     "level_off",
     "parse_filters",
+    "prefer_present",
     "reembed",
     "score_dates",
     "score_observed",
@@ -75,6 +78,7 @@ __getattr__ = lazy_names(
         "digest": "Digest digest_class shorten",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
         "evidence": "CALIBRATED",
+        "present": "HEAD prefer_present",
         "ranking": "MemoryRanker Question score_dates",
         "scoring": "ARM_ALIASES Candidate explain level_off score_observed",
         "review": "compare",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from zapomni_core.interfaces import Replacement
 from zapomni_core.shared.evidence import evidence_in_text, inverse_frequency
 from zapomni_core.shared.text import found_words
 from zapomni_db.observation_models import ObservationMatch
@@ -88,11 +89,16 @@ class Candidate:
     recency: float = 0.0
     date: float = 0.0
     crowd: float = 0.0
+    newer: float = 0.0
+    """What it gained by replacing a hit before it."""
+    demoted: float = 0.0
+    """What it lost because it is replaced."""
     score: float = 0.0
     evidence: float = 0.0
     signals: dict[str, Any] = field(default_factory=dict)
     """What the evidence is made of."""
     weights: dict[str, float] = field(default_factory=dict)
+    replaced: Replacement | None = None
     observation: ObservationMatch | None = None
     """The observation, if it is no passage of a memory."""
 
@@ -266,7 +272,7 @@ def level_off(ranked: Sequence[Candidate]) -> None:
 ARMS = ("bm25", "bm25_window", "bm25_parent", "phrase", "cosine", "context", "tokens", "cross")
 # Earlier names of arms, still in the JSON of an explanation.
 ARM_ALIASES = {"unit": "bm25", "window": "bm25_window", "parent": "bm25_parent"}
-BOOSTS = ("recency", "date", "hop", "graph", "crowd")
+BOOSTS = ("recency", "date", "hop", "graph", "crowd", "newer", "demoted")
 
 
 def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:

@@ -1,0 +1,303 @@
+"""The present fact above the past one: reorders the first hits of a search.
+
+Three things count, all of them said by the memories themselves: a status line ("Superseded by
+ADR-0046", "Replaces ADR-0002", "Rejected"), a sentence of change in a newer fact ("we moved from
+MySQL to Postgres"), and that one of two facts that are alike is newer. What is replaced ranks below
+what replaced it and says so; of two that are alike, the newer comes first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zapomni_core.interfaces import Replacement
+from zapomni_core.modules.memories.alike import is_fact
+from zapomni_core.modules.memories.scoring import Candidate
+from zapomni_core.modules.memories.statements import (
+    READ_CHARS,
+    Reference,
+    Status,
+    ended_words,
+    names_of,
+    phrases_of,
+    read_status,
+)
+from zapomni_core.shared.text import encodable, word_stems
+from zapomni_db.code_models import CODE_KIND
+from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import MemoryFilter, MemorySummary, Passage, TextSearchRequest
+
+__all__ = ["HEAD", "prefer_present"]
+
+# How many of the first hits are compared and reordered.
+HEAD = 20
+# Two facts are alike from this cosine on; about the same thing from this one on.
+# Alike are those that also share most words of the shorter one.
+ALIKE, ALIKE_WORDS, RELATED = 0.55, 0.6, 0.5
+# A sentence or two. Longer texts say several things, of which another text may change one.
+MOST_WORDS = 30
+# From here on two facts say the same, or what was the same before one of them changed.
+RESTATED = 0.75
+# A newer fact answers as well as an older one if it is about as near to the question.
+AS_NEAR = 0.85
+# Which share of the words of what is over an older fact has to contain.
+ENDED_SHARE = 0.5
+# What is left of the score of a memory that is replaced by nothing among the hits.
+DEMOTED = 0.8
+# Hits whose successors are searched for, and how many passages may be such.
+NAMED_HITS, LOOKED_UP = 10, 60
+
+
+class _Hit(NamedTuple):
+    candidate: Candidate
+    summary: MemorySummary
+    text: str
+    """The text, or how a long one begins."""
+    status: Status
+
+    @property
+    def names(self) -> set[Reference]:
+        return _names(self.summary)
+
+
+@dataclass
+class _Order:
+    """Which memories come before which."""
+
+    above: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By the id of a memory, those that it comes before."""
+    replaced: dict[str, Replacement] = field(default_factory=dict)
+
+
+async def prefer_present(
+    storage: StorageProvider,
+    query: str,
+    found: list[Candidate],
+    summaries: Mapping[str, MemorySummary],
+    passages: Mapping[str, Passage],
+) -> list[Candidate]:
+    """Return the hits with those replaced below what replaced them, the newer of two alike first.
+
+    Args:
+        storage: The store, in the snapshot of the search.
+        query: The question.
+        found: All hits, best first; the first `HEAD` are reordered.
+        summaries: The memories of those.
+        passages: Their passages.
+    """
+    head = found[:HEAD]
+    known = [
+        (c, summaries[c.memory_id], passages[c.chunk_id].text)
+        for c in head
+        if c.memory_id in summaries
+        and c.chunk_id in passages
+        and summaries[c.memory_id].kind != CODE_KIND
+    ]
+    long = [summary.memory_id for _, summary, _ in known if summary.chunk_count > 1]
+    beginnings = await storage.get_beginnings(long, READ_CHARS) if long else {}
+    hits = [
+        _Hit(c, summary, text, read_status(beginnings.get(summary.memory_id, text)))
+        for c, summary, text in known
+    ]
+    order = _Order()
+    await _follow_references(storage, hits, order)
+    await _compare_facts(storage, query, hits, order)
+    if not order.above and not order.replaced:
+        return found
+    return [*_reorder(head, order), *found[HEAD:]]
+
+
+def _reorder(head: Sequence[Candidate], order: _Order) -> list[Candidate]:
+    present = {candidate.memory_id for candidate in head}
+    for candidate in head:
+        replaced = candidate.replaced = order.replaced.get(candidate.memory_id)
+        if replaced is not None and replaced.memory_id not in present:
+            candidate.demoted = (DEMOTED - 1) * candidate.score
+            candidate.score += candidate.demoted
+    ordered: list[Candidate] = []
+    for candidate in sorted(head, key=lambda c: -c.score):
+        below = order.above.get(candidate.memory_id, set())
+        at = next((i for i, c in enumerate(ordered) if c.memory_id in below), len(ordered))
+        if at < len(ordered):
+            candidate.newer = ordered[at].score - candidate.score
+            candidate.score = ordered[at].score
+        ordered.insert(at, candidate)
+    return ordered
+
+
+# --- Status lines -----------------------------------------------------------------------
+
+
+def _names(summary: MemorySummary) -> set[Reference]:
+    commit = summary.metadata.get("commit")
+    first_line = summary.preview.lstrip().partition("\n")[0]
+    return names_of(
+        summary.source, first_line, summary.memory_id, commit if isinstance(commit, str) else ""
+    )
+
+
+async def _follow_references(storage: StorageProvider, hits: Sequence[_Hit], order: _Order) -> None:
+    """Link what status lines refer to, among the hits and then in the rest of their projects."""
+    for hit in hits:
+        status = hit.status
+        if status.ended:
+            order.replaced[hit.summary.memory_id] = Replacement(how=status.ended, by=status.by)
+    wanted: dict[str, set[Reference]] = defaultdict(set)
+    for hit in hits:
+        wanted[hit.summary.project] |= set(hit.status.replaced_by)
+    for hit in hits[:NAMED_HITS]:
+        # Only numbers and commits are referred to often enough to be searched for.
+        numbered = {name for name in hit.names if name.kind not in ("id", "title")}
+        wanted[hit.summary.project] |= numbered
+    _link(hits, [(hit.summary, hit.status) for hit in hits], order)
+    for project, references in wanted.items():
+        terms = sorted({phrase for one in references for phrase in phrases_of(one)})
+        if not terms:
+            continue
+        filters = MemoryFilter(project=project, not_kind=CODE_KIND)
+        scores = await storage.rank_by_words(
+            TextSearchRequest(terms=encodable(terms), limit=LOOKED_UP, filters=filters)
+        )
+        passages = await storage.get_passages(list(scores))
+        others = await storage.get_summaries(sorted({p.memory_id for p in passages.values()}))
+        _link(
+            [hit for hit in hits if hit.summary.project == project],
+            [
+                (others[passage.memory_id], read_status(passage.text))
+                for passage in passages.values()
+                if passage.memory_id in others
+            ],
+            order,
+        )
+
+
+def _link(
+    hits: Sequence[_Hit], others: Sequence[tuple[MemorySummary, Status]], order: _Order
+) -> None:
+    """Link hits with others that they name as successors, or that say they replace them."""
+    for hit in hits:
+        own, names = hit.summary, hit.names
+        if (known := order.replaced.get(own.memory_id)) and known.memory_id:
+            continue
+        for other, status in others:
+            if other.memory_id == own.memory_id or other.project != own.project:
+                continue
+            named = _names(other) if hit.status.replaced_by else set()
+            is_named = any(one.means(name) for one in hit.status.replaced_by for name in named)
+            if is_named or any(one.means(name) for one in status.replaces for name in names):
+                order.replaced[own.memory_id] = Replacement(
+                    how=hit.status.ended or "superseded",
+                    by=hit.status.by or _title(other),
+                    memory_id=other.memory_id,
+                )
+                order.above[other.memory_id].add(own.memory_id)
+                break
+
+
+def _title(summary: MemorySummary) -> str:
+    return summary.preview.strip().lstrip("#").strip().partition("\n")[0][:80]
+
+
+# --- Facts ------------------------------------------------------------------------------
+
+
+async def _compare_facts(
+    storage: StorageProvider, query: str, hits: Sequence[_Hit], order: _Order
+) -> None:
+    """Compare the facts of each project: sentences of change, and the newer of two alike."""
+    facts: dict[str, list[_Hit]] = defaultdict(list)
+    for hit in hits:
+        known = hit.summary
+        is_short = len(word_stems(hit.text)) <= MOST_WORDS
+        if is_short and is_fact(known.kind, known.parent, known.chunk_count):
+            facts[hit.summary.project].append(hit)
+    compared = [hit for group in facts.values() if len(group) > 1 for hit in group]
+    if not compared:
+        return
+    cosines = await _cosines(storage, list(dict.fromkeys(hit.text for hit in compared)))
+    asked = set(word_stems(query))
+    for group in facts.values():
+        oldest_first = sorted(group, key=lambda h: (h.summary.occurred_at, h.summary.created_at))
+        stems = [set(word_stems(hit.text)) for hit in oldest_first]
+        texts = [hit.text for hit in oldest_first]
+        for n, newer in enumerate(oldest_first):
+            over = [set(words) for words in ended_words(newer.text)] if n else []
+            new = newer.summary
+            for o, older in enumerate(oldest_first[:n]):
+                old = older.summary
+                cosine = cosines.get(frozenset((older.text, newer.text)))
+                if _is_over(over, stems[o], stems[n], cosine):
+                    order.above[new.memory_id].add(old.memory_id)
+                    order.replaced.setdefault(
+                        old.memory_id,
+                        Replacement(how="changed", by=_title(new), memory_id=new.memory_id),
+                    )
+                elif (
+                    old.kind == new.kind
+                    and _is_alike(n, o, texts, stems, cosines)
+                    # Otherwise it may be about another thing of the same kind.
+                    and (
+                        asked & stems[o] <= stems[n]
+                        or newer.candidate.cosine >= AS_NEAR * older.candidate.cosine > 0
+                    )
+                ):
+                    order.above[new.memory_id].add(old.memory_id)
+
+
+def _is_alike(
+    n: int,
+    o: int,
+    texts: Sequence[str],
+    stems: Sequence[set[str]],
+    cosines: Mapping[frozenset[str], float],
+) -> bool:
+    """Return whether two facts are alike, or the newer one is like one that restates the older."""
+
+    def near(i: int, j: int) -> float:
+        return cosines.get(frozenset((texts[i], texts[j])), 0.0)
+
+    def alike(i: int) -> bool:
+        fewer = min(len(stems[n]), len(stems[i]))
+        return near(n, i) >= ALIKE and len(stems[n] & stems[i]) >= ALIKE_WORDS * fewer
+
+    return alike(o) or any(near(i, o) >= RESTATED and alike(i) for i in range(n) if i != o)
+
+
+def _is_over(
+    over: Sequence[set[str]], old_words: set[str], new_words: set[str], cosine: float | None
+) -> bool:
+    """Return whether a newer fact says that something of an older one is over.
+
+    Both have to be about the same thing: by their vectors, or by a word besides what is over.
+    """
+    for ended in over:
+        if len(ended & old_words) >= ENDED_SHARE * len(ended):
+            related = (old_words & new_words) - ended
+            if bool(related) if cosine is None else cosine >= RELATED:
+                return True
+    return False
+
+
+async def _cosines(storage: StorageProvider, texts: Sequence[str]) -> dict[frozenset[str], float]:
+    """Return how near the texts that have vectors are to each other."""
+    space = await storage.get_space()
+    if space is None:
+        return {}
+    made = await storage.get_embeddings(space, texts)
+    if len(made) < 2:
+        return {}
+    import numpy as np  # word search must not pay for it
+
+    known = list(made)
+    matrix = np.asarray([made[text].vector for text in known], dtype=np.float32)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix /= np.where(lengths > 0, lengths, 1)
+    products = np.einsum("id,jd->ij", matrix, matrix)
+    return {
+        frozenset((known[i], known[j])): float(products[i, j])
+        for i in range(len(known))
+        for j in range(i)
+    }

@@ -1,0 +1,216 @@
+"""What texts say about what is over: status lines, references, sentences of change.
+
+Pure functions. A status line is a line of its own near the beginning ("Status: Superseded by
+ADR-0046", "Replaces ADR-0002", "REPLACED_BY: 0046-x.md"). A sentence of change may be anywhere in a
+short text ("we moved from MySQL to Postgres", "no longer on S3").
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from zapomni_core.shared.text import word_stems
+
+__all__ = [
+    "READ_CHARS",
+    "Reference",
+    "Status",
+    "ended_words",
+    "names_of",
+    "phrases_of",
+    "read_status",
+]
+
+# A status is near the beginning of a document.
+READ_CHARS, READ_LINES, LINE_CHARS = 3000, 60, 300
+# A thing that has ended is named in so many words.
+ENDED_WORDS, NEAR_CHARS = 5, 80
+
+
+class Reference(NamedTuple):
+    """How a text names another one: a kind and a number, the hash of a commit, an id or a title."""
+
+    kind: str
+    """Such as `adr`; empty for a bare number; else `commit`, `id` or `title`."""
+    value: str
+
+    def means(self, name: Reference) -> bool:
+        """Return whether this is a reference to what has the name."""
+        if self.kind == "commit" and name.kind == "commit":
+            return name.value.startswith(self.value) or self.value.startswith(name.value)
+        return self == name
+
+
+class Status(NamedTuple):
+    """What a text says about its own standing."""
+
+    ended: str = ""
+    """`superseded`, `reverted`, `rejected`, `deprecated` or `withdrawn`; empty: nothing."""
+    by: str = ""
+    """What replaced it, as it is written there."""
+    replaced_by: tuple[Reference, ...] = ()
+    replaces: tuple[Reference, ...] = ()
+    """What it says it replaces."""
+
+
+_ENDED = {
+    "superseded": "superseded", "superceded": "superseded", "replaced": "superseded",
+    "obsoleted": "superseded", "obsolete": "superseded", "reverted": "reverted",
+    "rejected": "rejected", "declined": "rejected", "deprecated": "deprecated",
+    "withdrawn": "withdrawn", "abandoned": "withdrawn",
+}  # fmt: skip
+
+
+# Kinds of texts that are known by their number alone.
+_NUMBERED = frozenset(["adr", "madr", "dr", "decision", "rfc"])
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> dict[str, re.Pattern[str]]:
+    # Compiled when the first status is read: a command that searches nothing needs none.
+    ended = "|".join(_ENDED)
+    status = r"(?P<status>(?:current\s+)?(?:status|state)\b[\W_]*)?"
+    lead = (
+        rf"^[\W_]*{status}(?:(?:accepted|proposed|this\s+(?:decision|adr|record|document|note"
+        r"|proposal)\s+(?:is|was|has\s+been))\b[\W_]*)?"
+    )
+    sources = {
+        "by": rf"{lead}(?P<how>{ended})[\s_-]*by\b[\W_]*(?P<rest>\S.*)$",
+        "alone": rf"^[\W_]*{status}(?P<how>{ended})"
+        r"[\W_]*(?:(?:on|since|in|as\s+of)\b.*|\d{4}[-\d\W]*)?$",
+        "replaces": rf"{lead}(?:this\s+)?(?:supersedes|supercedes|replaces|obsoletes|reverts)\b"
+        r"[\W_]*(?P<rest>\S.*)$",
+        "heading": r"^[\W_]*(?:current\s+)?(?:status|state)[\W_]*$",
+        "id": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+        "commit": r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b",
+        "numbered": r"(?<![a-z])([a-z]{2,10})[-_ #]?0*(\d{1,5})(?![\d.]*\d)",
+        "file": r"(?<![\w-])0*(\d{1,5})[-_][a-z]",
+        "number": r"^\W*0*(\d{1,5})\W*$",
+        "section": r"^\W*0*(\d{1,5})[.:)]\s",
+        # Cues of a change, what has ended after them or before them, and where that stops.
+        "from": r"\b(?:moved|migrated|switched|changed|went|upgraded|away)\s+(?:away\s+)?"
+        r"(?:from|off)\b",
+        "over": r"\b(?:no\s+longer|not\s+any\s*more|stopped|dropped|retired|abandoned"
+        r"|discontinued|removed|replac(?:ed|es|ing)|supersedes|instead\s+of|in\s+place\s+of"
+        r"|rather\s+than)\b",
+        "was_over": r"\b(?:is|are|was|were|has\s+been|have\s+been|got)\s+(?:now\s+)?"
+        r"(?:replaced|removed|retired|archived|deprecated|dropped|discontinued|gone|deleted"
+        r"|decommissioned|superseded|shut\s+down|switched\s+off|abolished|reverted)\b",
+        "from_end": r"[.;:!?,()\n]|\b(?:to|because|since|which)\b",
+        "clause_end": r"[.;:!?,()\n]|\b(?:by|with|because|since|which)\b",
+        "clause_start": r"[.;:!?,()\n]|\b(?:and|but|because|since|which)\b",
+    }
+    return {name: re.compile(source, re.IGNORECASE) for name, source in sources.items()}
+
+
+def read_status(text: str) -> Status:
+    """Return what the beginning of a text says about its own standing, and what it replaces."""
+    patterns = _patterns()
+    status = Status()
+    is_section = False
+    for line in text[:READ_CHARS].splitlines()[:READ_LINES]:
+        if not 4 <= len(line.strip()) <= LINE_CHARS:
+            continue
+        if found := patterns["by"].match(line):
+            references = read_references(found["rest"])
+            # "Replaced by" and words that may be no title is a sentence, unless it is the status.
+            if is_section or found["status"] or any(one.kind != "title" for one in references):
+                how = _ENDED[found["how"].lower()]
+                status = status._replace(ended=how, by=_label(found["rest"]))
+            status = status._replace(replaced_by=(*status.replaced_by, *references))
+        elif (found := patterns["alone"].match(line)) and (is_section or found["status"]):
+            status = status._replace(ended=status.ended or _ENDED[found["how"].lower()])
+        elif found := patterns["replaces"].match(line):
+            references = read_references(found["rest"])
+            status = status._replace(replaces=(*status.replaces, *references))
+        is_section = patterns["heading"].match(line) is not None
+    return status
+
+
+def _label(rest: str) -> str:
+    """Return what replaced it, as a reader would name it: the text of a link without its target."""
+    shown = re.sub(r"\]\([^)]*\)", "]", rest)
+    return " ".join(re.sub(r"[\[\]`*_<>]", " ", shown).split()).rstrip(" .,;")[:100]
+
+
+def read_references(text: str) -> list[Reference]:
+    """Return what a piece of a line refers to; a text without numbers and ids is a title."""
+    patterns = _patterns()
+    ids = [Reference("id", one.lower()) for one in patterns["id"].findall(text)]
+    if ids:
+        return ids
+    commits = [Reference("commit", one.lower()) for one in patterns["commit"].findall(text)]
+    text = patterns["commit"].sub(" ", text)
+    numbers = [Reference(kind.lower(), n) for kind, n in patterns["numbered"].findall(text)]
+    files = [Reference("", number) for number in patterns["file"].findall(text)]
+    if found := patterns["number"].match(text):
+        numbers.append(Reference("", found[1]))
+    # A link says its number twice.
+    known = {one.value for one in numbers}
+    references = [*numbers, *(one for one in files if one.value not in known), *commits]
+    title = _fold_title(_label(text))
+    return references or ([Reference("title", title)] if len(title.split()) > 1 else [])
+
+
+def _fold_title(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> set[Reference]:
+    """Return the names by which other texts refer to a memory.
+
+    Args:
+        source: Where it comes from: the name of its file counts.
+        first_line: Its title.
+        memory_id: Its id.
+        commit: The hash of its commit, if it is one.
+    """
+    patterns = _patterns()
+    title = first_line.strip().lstrip("#").strip()
+    file = source.rsplit("/", 1)[-1]
+    names = {Reference("id", memory_id.lower())}
+    for text in (file, title[:40]):
+        start = patterns["numbered"].match(text.strip())
+        if start:
+            names.add(Reference(start[1].lower(), start[2]))
+            if start[1].lower() in _NUMBERED:
+                names.add(Reference("", start[2]))
+        elif found := patterns["file"].match(text) or patterns["section"].match(text):
+            # A numbered file or heading is a decision record: that is what they are numbered for.
+            names |= {Reference("", found[1]), Reference("adr", found[1])}
+    bare = re.sub(r"^(?:[A-Za-z]{2,10}[-_ #]?)?\d{1,5}\W+", "", title)
+    if len(folded := _fold_title(bare)) > 3 and " " in folded:
+        names.add(Reference("title", folded))
+    for text in (commit, source):
+        if re.fullmatch(r"[0-9a-f]{7,40}", text):
+            names.add(Reference("commit", text))
+    return names
+
+
+def phrases_of(reference: Reference) -> list[str]:
+    """Return how a reference is written in texts, as words to search for."""
+    kind, value = reference
+    if kind in ("id", "commit", "title"):
+        return [value]
+    padded = list(dict.fromkeys([value, value.zfill(3), value.zfill(4)]))
+    if not kind:
+        return [f"adr {number}" for number in padded]
+    return [form for number in padded for form in (f"{kind} {number}", f"{kind}{number}")]
+
+
+def ended_words(text: str) -> list[dict[str, str]]:
+    """Return what sentences of a text say is over: the words of each, by their stems."""
+    patterns = _patterns()
+    found = []
+    for cues, end in (("from", "from_end"), ("over", "clause_end")):
+        for cue in patterns[cues].finditer(text):
+            rest = text[cue.end() : cue.end() + NEAR_CHARS].lstrip()
+            named = patterns[end].split(rest, maxsplit=1)[0].split()[:ENDED_WORDS]
+            found.append(word_stems(" ".join(named)))
+    for cue in patterns["was_over"].finditer(text):
+        before = text[max(cue.start() - NEAR_CHARS, 0) : cue.start()]
+        named = patterns["clause_start"].split(before)[-1].split()[-ENDED_WORDS:]
+        found.append(word_stems(" ".join(named)))
+    return [words for words in found if words]
