@@ -83,6 +83,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.first_search
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.facts
 	$(BIN)/python -m benchmarks.record
 	$(BIN)/python -m benchmarks.observations
 	$(BIN)/python -m benchmarks.scale
