@@ -60,7 +60,8 @@ soak: .venv/dev.stamp
 	$(BIN)/python -m tools.promises
 
 # Real agent clients, offline against a model on loopback: about 2 GB, installed once.
-# `npm ci` would refuse a lock that lacks the builds for other systems.
+# The lock has the hashes for Linux on x64. `npm ci` would refuse it for the builds for other systems
+# that it lacks; `npm install` takes those at the versions that the clients name.
 test-hosts: .venv/dev.stamp tests/hosts/node_modules/.stamp
 	$(BIN)/zapomni models pull
 	AGENT_CLIENTS=tests/hosts/node_modules/.bin $(BIN)/python -m pytest tests/hosts -rs \

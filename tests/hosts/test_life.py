@@ -53,14 +53,7 @@ class Life:
         self.requests[part] = self.driver.provider.turns()[asked:]
 
 
-# All tests of one host in one process.
-LIVES = [
-    pytest.param(driver, id=driver.host, marks=pytest.mark.xdist_group(driver.host))
-    for driver in DRIVERS
-]
-
-
-@pytest.fixture(scope="module", params=LIVES)
+@pytest.fixture(scope="module", params=DRIVERS, ids=lambda driver: driver.host)
 def life(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Life]:
@@ -152,10 +145,11 @@ def able(life: Life, part: str) -> None:
 
 def test_a_session_begins_with_what_its_user_said(life):
     able(life, "prompt")
-    assert life.stored[WORK][:2] == [
+    # Copilot CLI reports the prompt first.
+    assert set(life.stored[WORK][:2]) == {
         ("session_start", "Session started: startup"),
         ("user_prompt", WORK),
-    ]
+    }
 
 
 def test_edits_and_commits_are_stored_in_order(life):
