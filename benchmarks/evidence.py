@@ -10,8 +10,9 @@ FILE as in `benchmarks.retrieval`. Three kinds of questions that nothing answers
   questions at a time; if whole groups answer, one question at a time.
 
 One JSON line per set. AUC of the surest hit's evidence (`cv`: of the signals without the
-lead, with weights fitted without this set, or, among conversations, without this conversation), and of the first hit's score as it is
-shown. `strong`: how many first hits, and hits at all, that are called strong are right (or, in a
+lead, with weights fitted without this set, or, among conversations, without this conversation),
+and of the first hit's score as it is shown.
+`strong`: how many first hits, and hits at all, that are called strong are right (or, in a
 conversation, next to what is), and how many right first hits are called strong. `nothing_close`:
 the share of each kind that is answered by these words.
 
