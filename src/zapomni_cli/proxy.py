@@ -6,7 +6,7 @@ The shared process is started when none answers, and again when it ends in the m
 that may have written something is answered with an error instead, so that nothing is done twice.
 """
 # pathlib would cost a start milliseconds:
-# ruff: noqa: PTH108, PTH109
+# ruff: noqa: PTH108, PTH109, PTH116
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ __all__ = ["main"]
 # How long a process may take to start and to answer. A busy machine needs seconds; a host that
 # waits thirty must still get an answer from this process alone.
 START_SECONDS = 20.0
+# One that has had its time to start answers at once, or it hangs and is left alone.
+ANSWER_SECONDS = 3.0
 STARTS = 2
 RESTARTS = 3
 BLOCK = 1 << 16
@@ -128,8 +130,9 @@ class _Proxy:
         path = key.socket_in(folder, own=False)
         starts = silences = 0
         while (left := until - time.monotonic()) > 0:
+            seconds = left if _may_be_starting(path) else min(left, ANSWER_SECONDS)
             try:
-                link = connect(path, left)
+                link = connect(path, seconds)
             except OSError as error:
                 if error.errno not in _REFUSED:
                     raise
@@ -141,7 +144,7 @@ class _Proxy:
                     time.sleep(0.02)  # Another one starts it, or it is about to end.
                 continue
             try:
-                answer = greet(link, key.hello("mcp", **self._about), left)
+                answer = greet(link, key.hello("mcp", **self._about), seconds)
             except (OSError, ValueError):
                 link.close()
                 return False
@@ -371,6 +374,14 @@ def _parse(line: bytes) -> dict[str, Any]:
 
 
 # --- Starting ---------------------------------------------------------------------------
+
+
+def _may_be_starting(path: str) -> bool:
+    """Return whether a socket is so new that its process may still be loading."""
+    try:
+        return time.time() - os.stat(path).st_mtime < START_SECONDS
+    except OSError:
+        return True  # There is none yet.
 
 
 def _start(key: ShareKey, path: str) -> bool:

@@ -299,6 +299,39 @@ def test_it_survives_its_clients_and_their_process_groups(start, home):
         assert int(parent.split()[1]) not in (first.process.pid, second.process.pid, os.getpid())
 
 
+def serving_with(**constants):
+    """Return the command of a server with other constants in its proxy."""
+    changed = "; ".join(f"proxy.{name} = {value}" for name, value in constants.items())
+    code = (
+        f"import sys; from zapomni_cli import proxy; {changed}\n"
+        "sys.argv = ['zapomni', 'serve']; from zapomni_cli.__main__ import main; main()"
+    )
+    return [sys.executable, "-c", code]
+
+
+def test_a_process_that_hangs_is_not_waited_for(start, home):
+    start().add("The zebra lives in Lisbon.")
+    pid = describe()["pid"]
+    os.utime(home / "run" / "zapomni.sock", (0, 0))  # It was started long ago.
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        # As long as for one that starts, it would wait for an hour.
+        host = start(command=serving_with(START_SECONDS=3600))
+        assert host.found("zebra") == {"The zebra lives in Lisbon."}
+        host.add("The zebra likes Lisbon.")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+    assert start().found("zebra") == {"The zebra lives in Lisbon.", "The zebra likes Lisbon."}
+    assert (describe()["pid"], describe()["connections"]) == (pid, 2)
+
+
+def test_a_process_that_starts_is_waited_for(start, home):
+    start(command=serving_with(START_SECONDS=3600, ANSWER_SECONDS=0.001))
+
+    assert describe()["connections"] == 1
+
+
 def test_it_ends_when_it_is_idle_and_the_next_call_starts_it_again(start, home):
     # Longer than a busy machine takes to start the host.
     pid = start_process(process__IDLE_SECONDS=10.0)
