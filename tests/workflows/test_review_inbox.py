@@ -193,6 +193,19 @@ async def test_a_memory_whose_code_changed_waits_until_it_changes_again(engine, 
     assert again.why.endswith("gone")
 
 
+async def test_a_memory_that_says_it_is_over_waits_until_it_no_longer_says_so(engine):
+    text = "# ADR-0012: Kafka for orders\n\n## Status\n\n{}\n\nOrders are sent by Kafka."
+    decision = await add(engine, text.format("Superseded by ADR-0046"), kind="decision")
+    await add(engine, text.format("Accepted").replace("12", "13"), kind="decision", project="b")
+    (item,) = await waiting(engine, "replaced")
+    assert item.memories[0].memory_id == decision
+    assert item.why == "it says: superseded by ADR-0046"
+    assert [one.id for one in await waiting(engine, "replaced")] == [item.id]
+    change = UpdateMemoryRequest(memory_id=decision, text=text.format("Accepted"))
+    await engine.update_memory(change)
+    assert await waiting(engine, "replaced") == []
+
+
 async def test_an_agent_is_shown_nothing_of_private_projects_elsewhere(engine, tmp_path):
     say("Always run make lint before pushing.")
     (item,) = await waiting(engine)

@@ -19,11 +19,13 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
 from zapomni_core.modules.memories import (
+    READ_CHARS,
     Progress,
     compare,
     digest_class,
     find_similar,
     is_fact,
+    read_status,
     shorten,
     without_code,
 )
@@ -57,8 +59,9 @@ MOST_OF_A_KIND = 200
 YEAR = timedelta(days=365)
 # Older rows of the recall log are deleted after a year: a log of nearly a year is whole.
 LOG_REACHES = timedelta(days=350)
-# Where the comparison of memories got to: when the last one compared was changed.
-COMPARED = "compared"
+# Where the comparison of memories and the reading of their status lines got to: when the last one
+# was changed.
+COMPARED, STATUS_READ = "compared", "status_read"
 
 Decision = Literal["keep", "supersede", "merge", "forget", "trust", "not_a_conflict"]
 
@@ -218,6 +221,9 @@ class ReviewInbox:
             if row.kind in ("duplicate", "contradiction") and len(about) == 2:
                 compared = compare(about[0].text, about[1].text)
                 why = compared.why if compared is not None else "they are alike"
+            elif about and row.kind == "replaced":
+                status = read_status(about[0].text)
+                why = " by ".join(filter(None, (f"it says: {status.ended}", status.by)))
             elif about:
                 why = why.format(origin=about[0].origin or "unknown origin")
             why = why or row.subject.partition(" | ")[2]
@@ -375,6 +381,9 @@ class ReviewInbox:
             if limited[item.kind] <= MOST_OF_A_KIND:
                 chosen.append(item)
         found = chosen
+        read, over = await self._read_statuses(memories)
+        for one in over:
+            add("replaced", [one.memory_id], one.project)
         fresh, left, compared = await self._compare_new(memories, progress)
         for kind, older, newer in fresh:
             add(kind, [older.memory_id, newer.memory_id], newer.project)
@@ -386,9 +395,13 @@ class ReviewInbox:
                 known_pair = await self.storage.get_summaries(ids)
                 if len(known_pair) < 2 or any(one.superseded_by for one in known_pair.values()):
                     ended.append(key)
+            elif kind == "replaced" and subject in memories and subject not in read:
+                continue
             elif (kind, subject) not in current:
                 ended.append(key)
-        reached = {COMPARED: compared} if compared else {}
+        changed = max((to_time(memories[one].updated_at) for one in read), default=0)
+        reached = {COMPARED: compared, STATUS_READ: changed}
+        reached = {name: value for name, value in reached.items() if value}
         await self.file.put_items(found, ended, reached, int(time.time()))
         return left
 
@@ -418,6 +431,26 @@ class ReviewInbox:
         recalled = await asyncio.to_thread(recalled_items, self.home, reaches)
         # A log that began later proves nothing.
         return [] if recalled is None else [one for one in old if one.memory_id not in recalled]
+
+    async def _read_statuses(
+        self, memories: dict[str, MemorySummary]
+    ) -> tuple[set[str], list[MemorySummary]]:
+        """Read the status lines of memories that are new or changed.
+
+        Returns:
+            The ids of those read, and those that say they are over.
+        """
+        since = await self.file.get_state(STATUS_READ)
+        fresh = sorted(
+            (one for one in memories.values() if to_time(one.updated_at) > since),
+            key=lambda one: one.updated_at,
+        )
+        over = []
+        for start in range(0, len(fresh), PAGE):
+            batch = fresh[start : start + PAGE]
+            texts = await self.storage.get_beginnings([one.memory_id for one in batch], READ_CHARS)
+            over += [one for one in batch if read_status(texts.get(one.memory_id, "")).ended]
+        return {one.memory_id for one in fresh}, over
 
     async def _compare_new(
         self, memories: dict[str, MemorySummary], progress: Progress | None
