@@ -97,8 +97,8 @@ def review(
     """Decide what waits in the inbox, with one key each.
 
     What you told an agent to remember, or corrected (candidates, no memories yet), memories that
-    contradict or repeat each other, that cite code which changed, that came
-    from a source you have not trusted, and that were recalled by no one for a year.
+    contradict or repeat each other, that say they are over, that cite code which changed, that
+    came from a source you have not trusted, and that were recalled by no one for a year.
 
     On a terminal each item is shown with its keys. In a pipe each line is: id, kind, decisions,
     project, why, text, separated by tabs.
