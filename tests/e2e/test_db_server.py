@@ -271,7 +271,7 @@ def test_a_server_that_does_not_end_is_reported(folder, monkeypatch):
     start_server(folder)
     with monkeypatch.context() as deaf:
         deaf.setattr(server_module, "SILENCE_SECONDS", 0.1)
-        deaf.setattr(server_module, "_send", lambda *_: None)
+        deaf.setattr(server_module.os, "kill", lambda *_: None)
         with pytest.raises(DatabaseConnectionError, match="does not end"):
             stop_server(folder)
     assert stop_server(folder)
