@@ -256,6 +256,7 @@ class SyncObservations(_Blocking[Observations]):
     sessions = _blocking(Observations.sessions)
     sweep = _blocking(Observations.sweep)
     switch_context = _blocking(Observations.switch_context)
+    switch_prompt_recall = _blocking(Observations.switch_prompt_recall)
     timeline = _blocking(Observations.timeline)
     trust = _blocking(Observations.trust)
     usage = _blocking(Observations.usage)

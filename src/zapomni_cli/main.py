@@ -59,10 +59,7 @@ COMMANDS = {
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
-    "review": (
-        "zapomni_cli.review:review",
-        "Decide what waits: candidates, contradictions, duplicates, stale and untrusted memories.",
-    ),
+    "review": ("zapomni_cli.review:review", "Decide what waits in the inbox, with one key each."),
     "backup": (
         "zapomni_cli.backup:backup",
         "Copy everything that is stored, while agents go on working.",
@@ -74,7 +71,10 @@ COMMANDS = {
     "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
     "tasks": ("zapomni_cli.tasks:tasks", "List background tasks, or look after one."),
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
-    "stats": ("zapomni_cli.upkeep:stats", "Count what is stored."),
+    "stats": (
+        "zapomni_cli.upkeep:stats",
+        "Count what is stored, and what sessions were given of it.",
+    ),
     "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
     "db": ("zapomni_cli.db:db", "Run a local FalkorDB server, and move memories."),
     "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),

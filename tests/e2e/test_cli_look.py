@@ -109,7 +109,7 @@ def test_a_search_imports_nothing_that_only_other_commands_need():
             [sys.executable, "-c", code, *words], capture_output=True, check=True, text=True
         )
     imported = set(done.stdout.splitlines()[-1].split())
-    unneeded = {"numpy", "onnxruntime", "zapomni_core.shared.redaction",
+    unneeded = {"numpy", "onnxruntime",
                 "zapomni_core.infra.circuit_breaker", "zapomni_core.modules.observations.context",
                 "zapomni_db.copy_models", "zapomni_db.graph_models", "zapomni_db.sqlite.copying",
                 "zapomni_db.sqlite.damage", "zapomni_db.sqlite.purging"}  # fmt: skip

@@ -377,7 +377,7 @@ def test_verify_says_what_is_wrong_with_a_server_and_what_to_do(home, change, sa
 @pytest.mark.parametrize(
     ("event", "line", "said"),
     [
-        ("stop", None, "Missing: stop."),
+        ("afterAgentResponse", None, "Missing: afterAgentResponse."),
         ("beforeSubmitPrompt", "/gone/zapomni record --host cursor", "exit code 127"),
         ("beforeSubmitPrompt", "ZAPOMNI_HOME=$PWD/z {}", "not in this home"),
         ("beforeSubmitPrompt", "{} --nonsense", "usage: zapomni record"),
