@@ -76,8 +76,8 @@ _NAMED_CONTEXT = {"copilot": "additionalContext", "cursor": "additional_context"
 _LOSSES = frozenset(["clear", "compact"])
 _FORGETFUL = frozenset(["copilot", "gemini", "opencode", "qwen"])
 _NO_CONTEXT = frozenset(["cline", "windsurf"])
-# Hosts that take no text back with a prompt, and those that take one with a failed tool; the others
-# are given it with the next prompt.
+# Hosts not known to take a text back with a prompt, and those that take one with a failed tool; the
+# others are given it with the next prompt.
 _NONE_AT_PROMPT = frozenset(["cline", "copilot", "cursor", "windsurf"])
 _AT_FAILURE = frozenset(["claude-code", "codex", "gemini", "opencode", "qwen"])
 

@@ -14,7 +14,7 @@ QUESTION = "How is the TLS certificate renewed?"
 FAILING = "cat prices.ini"
 RECALLED, KNOWN = "zapomni: Recalled for this prompt", "zapomni: This failure is known"
 ALL = [pytest.param(d, id=d.host, marks=pytest.mark.xdist_group(d.host)) for d in DRIVERS]
-# Hosts whose hooks are not heard with a prompt; docs/hosts.md names them.
+# Hosts that are given nothing with a prompt; docs/hosts.md names them.
 NOT_HEARD = ("copilot", "cursor", "cline", "windsurf")
 
 
@@ -24,7 +24,7 @@ def driver(request, tmp_path):
     if reason := missing(kind.client):
         pytest.skip(reason)
     if kind.host in NOT_HEARD:
-        pytest.skip("it does not read what a hook prints with a prompt")
+        pytest.skip("it is given nothing with a prompt")
     machine = make_machine(tmp_path)
     with serve_provider([]) as provider:
         made = kind(machine, provider)
