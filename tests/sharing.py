@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,7 +191,10 @@ def wait_until_ended(pid: int) -> None:
 
 
 def end_shared_processes(**env: str) -> None:
-    """End the shared process of this environment."""
+    """End the shared process of this environment, and remove its folder if it is elsewhere."""
     if found := describe(**env):
         os.kill(found["pid"], signal.SIGKILL)
         wait_until_ended(found["pid"])
+    key = ShareKey({**os.environ, **env})
+    if not key.folder().startswith(key.home):
+        shutil.rmtree(key.folder(), ignore_errors=True)

@@ -96,7 +96,7 @@ def review(
 ) -> None:
     """Decide what waits in the inbox, with one key each.
 
-    What you told an agent to remember, or corrected (candidates, no memories yet), memories that
+    What you asked an agent to remember, or corrected (candidates, no memories yet), memories that
     contradict or repeat each other, that say they are over, that cite code which changed, that
     came from a source you have not trusted, and that were recalled by no one for a year.
 

@@ -101,6 +101,8 @@ async def use_every_tool(client: Client, observation: int) -> dict[str, list]:
     await index(call)
     # Chance has a say in these.
     answers["get_task_status"] = [done["status"], done["result"]]
+    for exported in answers["export_graph"]:
+        Path(exported["path"]).unlink()  # noqa: ASYNC240 - a moment
     answers["export_graph"] = [exported["bytes"] for exported in answers["export_graph"]]
     answers["get_history"] = [[v["text"] for v in h["versions"]] for h in answers["get_history"]]
     # SQLite only estimates how many passages there are once some were deleted: scores differ.

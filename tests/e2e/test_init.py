@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shlex
 import stat
 import subprocess
@@ -400,6 +401,19 @@ def test_verify_says_what_is_wrong_with_a_hook_and_what_to_do(home, event, line,
     assert done.returncode == 1
     assert said in done.stdout.decode()
     assert b"Run: zapomni " in done.stdout
+
+
+def test_verify_names_hooks_that_work_but_are_those_of_an_older_version(home):
+    answer("init", "--yes", "--host", "cursor")
+    file = home / ".cursor" / "hooks.json"
+    file.write_text(re.sub(r" --hooks \d+", "", file.read_text()))
+
+    tried = json.loads(answer("init", "--verify", "--json", "--host", "cursor"))["cursor"]
+
+    (hooks,) = [check for check in tried if check["name"] == "hooks"]
+    assert "not as this version would" in hooks["detail"]
+    assert hooks["fix"] == "Run: zapomni init --host cursor"
+    assert all(check["ok"] for check in tried)
 
 
 def test_verify_without_anything_connected_says_so(home):

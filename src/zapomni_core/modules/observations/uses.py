@@ -39,7 +39,7 @@ def record_answer(
 ) -> None:
     """Count what the session was given and its agent's answer cites or names. Never raises.
 
-    Tools are not told the session they are called from: what this host's tools gave in the project
+    Tools do not know the session they are called from: what this host's tools gave in the project
     is first taken to be given in this session.
 
     Args:
