@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import click
 
@@ -20,7 +21,6 @@ from zapomni_cli.output import (
 )
 from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
-from zapomni_core.engine import ZapomniEngine
 from zapomni_core.modules.graph import (
     BuildGraphRequest,
     PathStep,
@@ -93,11 +93,11 @@ def build(
     """
     request = BuildGraphRequest(project=project, memory_ids=list(memory_ids) or None)
 
-    async def submit(engine: ZapomniEngine) -> str:
-        key = await engine.observations.place("", project) if project else None
-        return await engine.graph.build(request.model_copy(update={"project": key}))
-
-    status = carry_out(submit, "Reading memories", background=background)
+    status = carry_out(
+        lambda engine: engine.graph.build(request, str(Path.cwd())),
+        "Reading memories",
+        background=background,
+    )
     if as_json:
         print_json(status.model_dump(mode="json"))
     elif background:
@@ -162,7 +162,7 @@ def entities(
     query = EntityQuery(
         text=" ".join(text), types=list(types), as_of=as_of, limit=limit, offset=offset
     )
-    found = with_engine(lambda engine: engine.graph.find_entities(query))
+    found = with_engine(lambda engine: engine.graph.find_entities(query, str(Path.cwd())))
     if as_json:
         print_json([entity.model_dump(mode="json") for entity in found])
     elif found:
@@ -235,7 +235,7 @@ def _look(
 ) -> RelatedResponse | None:
     """Ask, and show all answers but the usual one."""
     request = RelatedRequest(entity=name, types=list(types), as_of=as_of, depth=depth, limit=limit)
-    found = with_engine(lambda engine: engine.graph.get_related(request))
+    found = with_engine(lambda engine: engine.graph.get_related(request, str(Path.cwd())))
     if as_json:
         print_json(found.model_dump(mode="json"))
         return None
@@ -342,7 +342,7 @@ def merge(source: str, target: str, *, as_json: bool) -> None:
 
     Nothing is lost: `zapomni graph undo` parts them again.
     """
-    done = with_engine(lambda engine: engine.graph.merge(source, target))
+    done = with_engine(lambda engine: engine.graph.merge(source, target, str(Path.cwd())))
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
@@ -358,7 +358,7 @@ def undo(name: str | None, *, as_json: bool) -> None:
 
     What rules merged by themselves needs a NAME, and they will not merge it again.
     """
-    done = with_engine(lambda engine: engine.graph.undo(name))
+    done = with_engine(lambda engine: engine.graph.undo(name, str(Path.cwd())))
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:

@@ -47,7 +47,7 @@ def export(name: str, path: Path | None, *, force: bool, as_json: bool) -> None:
 
     async def write(engine: ZapomniEngine) -> None:
         with _opened(path) as file:
-            async for piece in engine.graph.export(name):
+            async for piece in engine.graph.export(name, str(Path.cwd())):
                 file.write(piece.encode())
 
     settings = read_settings()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,14 +65,21 @@ def stats(*, as_json: bool) -> None:
     """Count what is stored, and what sessions were given of it.
 
     Tokens are those of memories and observations as they were given: at the start of a session,
-    with a prompt, after a failure, by tools and commands. `zapomni recalls` lists each.
+    with a prompt, after a failure, by tools and commands. `zapomni recalls` lists each. Sessions of
+    another project that is private are counted and not listed.
     """
     from zapomni_cli.runtime import read_settings, with_engine  # not for serve
     from zapomni_core.infra.recall_log import recall_log
 
     settings = read_settings()
-    found = with_engine(lambda engine: engine.memories.get_stats(), settings).model_dump()
-    given = recall_log(settings).count_recalls()
+
+    async def count(engine: ZapomniEngine) -> tuple[MemoryStats, list[str]]:
+        reach = await engine.observations.reach(str(Path.cwd()), "*")
+        return await engine.memories.get_stats(), reach.hidden
+
+    counted, hidden = with_engine(count, settings)
+    found = counted.model_dump()
+    given = recall_log(settings).count_recalls(hidden)
     if as_json:
         print_json({**found, "recalls": asdict(given)})
         return

@@ -211,7 +211,14 @@ class ZapomniEngine:
         from zapomni_core.modules.graph import KnowledgeGraph
 
         create = partial(create_extractor, self._settings)
-        return KnowledgeGraph(self.storage, create, self.tasks.submit_task)
+
+        async def reach(
+            folder: str, wanted: str, agent: bool
+        ) -> tuple[list[str] | None, list[str]]:
+            found = await self.observations.reach(folder, wanted, agent=agent)
+            return found.projects, found.hidden
+
+        return KnowledgeGraph(self.storage, create, self.tasks.submit_task, reach)
 
     @cached_property
     def code(self) -> CodeMemory:

@@ -34,7 +34,8 @@ __all__ = [
 class GraphScope(FrozenModel):
     """Which memories to read; every condition given must hold."""
 
-    project: str | None = None
+    projects: list[str] | None = None
+    """What their memories carry: keys or names."""
     memory_ids: list[str] | None = None
 
 
@@ -83,6 +84,8 @@ class EntityQuery(FrozenModel):
     """Only entities that had evidence at that time; None: now."""
     limit: int = 20
     offset: int = 0
+    hidden: list[str] = []
+    """What memories of these projects say does not count."""
 
 
 class Entity(FrozenModel):
@@ -139,6 +142,8 @@ class EdgeQuery(FrozenModel):
     """Only what held at that time; None: now."""
     limit: int = 100
     """At most so many of each entity in each direction, the weightiest first."""
+    hidden: list[str] = []
+    """What memories of these projects say does not count."""
 
 
 class Evidence(FrozenModel):

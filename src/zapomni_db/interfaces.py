@@ -366,6 +366,9 @@ class GraphReadStore(Protocol):
     Times: a relationship holds from `valid_from` until `valid_to`, if its sentence says so;
     otherwise from when its memory was said until something ends it. Of an exclusive relationship
     the newer statement ends the older one (`zapomni_db.rules.when_replaced`).
+
+    What memories of `hidden` projects say is read as if it were not there: an entity or a
+    relationship that only they state does not exist.
     """
 
     async def find_entities(self, query: EntityQuery) -> list[Entity]:
@@ -377,7 +380,10 @@ class GraphReadStore(Protocol):
         ...
 
     async def get_entities(
-        self, entity_ids: Sequence[str], as_of: datetime | None = None
+        self,
+        entity_ids: Sequence[str],
+        as_of: datetime | None = None,
+        hidden: Sequence[str] = (),
     ) -> dict[str, Entity]:
         """Return those that exist and had evidence then, by the id asked for."""
         ...
@@ -387,7 +393,11 @@ class GraphReadStore(Protocol):
         ...
 
     async def get_evidence(
-        self, edges: Sequence[EdgeKey], as_of: datetime | None, limit: int
+        self,
+        edges: Sequence[EdgeKey],
+        as_of: datetime | None,
+        limit: int,
+        hidden: Sequence[str] = (),
     ) -> dict[EdgeKey, list[Evidence]]:
         """Return the strongest, then newest sentences that state each relationship then."""
         ...
@@ -408,7 +418,9 @@ class GraphReadStore(Protocol):
         """Return the entities each passage mentions, once each, in the order of the text."""
         ...
 
-    async def list_entities(self, after: str | None, limit: int) -> list[Entity]:
+    async def list_entities(
+        self, after: str | None, limit: int, hidden: Sequence[str] = ()
+    ) -> list[Entity]:
         """Return all entities that have evidence now, page by page, in the order of their ids."""
         ...
 

@@ -310,9 +310,9 @@ async def test_unread_passages_come_in_order_by_project_or_memory_and_after_anot
     assert everything[2].said_at == day(2024, 1)
     assert [c.text for c in later] == ["second"]
     for scope, texts in (
-        (GraphScope(project="b"), ["third"]),
+        (GraphScope(projects=["b"]), ["third"]),
         (GraphScope(memory_ids=[a]), ["first", "second"]),
-        (GraphScope(project="b", memory_ids=[a]), []),
+        (GraphScope(projects=["b"], memory_ids=[a]), []),
         (GraphScope(memory_ids=["nobody"]), []),
     ):
         assert [c.text for c in await storage.get_unread(READER, scope, None, 9)] == texts

@@ -207,6 +207,135 @@ async def test_a_private_project_is_in_no_answer_to_another(storage, repositorie
     assert "The shop deploys on Tuesdays" in found(blog, "deploys", "--all")
 
 
+def taken(file: Path) -> str:
+    text = file.read_text()
+    file.unlink()
+    return text
+
+
+async def in_the_graph(folder: Path) -> str:
+    """Return all that the graph says in a folder, to a user and to an agent."""
+    said = [there(folder, "graph", "entities", "--limit", "100")]
+    said += [there(folder, "graph", "export", "--format", name) for name in ("graphml", "cypher")]
+    for command in ("related", "show"):
+        with contextlib.chdir(folder):
+            said.append(zapomni("graph", command, "PostgreSQL").stdout.decode())
+            said.append(zapomni("graph", command, "Kafka").stdout.decode())
+    with contextlib.chdir(folder):
+        async with in_process() as client:
+            for tool, arguments in (
+                ("get_related", {"entity": "PostgreSQL"}),
+                ("get_related", {"entity": "Kafka"}),
+                ("find_entities", {"query": ""}),
+                ("find_entities", {"query": "kafk"}),
+                ("export_graph", {"format": "jsonld"}),
+            ):
+                answered = await client.call_tool(tool, arguments)
+                said.append(answered.content[0].text)
+                if tool == "export_graph":
+                    said.append(taken(Path(answered.structured_content["path"])))
+    return "\n".join(said)
+
+
+@pytest.mark.anyio
+async def test_the_graph_shows_nothing_of_a_private_project_to_another(
+    storage, repositories, tmp_path
+):
+    shop, blog = repositories
+    add(shop, "Orion uses PostgreSQL and Kafka. Maria Petrova works at Initech.")
+    add(
+        blog,
+        "Nebula uses PostgreSQL and Redis. Maria Petrova works at Globex.",
+        "--when",
+        "2025-01-31",
+    )
+    add(tmp_path, "PostgreSQL depends on OpenSSL.")
+    answer("graph", "build")
+    everywhere = await in_the_graph(blog)
+    assert all(name in everywhere for name in ("Orion uses", "Kafka", "Redis", "OpenSSL"))
+    assert "Initech" in there(blog, "graph", "related", "Maria Petrova")
+
+    answer("projects", "--private", "shop")
+    for folder in (blog, tmp_path):
+        seen = await in_the_graph(folder)
+        assert not [name for name in ("Orion", "Kafka", "Initech") if name in seen]
+        assert all(name in seen for name in ("Nebula uses", "Redis", "OpenSSL"))
+    # What a private memory says ends nothing that is known elsewhere.
+    said = there(blog, "graph", "related", "Maria Petrova")
+    assert "Globex" in said
+    assert "Initech" not in said
+    assert "Kafka" not in refused(3, "graph", "merge", "Kafka", "Redis")
+    assert "Kafka" in await in_the_graph(shop)
+    assert "Initech" in there(shop, "graph", "related", "Maria Petrova")
+
+    git(tmp_path, "clone", "-q", str(blog), "blog")
+    clone = tmp_path / "blog"
+    git(clone, "remote", "set-url", "origin", BLOG)
+    seen = await in_the_graph(clone)
+    assert not [name for name in ("Orion", "Kafka", "Nebula", "Redis") if name in seen]
+    assert "PostgreSQL depends on OpenSSL" in seen
+
+    answer("projects", "--private", "shop", "--off")
+    assert "Kafka" in await in_the_graph(blog)
+
+
+@pytest.mark.anyio
+async def test_a_merged_name_of_a_private_project_is_not_shown(storage, repositories):
+    shop, blog = repositories
+    add(shop, "Orion uses Kafka.")
+    add(blog, "Nebula uses Redis.")
+    answer("graph", "build")
+    answer("graph", "merge", "Redis", "Kafka")
+    answer("projects", "--private", "shop")
+    (one,) = [e for e in json.loads(there(blog, "graph", "entities", "--json"))
+              if e["type"] == "TECHNOLOGY" and "Redis" in (e["name"], *e["aliases"])]  # fmt: skip
+    assert (one["name"], one["aliases"], one["mentions"]) == ("Redis", [], 1)
+    assert "Orion" not in there(blog, "graph", "related", "Redis")
+
+
+@pytest.mark.anyio
+async def test_the_graph_is_built_from_the_projects_of_a_name(storage, repositories, tmp_path):
+    shop, blog = repositories
+    other = repository(tmp_path / "other" / "shop", remote="git@github.com:eve/shop.git")
+    add(shop, "Orion uses Kafka.")
+    add(other, "Vega uses RabbitMQ.")
+    add(blog, "Nebula uses Redis.")
+    answer("graph", "build", "--project", "shop")
+    seen = answer("graph", "entities", "--limit", "100")
+    assert all(name in seen for name in ("Kafka", "RabbitMQ"))
+    assert "Redis" not in seen
+    # An agent elsewhere does not reach a private project by its name.
+    answer("projects", "--private", "github.com/ada/blog")
+    with contextlib.chdir(shop):
+        async with in_process() as client:
+            begun = await client.call_tool("build_graph", {"project": "blog"})
+            task = begun.structured_content["task_id"]
+            done = await client.call_tool("get_task_status", {"task_id": task, "wait_seconds": 60})
+    assert done.structured_content["status"] == "completed"
+    assert "Redis" not in there(blog, "graph", "entities")
+    there(shop, "graph", "build", "--project", "blog")
+    assert "Redis" in there(blog, "graph", "entities")
+
+
+def test_stats_list_no_sessions_of_a_private_project_elsewhere(repositories):
+    shop, blog = repositories
+    add(shop, "The shop deploys on Tuesdays, never at night", "--kind", "decision")
+    for folder in (shop, blog):
+        event = {"session_id": f"s-of-{folder.name}", "cwd": str(folder), "source": "startup"}
+        event["hook_event_name"] = "SessionStart"
+        add(folder, "Everything deploys from main", "--kind", "decision", "--global")
+        zapomni("record", "--host", "claude-code", given=json.dumps(event).encode())
+
+    def sessions(folder: Path) -> set[str]:
+        listed = json.loads(there(folder, "stats", "--json"))["recalls"]["by_session"]
+        return {one["session"] for one in listed}
+
+    assert sessions(blog) == {"s-of-shop", "s-of-blog"}
+    answer("projects", "--private", "shop")
+    assert sessions(blog) == {"s-of-blog"}
+    assert sessions(shop) == {"s-of-shop", "s-of-blog"}
+
+
 def test_of_an_excluded_project_hooks_record_nothing(repositories, tmp_path, private_home):
     shop, blog = repositories
     record(shop, "before it was excluded")

@@ -196,11 +196,14 @@ class RecallLog:
 
         return recall_reads.list_recalls(Path(self._home), filters)
 
-    def count_recalls(self) -> RecallTotals:
-        """Return how much was given, and the tokens of the latest days and sessions."""
+    def count_recalls(self, hidden: Sequence[str] = ()) -> RecallTotals:
+        """Return how much was given, and the tokens of the latest days and sessions.
+
+        Sessions of hidden projects are not listed.
+        """
         from zapomni_db.sqlite import recall_reads
 
-        return recall_reads.count_recalls(Path(self._home))
+        return recall_reads.count_recalls(Path(self._home), hidden)
 
     def read_questions(self, projects: Sequence[str] | None = None) -> list[AskedQuestion]:
         """Return the questions whose answers were used, newest first."""

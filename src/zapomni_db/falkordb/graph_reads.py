@@ -6,7 +6,7 @@ list: a server may be configured to cut answers at a number of rows, and does so
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -109,6 +109,41 @@ def to_moment(as_of: datetime | None) -> int:
     return to_time(as_of or datetime.now(UTC))
 
 
+# --- Hidden projects --------------------------------------------------------------------
+
+# Finds the memories of projects, and their chunks.
+_OF_PROJECTS: LiteralString = "MATCH (m:Memory) WHERE m.project_hash IN $projects"
+_CHUNKS_OF_PROJECTS: LiteralString = _OF_PROJECTS + " MATCH (m)-[:HAS_CHUNK]->(c:Chunk)"
+_MENTION_SHOWN: LiteralString = "NOT startNode(m).id IN $hidden_chunks"
+_STATEMENT_SHOWN: LiteralString = "(v.memory IS NULL OR NOT v.memory IN $hidden_memories)"
+# Matches the mentions of a leaf at any time.
+_EVER_MENTIONED: LiteralString = "OPTIONAL MATCH (leaf)<-[m:MENTIONS]-()\n"
+
+
+async def _find_hidden(session: Session, projects: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values that `_without` needs; none if no project is hidden."""
+    if not projects:
+        return {}
+    hashes = [digest(one) for one in projects]
+    memories = await session.read_list(_OF_PROJECTS, "m.id", projects=hashes)
+    chunks = await session.read_list(_CHUNKS_OF_PROJECTS, "c.id", projects=hashes)
+    return {
+        "hidden_memories": [memory_id for (memory_id,) in memories],
+        "hidden_chunks": [chunk_id for (chunk_id,) in chunks],
+    }
+
+
+def _without(hidden: Mapping[str, list[str]], statement: LiteralString) -> LiteralString:
+    """Return a statement that reads no mention and no statement of hidden memories."""
+    if not hidden:
+        return statement
+    return (
+        statement.replace(_MENTIONED, f"{_MENTIONED} AND {_MENTION_SHOWN}")
+        .replace(_NOT_WITHDRAWN, f"{_NOT_WITHDRAWN} AND {_STATEMENT_SHOWN}")
+        .replace(_EVER_MENTIONED, f"{_EVER_MENTIONED} WHERE {_MENTION_SHOWN} ")
+    )
+
+
 # --- Relationships ----------------------------------------------------------------------
 
 _OUTGOING: LiteralString = "WITH root, leaf MATCH (leaf)-[v:RELATES]->(other:Entity) WHERE "
@@ -152,12 +187,17 @@ async def get_edges(session: Session, entity_ids: Sequence[str], query: EdgeQuer
     """Asks again where other entities were merged, and where relationships are exclusive."""
     holding: LiteralString = _HOLDS + (_OF_TYPES if query.types else "") + _HEAVIEST
     now = to_moment(query.as_of)
+    hidden = await _find_hidden(session, query.hidden)
     found = await session.read(
-        f"{_LEAVES_OF}{_OUTGOING}{holding}true AS out UNION ALL"
-        f" {_LEAVES_OF}{_INCOMING}{holding}false AS out",
+        _without(
+            hidden,
+            f"{_LEAVES_OF}{_OUTGOING}{holding}true AS out UNION ALL"
+            f" {_LEAVES_OF}{_INCOMING}{holding}false AS out",
+        ),
         ids=list(entity_ids),
         now=now,
         limit=query.limit,
+        **hidden,
         **({"types": query.types} if query.types else {}),
     )
     merged = {
@@ -178,19 +218,19 @@ async def get_edges(session: Session, entity_ids: Sequence[str], query: EdgeQuer
                 stored = EdgeKey(leaf, other, kind) if out else EdgeKey(other, leaf, kind)
                 read = EdgeKey(root, end, kind) if out else EdgeKey(end, root, kind)
                 rows[stored] = _StoredEdge(stored, read, exclusive, strength, support)
-    current = await _drop_replaced(session, list(rows.values()), now)
+    current = await _drop_replaced(session, list(rows.values()), now, hidden)
     return join_edges((row.read, row.strength, row.support) for row in current)
 
 
 async def _drop_replaced(
-    session: Session, rows: Sequence[_StoredEdge], now: int
+    session: Session, rows: Sequence[_StoredEdge], now: int, hidden: Mapping[str, list[str]]
 ) -> list[_StoredEdge]:
     """Drop exclusive relationships that a newer statement had replaced by then."""
     exclusive = {row.stored.source_id for row in rows if row.exclusive}
     if not exclusive:
         return list(rows)
     times: dict[EdgeKey, list[tuple[int, int | None]]] = {}
-    for relationship, _, since, end in await _read_exclusive(session, exclusive, now):
+    for relationship, _, since, end in await _read_exclusive(session, exclusive, now, hidden):
         times.setdefault(relationship, []).append((since, end))
     return [
         row
@@ -204,13 +244,19 @@ async def _drop_replaced(
 
 
 async def _read_exclusive(
-    session: Session, sources: Collection[str], now: int
+    session: Session, sources: Collection[str], now: int, hidden: Mapping[str, list[str]]
 ) -> Iterator[tuple[EdgeKey, int, int, int | None]]:
     """Return relationship, key, beginning and end of the exclusive statements of entities.
 
     Statements that were withdrawn by then end nothing.
     """
-    rows = await session.read_list(_EXCLUSIVE, _EXCLUSIVE_STATEMENT, ids=sorted(sources), now=now)
+    rows = await session.read_list(
+        _without(hidden, _EXCLUSIVE),
+        _EXCLUSIVE_STATEMENT,
+        ids=sorted(sources),
+        now=now,
+        **hidden,
+    )
     return spans(
         SubjectStatement(
             root, kind, EdgeKey(leaf, other, kind), key, Statement(target, said, since, until)
@@ -265,18 +311,23 @@ class _HoldingStatement(NamedTuple):
 
 
 async def get_evidence(
-    session: Session, edges: Sequence[EdgeKey], as_of: datetime | None, limit: int
+    session: Session,
+    edges: Sequence[EdgeKey],
+    as_of: datetime | None,
+    limit: int,
+    hidden: Sequence[str] = (),
 ) -> dict[EdgeKey, list[Evidence]]:
     """Asks again where relationships are exclusive."""
     now = to_moment(as_of)
-    found = await _read_statements(session, edges, now, limit)
+    without = await _find_hidden(session, hidden)
+    found = await _read_statements(session, edges, now, limit, without)
     ends: dict[int, int | None] = {}
     replaceable = [key for key, rows in found.items() if any(row.exclusive for row in rows)]
     if replaceable:
         # The strongest may have been replaced: read all.
-        found |= await _read_statements(session, replaceable, now, UNLIMITED)
+        found |= await _read_statements(session, replaceable, now, UNLIMITED, without)
         sources = {row.source_id for key in replaceable for row in found[key]}
-        exclusive = await _read_exclusive(session, sources, now)
+        exclusive = await _read_exclusive(session, sources, now, without)
         ends = {statement: end for _, statement, _, end in exclusive}
     return {
         key: [
@@ -289,12 +340,21 @@ async def get_evidence(
 
 
 async def _read_statements(
-    session: Session, keys: Sequence[EdgeKey], now: int, limit: int
+    session: Session,
+    keys: Sequence[EdgeKey],
+    now: int,
+    limit: int,
+    hidden: Mapping[str, list[str]],
 ) -> dict[EdgeKey, list[_HoldingStatement]]:
     asked = [[number, *key] for number, key in enumerate(keys)]
     found: dict[EdgeKey, list[_HoldingStatement]] = {key: [] for key in keys}
     for number, *row in await session.read_list(
-        _STATEMENTS, _STATEMENT, asked=asked, now=now, limit=limit
+        _without(hidden, _STATEMENTS),
+        _STATEMENT,
+        asked=asked,
+        now=now,
+        limit=limit,
+        **hidden,
     ):
         found[keys[number]].append(_HoldingStatement(*row))
     return found
@@ -358,9 +418,10 @@ class _EntityMatch(NamedTuple):
 
 async def find_entities(session: Session, query: EntityQuery) -> list[Entity]:
     now = to_moment(query.as_of)
-    matches = sorted((await _match_entities(session, query, now)).values())
+    hidden = await _find_hidden(session, query.hidden)
+    matches = sorted((await _match_entities(session, query, now, hidden)).values())
     page = {m.entity_id: m for m in matches[query.offset : query.offset + query.limit]}
-    described = await _describe(session, page, now)
+    described = await _describe(session, page, now, hidden)
     return [
         described[entity_id].model_copy(update={"match": round(1 - match.distance, 3)})
         for entity_id, match in page.items()
@@ -369,7 +430,7 @@ async def find_entities(session: Session, query: EntityQuery) -> list[Entity]:
 
 
 async def _match_entities(
-    session: Session, query: EntityQuery, now: int
+    session: Session, query: EntityQuery, now: int, hidden: Mapping[str, list[str]]
 ) -> dict[str, _EntityMatch]:
     """Return the roots that match the query, by id."""
     text = fold(query.text)
@@ -384,14 +445,20 @@ async def _match_entities(
         values |= {"hash": digest(text), "text": text, "most": MAX_MATCHES}
     found: dict[str, _EntityMatch] = {}
     for statement, score in searches:
-        rows = await session.read_list(statement + _ROOT + _COUNT_MENTIONS, _MATCH, **values)
+        rows = await session.read_list(
+            _without(hidden, statement + _ROOT + _COUNT_MENTIONS), _MATCH, **values, **hidden
+        )
         for entity_id, folded, count in rows:
             found.setdefault(entity_id, _EntityMatch(1 - score, -count, folded, entity_id))
     if found or not text or query.exact:
         return found
     # No name contains the text: find those most like it.
     rows = await session.read_list(
-        _ALL_NAMES, "coalesce(its.id, e.id), e.folded", now=now, types=query.types
+        _without(hidden, _ALL_NAMES),
+        "coalesce(its.id, e.id), e.folded",
+        now=now,
+        types=query.types,
+        **hidden,
     )
     alike = [(likeness(text, folded), entity_id) for entity_id, folded in rows]
     best = sorted((pair for pair in alike if pair[0] >= LEAST_LIKENESS), reverse=True)
@@ -399,7 +466,11 @@ async def _match_entities(
     for score, entity_id in best[: query.offset + query.limit]:
         scores.setdefault(entity_id, round(score / 2, 3))
     counted = await session.read_list(
-        _ROOTS_BY_ID + _COUNT_MENTIONS, _MATCH, ids=list(scores), now=now
+        _without(hidden, _ROOTS_BY_ID + _COUNT_MENTIONS),
+        _MATCH,
+        ids=list(scores),
+        now=now,
+        **hidden,
     )
     return {
         entity_id: _EntityMatch(1 - scores[entity_id], -count, folded, entity_id)
@@ -414,8 +485,7 @@ async def _match_entities(
 _DESCRIBE: LiteralString = (
     _LEAVES_OF
     + f"""
-WITH leaf OPTIONAL MATCH (leaf)<-[m:MENTIONS]-()
-WITH leaf, m, CASE WHEN {_MENTIONED} THEN 1 END AS valid
+WITH leaf {_EVER_MENTIONED}WITH leaf, m, CASE WHEN {_MENTIONED} THEN 1 END AS valid
 WITH leaf, m.folded AS folded, max(m.alias) AS alias, count(m) AS number, count(valid) AS named
 WITH leaf, toInteger(sum(named)) AS named,
     collect(CASE WHEN folded IS NOT NULL THEN [-number, folded, alias] END) AS aliases
@@ -425,12 +495,12 @@ WITH leaf, named, aliases, leaf.given OR named > 0 OR count(v) > 0 AS exists_the
 ORDER BY leaf.id
 OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
 WITH coalesce(its, leaf) AS root, toInteger(sum(named)) AS named,
-    collect([leaf.id, leaf.name, aliases]) AS leaves, collect(exists_then) AS existing
+    collect([leaf.id, leaf.name, aliases, exists_then]) AS leaves, collect(exists_then) AS existing
     WHERE true IN existing
 """
 )
 _DESCRIPTION: LiteralString = (
-    "root.id, root.name, root.type, root.description,"
+    "root.id, root.type, root.description,"
     " coalesce(root.confidence_exact, root.confidence), root.source, named, leaves"
 )
 # Finds the next roots by id.
@@ -444,22 +514,35 @@ _NEXT_ROOTS: LiteralString = (
 _NAMES: LiteralString = "MATCH (e:Entity) WHERE e.type IN $types WITH e ORDER BY e.key"
 
 
-async def _describe(session: Session, entity_ids: Iterable[str], now: int) -> dict[str, Entity]:
+async def _describe(
+    session: Session, entity_ids: Iterable[str], now: int, hidden: Mapping[str, list[str]]
+) -> dict[str, Entity]:
     """Return the entities that exist at the time, by the id asked for."""
     ids = list(entity_ids)
-    rows = await session.read_list(_DESCRIBE, _DESCRIPTION, ids=ids, now=now) if ids else []
-    described = [_to_entity(row) for row in rows]
-    known = {i: entity for entity in described for i in (entity.entity_id, *entity.merged_ids)}
+    if not ids:
+        return {}
+    rows = await session.read_list(
+        _without(hidden, _DESCRIBE), _DESCRIPTION, ids=ids, now=now, **hidden
+    )
+    known: dict[str, Entity] = {}
+    for *fields, leaves in rows:
+        # A name that only hidden memories use is not shown.
+        shown = [leaf for leaf in leaves if leaf[-1]] if hidden else leaves
+        entity = _to_entity([*fields, shown])
+        known |= {leaf_id: entity for leaf_id, *_ in leaves}
     return {entity_id: known[entity_id] for entity_id in ids if entity_id in known}
 
 
 def _to_entity(row: Sequence[Any]) -> Entity:
-    entity_id, name, kind, description, confidence, source, named, leaves = row
-    # Each leaf: its id, its name, and its aliases as [-count, folded, alias].
-    own = [leaf for leaf in leaves if leaf[0] == entity_id]
-    merged = [leaf for leaf in leaves if leaf[0] != entity_id]
+    entity_id, kind, description, confidence, source, named, leaves = row
+    # Each leaf: its id, its name, its aliases as [-count, folded, alias], and whether it exists.
+    own = [leaf for leaf in leaves if leaf[0] == entity_id] or leaves[:1]
+    merged = [leaf for leaf in leaves if leaf not in own]
+    name = own[0][1]
     written = [
-        alias for _, _, aliases in (*own, *merged) for *_, alias in sorted(aliases)[:ALIASES_SHOWN]
+        alias
+        for _, _, aliases, _ in (*own, *merged)
+        for *_, alias in sorted(aliases)[:ALIASES_SHOWN]
     ]
     return Entity.model_construct(
         entity_id=entity_id,
@@ -468,7 +551,7 @@ def _to_entity(row: Sequence[Any]) -> Entity:
         description=description,
         confidence=float(confidence),
         source=source,
-        aliases=choose_aliases(name, [merged_name for _, merged_name, _ in merged], written),
+        aliases=choose_aliases(name, [merged_name for _, merged_name, *_ in merged], written),
         mentions=named,
         merged_ids=[merged_id for merged_id, *_ in merged],
         match=1.0,
@@ -476,15 +559,24 @@ def _to_entity(row: Sequence[Any]) -> Entity:
 
 
 async def get_entities(
-    session: Session, entity_ids: Sequence[str], as_of: datetime | None = None
+    session: Session,
+    entity_ids: Sequence[str],
+    as_of: datetime | None = None,
+    hidden: Sequence[str] = (),
 ) -> dict[str, Entity]:
-    return await _describe(session, entity_ids, to_moment(as_of))
+    without = await _find_hidden(session, hidden)
+    return await _describe(session, entity_ids, to_moment(as_of), without)
 
 
-async def list_entities(session: Session, after: str | None, limit: int) -> list[Entity]:
+async def list_entities(
+    session: Session, after: str | None, limit: int, hidden: Sequence[str] = ()
+) -> list[Entity]:
     now = to_moment(None)
-    rows = await session.read(_NEXT_ROOTS, now=now, after=after or "", limit=limit)
-    described = await _describe(session, [entity_id for (entity_id,) in rows], now)
+    without = await _find_hidden(session, hidden)
+    rows = await session.read(
+        _without(without, _NEXT_ROOTS), now=now, after=after or "", limit=limit, **without
+    )
+    described = await _describe(session, [entity_id for (entity_id,) in rows], now, without)
     return list(described.values())
 
 
@@ -615,9 +707,9 @@ async def count_unread(session: Session, extractor: str, scope: GraphScope) -> i
 def _in_scope(scope: GraphScope) -> tuple[LiteralString, dict[str, Any]]:
     condition: LiteralString = ""
     values: dict[str, Any] = {}
-    if scope.project is not None:
-        condition += " AND m.project_hash = $project"
-        values["project"] = digest(scope.project)
+    if scope.projects is not None:
+        condition += " AND m.project_hash IN $projects"
+        values["projects"] = [digest(one) for one in scope.projects]
     if scope.memory_ids is not None:
         condition += " AND m.id IN $ids"
         values["ids"] = scope.memory_ids
@@ -694,7 +786,7 @@ async def _count_edges(session: Session, now: int) -> tuple[dict[str, int], int]
             _EXCLUSIVE_EDGES, _EXCLUSIVE_EDGE, now=now
         )
     ]
-    current = await _drop_replaced(session, [row for row, holds in listed if holds], now)
+    current = await _drop_replaced(session, [row for row, holds in listed if holds], now, {})
     distinct = {row.read for row in current}
     for key in distinct:
         counts[key.type] = counts.get(key.type, 0) + 1

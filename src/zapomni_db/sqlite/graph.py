@@ -335,9 +335,9 @@ def count_unread(connection: sqlite3.Connection, extractor: str, scope: GraphSco
 
 def _unread_passages(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[object]]:
     passages, values = _NOT_READ, list[object]([extractor])
-    if scope.project is not None:
-        passages += " AND m.project = ?"
-        values.append(scope.project)
+    if scope.projects is not None:
+        passages += " AND m.project IN (SELECT value FROM json_each(?))"
+        values.append(to_json(scope.projects))
     if scope.memory_ids is not None:
         passages += " AND m.id IN (SELECT value FROM json_each(?))"
         values.append(to_json(scope.memory_ids))

@@ -48,9 +48,19 @@ __all__ = [
 ]
 
 
-# A condition on evidence at the time `:now`. No other table in its statements has columns of these
-# names.
-STATED: LiteralString = MENTIONED + " AND (until IS NULL OR until > :now)"
+# Conditions on mentions and on evidence at the time `:now`, without those of memories in the
+# projects `:hidden`. No other table in their statements has columns of these names.
+_NOT_HIDDEN: LiteralString = (
+    "(:hidden = '[]' OR NOT EXISTS (SELECT 1 FROM memories own WHERE own.key = memory_key"
+    " AND own.project IN (SELECT value FROM json_each(:hidden))))"
+)
+_CHUNK_NOT_HIDDEN: LiteralString = (
+    "(:hidden = '[]' OR NOT EXISTS (SELECT 1 FROM chunks part JOIN memories own"
+    " ON own.key = part.memory_key WHERE part.id = chunk_id"
+    " AND own.project IN (SELECT value FROM json_each(:hidden))))"
+)
+NAMED_THEN: LiteralString = MENTIONED + " AND " + _CHUNK_NOT_HIDDEN
+STATED: LiteralString = MENTIONED + " AND (until IS NULL OR until > :now) AND " + _NOT_HIDDEN
 # The columns of a `_RelationshipRow`.
 _RELATIONSHIP: LiteralString = (
     "SELECT key, source_key, target_key, type, exclusive FROM graph_relationships r WHERE "
@@ -76,7 +86,8 @@ _SUPPORT: LiteralString = (
     " WHERE relationship_key IN (SELECT value FROM json_each(:keys)) AND " + STATED + " GROUP BY 1"
 )
 # What is stated of these entities exclusively and was not withdrawn.
-_EXCLUSIVE_STATEMENTS: LiteralString = """
+_EXCLUSIVE_STATEMENTS: LiteralString = (
+    """
 WITH wanted AS (SELECT DISTINCT coalesce(root, key) AS root FROM graph_entities
         WHERE key IN (SELECT value FROM json_each(:sources))),
     subjects AS (SELECT root, root AS key FROM wanted UNION ALL
@@ -85,7 +96,16 @@ SELECT s.root, r.type, r.key, v.key, coalesce(t.root, t.key), v.said, v.since, v
 FROM subjects s CROSS JOIN graph_relationships r ON r.source_key = s.key AND r.exclusive = 1
 JOIN graph_entities t ON t.key = r.target_key
 JOIN graph_evidence v ON v.relationship_key = r.key
-    AND (v.withdrawn IS NULL OR v.withdrawn > :now)"""
+    AND (v.withdrawn IS NULL OR v.withdrawn > :now) AND """
+    + _NOT_HIDDEN
+)
+
+
+class _Seen(NamedTuple):
+    """What is seen of the graph: the values of the conditions above."""
+
+    now: int
+    hidden: str = "[]"
 
 
 class _RelationshipRow(NamedTuple):
@@ -111,7 +131,8 @@ def get_edges(
 ) -> list[Edge]:
     roots = _roots_of(connection, entity_ids)
     now = to_moment(query.as_of)
-    bound = {"now": now, "types": to_json(query.types), "limit": query.limit}
+    seen = _Seen(now, to_json(query.hidden))
+    bound = {**seen._asdict(), "types": to_json(query.types), "limit": query.limit}
     rows: dict[int, _RelationshipRow] = {}
     for direction in _DIRECTIONS:
         sql = _RELATIONSHIP + direction + (_WITH_TYPE if query.types else "") + _HOLDS + _WEIGHTIEST
@@ -120,8 +141,8 @@ def get_edges(
                 for found in connection.execute(sql, {**bound, "entity": leaf}):
                     row = _RelationshipRow(*found)
                     rows[row.key] = row
-    holding = _leave_out_replaced(connection, list(rows.values()), now)
-    values = {"keys": to_json([row.key for row in holding]), "now": now}
+    holding = _leave_out_replaced(connection, list(rows.values()), seen)
+    values = {"keys": to_json([row.key for row in holding]), **seen._asdict()}
     support = {
         key: (strength, count) for key, strength, count in connection.execute(_SUPPORT, values)
     }
@@ -150,7 +171,7 @@ def _as_edges(
 
 
 def _leave_out_replaced(
-    connection: sqlite3.Connection, rows: Sequence[_RelationshipRow], now: int
+    connection: sqlite3.Connection, rows: Sequence[_RelationshipRow], seen: _Seen
 ) -> list[_RelationshipRow]:
     """Leave out exclusive relationships that something newer has replaced by then."""
     exclusive = [row for row in rows if row.exclusive]
@@ -159,20 +180,20 @@ def _leave_out_replaced(
     sources = {row.source for row in exclusive}
     holding = {
         relationship
-        for relationship, _, since, end in _statements(connection, sources, now)
-        if since <= now and (end is None or end > now)
+        for relationship, _, since, end in _statements(connection, sources, seen)
+        if since <= seen.now and (end is None or end > seen.now)
     }
     return [row for row in rows if not row.exclusive or row.key in holding]
 
 
 def _statements(
-    connection: sqlite3.Connection, sources: Collection[int], now: int
+    connection: sqlite3.Connection, sources: Collection[int], seen: _Seen
 ) -> Iterator[tuple[int, int, int, int | None]]:
     """Yield relationship, key of the evidence, beginning and end of what is stated exclusively.
 
     What was withdrawn by then does not count.
     """
-    values = {"sources": to_json(list(sources)), "now": now}
+    values = {"sources": to_json(list(sources)), **seen._asdict()}
     rows = connection.execute(_EXCLUSIVE_STATEMENTS, values)
     return spans(
         SubjectStatement(
@@ -186,10 +207,11 @@ def _statements(
 
 # The columns of a `_SentenceRow`, the strongest and newest first.
 _EVIDENCE: LiteralString = (
-    "SELECT v.key, v.text, v.start_char, v.end_char, c.text, v.chunk_id, m.id, v.strength,"
+    "SELECT v.key, v.text, v.start_char, v.end_char,"
+    " (SELECT c.text FROM chunks c WHERE c.id = v.chunk_id), v.chunk_id, m.id, v.strength,"
     " v.source, v.said, v.since, v.until, v.withdrawn, r.exclusive FROM graph_relationships r"
     " JOIN graph_evidence v ON v.relationship_key = r.key"
-    " LEFT JOIN chunks c ON c.id = v.chunk_id LEFT JOIN memories m ON m.key = v.memory_key"
+    " LEFT JOIN memories m ON m.key = v.memory_key"
     " WHERE r.source_key = :source AND r.target_key = :target AND r.type = :type AND "
     + STATED
     + " ORDER BY v.strength DESC, v.said DESC, v.key LIMIT :limit"
@@ -220,8 +242,9 @@ def get_evidence(
     edges: Sequence[EdgeKey],
     as_of: datetime | None,
     limit: int,
+    hidden: Sequence[str] = (),
 ) -> dict[EdgeKey, list[Evidence]]:
-    now = to_moment(as_of)
+    seen = _Seen(to_moment(as_of), to_json(list(hidden)))
     roots = _roots_of(connection, [i for key in edges for i in (key.source_id, key.target_id)])
     leaves = _leaves_of(connection, set(roots.values()))
     found: dict[EdgeKey, list[Evidence]] = {}
@@ -231,14 +254,14 @@ def get_evidence(
             for source in leaves.get(roots.get(key.source_id, -1), ())
             for target in leaves.get(roots.get(key.target_id, -1), ())
         ]
-        rows = _sentences(connection, pairs, key.type, now, limit)
+        rows = _sentences(connection, pairs, key.type, seen, limit)
         ends = {}
         if any(row.exclusive for row in rows):
             # The strongest may be replaced: read all.
-            rows = _sentences(connection, pairs, key.type, now, -1)
-            stated = _statements(connection, {source for source, _ in pairs}, now)
+            rows = _sentences(connection, pairs, key.type, seen, -1)
+            stated = _statements(connection, {source for source, _ in pairs}, seen)
             ends = {sentence: end for _, sentence, _, end in stated}
-        holding = [row for row in rows if (end := ends.get(row.key)) is None or end > now]
+        holding = [row for row in rows if (end := ends.get(row.key)) is None or end > seen.now]
         found[key] = [_to_evidence(row, ends.get(row.key)) for row in holding[:limit]]
     return found
 
@@ -247,7 +270,7 @@ def _sentences(
     connection: sqlite3.Connection,
     pairs: Sequence[tuple[int, int]],
     kind: str,
-    now: int,
+    seen: _Seen,
     limit: int,
 ) -> list[_SentenceRow]:
     rows = [
@@ -255,7 +278,7 @@ def _sentences(
         for source, target in pairs
         for row in connection.execute(
             _EVIDENCE,
-            {"source": source, "target": target, "type": kind, "now": now, "limit": limit},
+            {"source": source, "target": target, "type": kind, "limit": limit, **seen._asdict()},
         )
     ]
     return sorted(rows, key=lambda row: (-row.strength, -row.said, row.key))
@@ -278,13 +301,13 @@ def _to_evidence(row: _SentenceRow, replaced: int | None) -> Evidence:
 # --- Counting ---------------------------------------------------------------------------
 
 
-def _count_edges(connection: sqlite3.Connection, now: int) -> tuple[Mapping[str, int], int]:
+def _count_edges(connection: sqlite3.Connection, seen: _Seen) -> tuple[Mapping[str, int], int]:
     """Count the relationships that hold, by type, and those that no longer do."""
     rows = [
         _RelationshipRow(*row)
-        for row in connection.execute(_RELATIONSHIP + "TRUE" + _HOLDS, {"now": now})
+        for row in connection.execute(_RELATIONSHIP + "TRUE" + _HOLDS, seen._asdict())
     ]
-    holding = _as_edges(connection, _leave_out_replaced(connection, rows, now), {})
+    holding = _as_edges(connection, _leave_out_replaced(connection, rows, seen), {})
     every = [_RelationshipRow(*row) for row in connection.execute(_RELATIONSHIP + "TRUE")]
     counts: dict[str, int] = {}
     for edge in holding:
@@ -306,7 +329,7 @@ MOST_MATCHES = 2000
 # passage, and so no mention.
 _IS_MENTIONED: LiteralString = (
     "(e.given = 1"
-    " OR EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key AND " + MENTIONED + ")"
+    " OR EXISTS (SELECT 1 FROM graph_mentions WHERE entity_key = e.key AND " + NAMED_THEN + ")"
     " OR EXISTS (SELECT 1 FROM graph_relationships r JOIN graph_evidence v"
     " ON v.relationship_key = r.key WHERE r.source_key = e.key AND " + STATED + ")"
     " OR EXISTS (SELECT 1 FROM graph_relationships r JOIN graph_evidence v"
@@ -316,19 +339,20 @@ _OF_TYPE: LiteralString = "(:types = '[]' OR e.type IN (SELECT value FROM json_e
 
 
 def find_entities(connection: sqlite3.Connection, query: EntityQuery) -> list[Entity]:
-    now = to_moment(query.as_of)
-    matches = _matches(connection, query, now)
-    counts = _count_mentions(connection, matches, now)
+    seen = _Seen(to_moment(query.as_of), to_json(query.hidden))
+    matches = _matches(connection, query, seen)
+    counts = _count_mentions(connection, matches, seen)
     names = dict(connection.execute(_FOLDED, (to_json(list(matches)),)).fetchall())
     order = sorted(matches, key=lambda key: (-matches[key], -counts.get(key, 0), names[key]))
     page = order[query.offset : query.offset + query.limit]
-    return _describe(connection, {key: matches[key] for key in page}, counts)
+    return _describe(connection, {key: matches[key] for key in page}, counts, seen)
 
 
-def _matches(connection: sqlite3.Connection, query: EntityQuery, now: int) -> dict[int, float]:
+def _matches(connection: sqlite3.Connection, query: EntityQuery, seen: _Seen) -> dict[int, float]:
     """Return the keys of roots that match the query, and how well."""
     asked = fold(query.text)
-    bound = {"now": now, "types": to_json(query.types), "asked": asked, "most": MOST_MATCHES}
+    found_by = {"types": to_json(query.types), "asked": asked, "most": MOST_MATCHES}
+    bound = {**seen._asdict(), **found_by}
     found: dict[int, float] = {}
     searches = _EVERYTHING if not asked else _EXACT if query.exact else (*_EXACT, *_PARTIAL)
     for sql, score in searches:
@@ -352,7 +376,7 @@ _EXACT: tuple[tuple[LiteralString, float], ...] = (
     (
         _FROM
         + "e.key IN (SELECT entity_key FROM graph_mentions WHERE folded = :asked AND "
-        + MENTIONED
+        + NAMED_THEN
         + ")"
         + _AND_SHOWN,
         1.0,
@@ -391,22 +415,27 @@ WHERE type IN (SELECT value FROM json_each(?)) ORDER BY key"""
 
 
 def get_entities(
-    connection: sqlite3.Connection, entity_ids: Sequence[str], as_of: datetime | None = None
+    connection: sqlite3.Connection,
+    entity_ids: Sequence[str],
+    as_of: datetime | None = None,
+    hidden: Sequence[str] = (),
 ) -> dict[str, Entity]:
-    now = to_moment(as_of)
-    rows = connection.execute(_MENTIONED_BY_ID, {"ids": to_json(list(entity_ids)), "now": now})
-    roots: dict[str, int] = dict(rows.fetchall())
-    counts = _count_mentions(connection, set(roots.values()), now)
-    described = _describe(connection, dict.fromkeys(roots.values(), 1.0), counts)
+    seen = _Seen(to_moment(as_of), to_json(list(hidden)))
+    bound = {"ids": to_json(list(entity_ids)), **seen._asdict()}
+    roots: dict[str, int] = dict(connection.execute(_MENTIONED_BY_ID, bound).fetchall())
+    counts = _count_mentions(connection, set(roots.values()), seen)
+    described = _describe(connection, dict.fromkeys(roots.values(), 1.0), counts, seen)
     by_key = dict(zip(dict.fromkeys(roots.values()), described, strict=True))
     return {entity_id: by_key[key] for entity_id, key in roots.items()}
 
 
-def list_entities(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Entity]:
-    now = to_moment(None)
-    rows = connection.execute(_MENTIONED_PAGE, {"now": now, "after": after or "", "limit": limit})
-    keys = {key: 1.0 for (key,) in rows}
-    return _describe(connection, keys, _count_mentions(connection, keys, now))
+def list_entities(
+    connection: sqlite3.Connection, after: str | None, limit: int, hidden: Sequence[str] = ()
+) -> list[Entity]:
+    seen = _Seen(to_moment(None), to_json(list(hidden)))
+    bound = {"after": after or "", "limit": limit, **seen._asdict()}
+    keys = {key: 1.0 for (key,) in connection.execute(_MENTIONED_PAGE, bound)}
+    return _describe(connection, keys, _count_mentions(connection, keys, seen), seen)
 
 
 def get_names(connection: sqlite3.Connection, types: Sequence[str]) -> list[EntityName]:
@@ -419,7 +448,7 @@ def get_names(connection: sqlite3.Connection, types: Sequence[str]) -> list[Enti
 _COUNT_MENTIONS: LiteralString = (
     "SELECT coalesce(e.root, e.key), count(*) FROM graph_entities e"
     " JOIN graph_mentions m ON m.entity_key = e.key AND "
-    + MENTIONED
+    + NAMED_THEN
     + " WHERE e.key IN (SELECT value FROM json_each(:roots))"
     " OR e.root IN (SELECT value FROM json_each(:roots)) GROUP BY 1"
 )
@@ -429,32 +458,51 @@ _ENTITY: LiteralString = """
 SELECT id, name, type, description, confidence, source FROM graph_entities WHERE key = ?"""
 _MERGED_ENTITY: LiteralString = "SELECT id, name FROM graph_entities WHERE key = ?"
 # The most frequent other names of an entity.
-_ALIASES: LiteralString = """
-SELECT max(alias) FROM graph_mentions WHERE entity_key = ? AND folded IS NOT NULL
-GROUP BY folded ORDER BY count(*) DESC, folded LIMIT ?"""
+_ALIASES: LiteralString = (
+    "SELECT max(alias) FROM graph_mentions WHERE entity_key = :leaf AND folded IS NOT NULL AND "
+    + _CHUNK_NOT_HIDDEN
+    + " GROUP BY folded ORDER BY count(*) DESC, folded LIMIT :limit"
+)
+_MENTIONED_KEYS: LiteralString = (
+    "SELECT e.key FROM graph_entities e WHERE e.key IN (SELECT value FROM json_each(:keys)) AND "
+    + _IS_MENTIONED
+)
 
 
 def _count_mentions(
-    connection: sqlite3.Connection, roots: Collection[int], now: int
+    connection: sqlite3.Connection, roots: Collection[int], seen: _Seen
 ) -> dict[int, int]:
-    rows = connection.execute(_COUNT_MENTIONS, {"now": now, "roots": to_json(list(roots))})
-    return dict(rows.fetchall())
+    bound = {"roots": to_json(list(roots)), **seen._asdict()}
+    return dict(connection.execute(_COUNT_MENTIONS, bound).fetchall())
 
 
 def _describe(
-    connection: sqlite3.Connection, keys: Mapping[int, float], counts: Mapping[int, int]
+    connection: sqlite3.Connection,
+    keys: Mapping[int, float],
+    counts: Mapping[int, int],
+    seen: _Seen,
 ) -> list[Entity]:
     leaves = _leaves_of(connection, keys.keys())
+    if seen.hidden != "[]":
+        # A name that only hidden memories use is not shown, of the entity or of one merged into it.
+        every = to_json([leaf for root in leaves.values() for leaf in root])
+        rows = connection.execute(_MENTIONED_KEYS, {"keys": every, **seen._asdict()})
+        shown = {key for (key,) in rows}
+        leaves = {root: [leaf for leaf in own if leaf in shown] for root, own in leaves.items()}
     described = []
     for key, match in keys.items():
         row = connection.execute(_ENTITY, (key,)).fetchone()
         entity_id, name, kind, description, confidence, source = row
-        _, *others = leaves[key]
+        first, *others = leaves[key] or [key]
+        if first != key:
+            _, name = connection.execute(_MERGED_ENTITY, (first,)).fetchone()
         merged = [connection.execute(_MERGED_ENTITY, (leaf,)).fetchone() for leaf in others]
         written = [
             alias
             for leaf in leaves[key]
-            for (alias,) in connection.execute(_ALIASES, (leaf, ALIASES_SHOWN))
+            for (alias,) in connection.execute(
+                _ALIASES, {"leaf": leaf, "limit": ALIASES_SHOWN, "hidden": seen.hidden}
+            )
         ]
         described.append(
             Entity.model_construct(
@@ -489,10 +537,10 @@ _COUNTS: LiteralString = (
 
 
 def get_graph_stats(connection: sqlite3.Connection, extractor: str) -> GraphStats:
-    now = to_moment(None)
-    types = dict(connection.execute(_ENTITY_TYPES, {"now": now}).fetchall())
-    edges, closed = _count_edges(connection, now)
-    mentions, merges, passages = connection.execute(_COUNTS, {"now": now}).fetchone()
+    seen = _Seen(to_moment(None))
+    types = dict(connection.execute(_ENTITY_TYPES, seen._asdict()).fetchall())
+    edges, closed = _count_edges(connection, seen)
+    mentions, merges, passages = connection.execute(_COUNTS, {"now": seen.now}).fetchone()
     return GraphStats(
         entities=sum(types.values()),
         relationships=sum(edges.values()),

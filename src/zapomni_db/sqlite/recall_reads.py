@@ -58,7 +58,8 @@ GROUP BY day ORDER BY day DESC LIMIT ?"""
 # With max() SQLite takes the other columns from the row that has it.
 _BY_SESSION: Final[LiteralString] = """
 SELECT session, client, project, max(at) AS last_at, count(*), sum(tokens) FROM recalls
-WHERE session <> '' GROUP BY session ORDER BY last_at DESC LIMIT ?"""
+WHERE session <> '' AND project NOT IN (SELECT value FROM json_each(?))
+GROUP BY session ORDER BY last_at DESC LIMIT ?"""
 
 # Questions with an item that was used afterwards, the newest first.
 _QUESTIONS: Final[LiteralString] = """
@@ -86,13 +87,17 @@ def list_recalls(home: Path, filters: RecallFilter) -> list[LoggedRecall]:
     return _read(home, read) or []
 
 
-def count_recalls(home: Path) -> RecallTotals:
-    """Return how much was given, and the tokens of the latest days and sessions."""
+def count_recalls(home: Path, hidden: Sequence[str]) -> RecallTotals:
+    """Return how much was given, and the tokens of the latest days and sessions.
+
+    Sessions of hidden projects are not listed.
+    """
 
     def read(connection: sqlite3.Connection) -> RecallTotals:
         recalls, tokens, items, used = connection.execute(_TOTALS).fetchone()
         days = [DayTokens(*row) for row in connection.execute(_BY_DAY, (DAYS,))]
-        sessions = [SessionTokens(*row) for row in connection.execute(_BY_SESSION, (SESSIONS,))]
+        listed = connection.execute(_BY_SESSION, (_as_json(hidden), SESSIONS))
+        sessions = [SessionTokens(*row) for row in listed]
         return RecallTotals(recalls, tokens, items, used, days, sessions)
 
     return _read(home, read) or RecallTotals()

@@ -25,6 +25,7 @@ from zapomni_core.modules.graph import (
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
+from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memories import MaxTokens, MemoryId, Project
@@ -99,9 +100,9 @@ async def build_graph(
     Run it after adding memories, before get_related. Starts a background task; returns its id.
     """
     engine = await ctx.request_context.lifespan_context.get()
-    key = await engine.observations.place("", project) if project else None
-    request = BuildGraphRequest(project=key or None, memory_ids=memory_ids)
-    return to_result(Begun(task_id=await engine.graph.build(request)))
+    request = BuildGraphRequest(project=project or None, memory_ids=memory_ids)
+    task_id = await engine.graph.build(request, current_folder(), agent=True)
+    return to_result(Begun(task_id=task_id))
 
 
 async def get_related(
@@ -128,7 +129,7 @@ async def get_related(
         entity=entity, depth=depth, types=types or [], as_of=with_zone(as_of), limit=limit
     )
     engine = await ctx.request_context.lifespan_context.get()
-    found = await engine.graph.get_related(request)
+    found = await engine.graph.get_related(request, current_folder())
     hits = [_shortened(hit) for hit in found.related]
     kept = _within(hits, max_tokens)
     notes = [found.notice] if found.notice else []
@@ -161,7 +162,7 @@ async def find_entities(
     """Find entities of the knowledge graph by name; without a query the most mentioned ones."""
     engine = await ctx.request_context.lifespan_context.get()
     wanted = EntityQuery(text=query, types=types or [], as_of=with_zone(as_of), limit=limit)
-    found = await engine.graph.find_entities(wanted)
+    found = await engine.graph.find_entities(wanted, current_folder())
     note = None if found else "Nothing found. build_graph reads memories into the graph."
     return _answer(Entities(entities=found), map(_entity_line, found), note)
 
@@ -178,7 +179,7 @@ async def export_graph(
 ) -> Annotated[CallToolResult, Exported]:
     """Write the knowledge graph to a new temporary file for Gephi, Cytoscape, Neo4j or the web."""
     engine = await ctx.request_context.lifespan_context.get()
-    pieces = engine.graph.export(format)
+    pieces = engine.graph.export(format, current_folder())
     size = 0
     with tempfile.NamedTemporaryFile(
         "wb", prefix="zapomni-graph-", suffix=f".{format}", delete=False
@@ -197,7 +198,7 @@ async def merge_entities(
 ) -> Annotated[CallToolResult, MergeResponse]:
     """Merge two entities of the knowledge graph that are the same thing; undo_merge parts them."""
     engine = await ctx.request_context.lifespan_context.get()
-    return _merge_answer(await engine.graph.merge(source, into))
+    return _merge_answer(await engine.graph.merge(source, into, current_folder()))
 
 
 async def undo_merge(
@@ -208,7 +209,7 @@ async def undo_merge(
 ) -> Annotated[CallToolResult, MergeResponse]:
     """Undo a merge_entities: the two entities are apart again, as they were."""
     engine = await ctx.request_context.lifespan_context.get()
-    return _merge_answer(await engine.graph.undo(entity or None))
+    return _merge_answer(await engine.graph.undo(entity or None, current_folder()))
 
 
 async def get_history(

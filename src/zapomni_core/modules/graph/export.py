@@ -46,8 +46,10 @@ class _Format:
     """What parts two nodes or two links."""
 
 
-async def export_graph(storage: StorageProvider, name: str) -> AsyncIterator[str]:
-    """Yield the text, piece by piece.
+async def export_graph(
+    storage: StorageProvider, name: str, hidden: Sequence[str]
+) -> AsyncIterator[str]:
+    """Yield the text, piece by piece, without what memories of hidden projects say.
 
     Raises:
         ValidationError: There is no such format.
@@ -57,7 +59,7 @@ async def export_graph(storage: StorageProvider, name: str) -> AsyncIterator[str
     written = FORMATS[name]
     yield written.opening
     separator = ""
-    async for page in _pages(storage):
+    async for page in _pages(storage, hidden):
         for entity in page:
             fields = entity.model_dump(
                 include={"name", "type", "description", "confidence", "mentions"}
@@ -69,25 +71,27 @@ async def export_graph(storage: StorageProvider, name: str) -> AsyncIterator[str
     yield written.between
     if written.between:
         separator = ""
-    async for page in _pages(storage):
-        for link in await _links_from(storage, page):
+    async for page in _pages(storage, hidden):
+        for link in await _links_from(storage, page, hidden):
             yield separator + written.link(link)
             separator = written.separator
     yield written.closing
 
 
-async def _pages(storage: StorageProvider) -> AsyncIterator[list[Entity]]:
+async def _pages(storage: StorageProvider, hidden: Sequence[str]) -> AsyncIterator[list[Entity]]:
     after: str | None = None
-    while page := await storage.list_entities(after, PAGE):
+    while page := await storage.list_entities(after, PAGE, hidden):
         yield page
         after = page[-1].entity_id
 
 
-async def _links_from(storage: StorageProvider, page: Sequence[Entity]) -> list[_Link]:
+async def _links_from(
+    storage: StorageProvider, page: Sequence[Entity], hidden: Sequence[str]
+) -> list[_Link]:
     ids = {entity.entity_id for entity in page}
-    edges = await storage.get_edges(sorted(ids), EdgeQuery(limit=ALL_EDGES))
+    edges = await storage.get_edges(sorted(ids), EdgeQuery(limit=ALL_EDGES, hidden=list(hidden)))
     own = sorted((edge for edge in edges if edge.key.source_id in ids), key=lambda e: e.key)
-    sentences = await storage.get_evidence([edge.key for edge in own], None, 1)
+    sentences = await storage.get_evidence([edge.key for edge in own], None, 1, hidden)
     links = []
     for edge in own:
         fields: dict[str, Any] = {

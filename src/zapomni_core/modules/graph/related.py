@@ -44,7 +44,10 @@ class _Reached(NamedTuple):
 
 
 async def get_related(
-    storage: StorageProvider, extractor: GraphExtractor, request: RelatedRequest
+    storage: StorageProvider,
+    extractor: GraphExtractor,
+    request: RelatedRequest,
+    hidden: Sequence[str],
 ) -> RelatedResponse:
     """Walk outwards, the weightiest relationships first, and show the best way to each."""
     if not 1 <= request.depth <= MAX_DEPTH:
@@ -55,7 +58,7 @@ async def get_related(
         raise ValidationError(
             f"limit must be from 1 to {MAX_LIMIT}, got {request.limit}", "VAL_003"
         )
-    found = await resolve(storage, extractor, request.entity, request.as_of)
+    found = await resolve(storage, extractor, request.entity, request.as_of, hidden)
     if len(found) > 1:
         return RelatedResponse(
             entity=None,
@@ -63,17 +66,21 @@ async def get_related(
             notice="Several entities have this name. Ask again with the id of one.",
         )
     (start,) = found
-    reached = await _walk(storage, start.entity_id, request)
+    reached = await _walk(storage, start.entity_id, request, hidden)
     best = _best(reached, request.limit)
     return RelatedResponse(
         entity=start,
-        related=await _describe(storage, best, request.as_of),
+        related=await _describe(storage, best, request.as_of, hidden),
         notice=None if best else "Nothing is related to it at that time and of these types.",
     )
 
 
 async def resolve(
-    storage: StorageProvider, extractor: GraphExtractor, asked: str, as_of: datetime | None = None
+    storage: StorageProvider,
+    extractor: GraphExtractor,
+    asked: str,
+    as_of: datetime | None = None,
+    hidden: Sequence[str] = (),
 ) -> list[Entity]:
     """Return the entities a name or id means; several if it is ambiguous.
 
@@ -86,16 +93,16 @@ async def resolve(
         raise ValidationError(f"entity exceeds {MAX_NAME_CHARS} characters", "VAL_003")
     # A lone surrogate cannot be asked for; no name has one.
     name = asked.encode("utf-8", "replace").decode().strip()
-    query = EntityQuery(text=name, exact=True, as_of=as_of, limit=CANDIDATES)
+    query = EntityQuery(text=name, exact=True, as_of=as_of, limit=CANDIDATES, hidden=list(hidden))
     by_id, by_name = await asyncio.gather(
-        storage.get_entities([name], as_of), storage.find_entities(query)
+        storage.get_entities([name], as_of, hidden), storage.find_entities(query)
     )
     if by_id or by_name:
         return list(by_id.values()) or by_name
     # An alias that no text uses, or a longer form of a name, as the extractor reads it.
     named = await extractor.recognize(name)
     whole = {e.entity_id for e in named if len(e.surface) * 2 >= len(name)}
-    if by_alias := await storage.get_entities(sorted(whole), as_of):
+    if by_alias := await storage.get_entities(sorted(whole), as_of, hidden):
         return list({entity.entity_id: entity for entity in by_alias.values()}.values())
     alike = query.model_copy(update={"exact": False, "limit": NEAR_NAMES})
     near = [entity.name for entity in await storage.find_entities(alike)]
@@ -105,7 +112,9 @@ async def resolve(
 # --- The walk ---------------------------------------------------------------------------
 
 
-async def _walk(storage: StorageProvider, start: str, request: RelatedRequest) -> list[_Reached]:
+async def _walk(
+    storage: StorageProvider, start: str, request: RelatedRequest, hidden: Sequence[str]
+) -> list[_Reached]:
     """Return all that is reached within the depth, each by the best of its shortest ways."""
     seen = {start: _Reached(start, 1.0, 0, None, None)}
     frontier = [seen[start]]
@@ -114,6 +123,7 @@ async def _walk(storage: StorageProvider, start: str, request: RelatedRequest) -
             types=request.types,
             as_of=request.as_of,
             limit=FIRST_EDGES if distance == 1 else LATER_EDGES,
+            hidden=list(hidden),
         )
         edges = await storage.get_edges([reached.entity_id for reached in frontier], query)
         new = _step(edges, {reached.entity_id: reached for reached in frontier}, seen.keys())
@@ -148,14 +158,17 @@ def _step(
 
 
 async def _describe(
-    storage: StorageProvider, best: Sequence[_Reached], as_of: datetime | None
+    storage: StorageProvider,
+    best: Sequence[_Reached],
+    as_of: datetime | None,
+    hidden: Sequence[str],
 ) -> list[RelatedEntity]:
     ways = [_way(reached) for reached in best]
     edges = {edge.key for way in ways for edge in way}
     ids = {i for key in edges for i in key[:2]}
     entities, evidence = await asyncio.gather(
-        storage.get_entities(sorted(ids), as_of),
-        storage.get_evidence(sorted(edges), as_of, SENTENCES),
+        storage.get_entities(sorted(ids), as_of, hidden),
+        storage.get_evidence(sorted(edges), as_of, SENTENCES, hidden),
     )
     names = {i: entities[i].name for i in entities}
     return [

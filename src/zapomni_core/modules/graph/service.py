@@ -30,6 +30,9 @@ MAX_QUERY_CHARS = 500
 
 Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 """Queues a task of a type with parameters and returns its id."""
+Reaching = Callable[[str, str, bool], Awaitable[tuple[list[str] | None, list[str]]]]
+"""Returns which projects answer a question asked in a folder for a project, by an agent or not,
+None: all, and those that are hidden from it."""
 
 
 class KnowledgeGraph:
@@ -39,14 +42,24 @@ class KnowledgeGraph:
         storage: Where memories and the graph are stored.
         create: Makes the extractor when it is first needed.
         submit: Queues a background task.
+        reach: Finds the projects that answer a question.
+
+    What is read is asked in a `folder`; empty: nowhere. What memories of other private projects say
+    is read as if it were not there. A folder that is not trusted is given what its own memories and
+    global ones say.
     """
 
     def __init__(
-        self, storage: StorageProvider, create: Callable[[], GraphExtractor], submit: Submit
+        self,
+        storage: StorageProvider,
+        create: Callable[[], GraphExtractor],
+        submit: Submit,
+        reach: Reaching,
     ) -> None:
         self._storage = storage
         self._create = create
         self._submit = submit
+        self._reach = reach
         self._opened: GraphExtractor | None = None
 
     async def close(self) -> None:
@@ -55,10 +68,17 @@ class KnowledgeGraph:
             await self._opened.close()
 
     @operation()
-    async def build(self, request: BuildGraphRequest) -> str:
+    async def build(
+        self, request: BuildGraphRequest, folder: str = "", *, agent: bool = False
+    ) -> str:
         """Start a task that reads memories into the graph, and return its id.
 
         Only passages that this version of the extractor has not read are read.
+
+        Args:
+            request: Which memories; a project by its key, or all that have this name.
+            folder: Where it is asked for; empty: nowhere.
+            agent: Whether an agent asks for it.
 
         Raises:
             NotFoundError: One of the memories does not exist.
@@ -69,7 +89,11 @@ class KnowledgeGraph:
                 raise ValidationError(f"Give from 1 to {MAX_IDS} memory ids", "VAL_003")
             if (await self._storage.get_summaries(wanted)).keys() != set(wanted):
                 raise NotFoundError("One of the memories does not exist; nothing was begun.")
-        return await self._submit("build_graph", request.model_dump(exclude_none=True))
+        scope = GraphScope(memory_ids=wanted)
+        if request.project:
+            projects, _ = await self._reach(folder, request.project, agent)
+            scope = GraphScope(memory_ids=wanted, projects=projects)
+        return await self._submit("build_graph", scope.model_dump(exclude_none=True))
 
     async def run_build(self, params: dict[str, Any], report: Report) -> dict[str, Any]:
         """Do the work of a `build_graph` task."""
@@ -78,8 +102,16 @@ class KnowledgeGraph:
         scope = GraphScope.model_validate(params)
         return await build_graph(self._storage, self._extractor, scope, report)
 
+    async def _hidden(self, folder: str) -> list[str]:
+        """Return the projects whose memories do not count in a folder."""
+        # As an agent: there is no project to ask for by name.
+        projects, hidden = await self._reach(folder, "*", True)
+        if projects is None:
+            return hidden
+        return [one for one in await self._storage.count_by_project() if one not in projects]
+
     @operation()
-    async def get_related(self, request: RelatedRequest) -> RelatedResponse:
+    async def get_related(self, request: RelatedRequest, folder: str = "") -> RelatedResponse:
         """Return what is related to an entity, with the paths to it and their evidence.
 
         Raises:
@@ -87,16 +119,19 @@ class KnowledgeGraph:
             EntityNotFoundError: No entity has this name; `near` has names that are like it.
         """
         asked = request.model_copy(update={"types": _types(request.types)})
-        return await get_related(self._storage, self._extractor, asked)
+        return await get_related(self._storage, self._extractor, asked, await self._hidden(folder))
 
     @operation()
-    async def find_entities(self, query: EntityQuery) -> list[Entity]:
+    async def find_entities(self, query: EntityQuery, folder: str = "") -> list[Entity]:
         """Find entities by name, alias, part of a name or something like it; all if it is empty."""
         validate_page(query.limit, query.offset)
         if len(query.text) > MAX_QUERY_CHARS:
             raise ValidationError(f"query exceeds {MAX_QUERY_CHARS} characters", "VAL_003")
         text = query.text.encode("utf-8", "replace").decode()  # no name has half a character
-        asked = query.model_copy(update={"text": text, "types": _types(query.types)})
+        hidden = [*query.hidden, *await self._hidden(folder)]
+        asked = query.model_copy(
+            update={"text": text, "types": _types(query.types), "hidden": hidden}
+        )
         return await self._storage.find_entities(asked)
 
     @operation()
@@ -105,45 +140,48 @@ class KnowledgeGraph:
         return await self._storage.get_graph_stats(self._extractor.version)
 
     @operation()
-    async def merge(self, source: str, target: str) -> MergeResponse:
+    async def merge(self, source: str, target: str, folder: str = "") -> MergeResponse:
         """Merge one entity into another, both by name or id.
 
         Raises:
             EntityNotFoundError: One of them is unknown.
             ValidationError: A name may mean several, or they are one already.
         """
-        ids = [await self._only(source), await self._only(target)]
-        names = await self._storage.get_entities(ids)
+        hidden = await self._hidden(folder)
+        ids = [await self._only(source, hidden), await self._only(target, hidden)]
+        names = await self._storage.get_entities(ids, None, hidden)
         merged = await self._storage.merge_entities(*ids)
         return _named(merged, {i: names[i].name for i in names})
 
-    async def _only(self, asked: str) -> str:
-        found = await resolve(self._storage, self._extractor, asked)
+    async def _only(self, asked: str, hidden: Sequence[str]) -> str:
+        found = await resolve(self._storage, self._extractor, asked, hidden=hidden)
         if len(found) > 1:
             ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found)
             raise ValidationError(f"Several entities have a name; give an id: {ids}", "VAL_004")
         return found[0].entity_id
 
     @operation()
-    async def undo(self, entity: str | None = None) -> MergeResponse:
+    async def undo(self, entity: str | None = None, folder: str = "") -> MergeResponse:
         """Undo the newest merge made by hand, or the newest of an entity into another.
 
         Raises:
             NotFoundError: There is nothing to undo.
             ValidationError: Several merges are meant.
         """
-        source = None if entity is None else await self._merged_as(entity)
+        hidden = await self._hidden(folder)
+        source = None if entity is None else await self._merged_as(entity, hidden)
         undone = await self._storage.undo_merge(source)
         if undone is None:
             raise NotFoundError("There is no merge to undo.", "GRAPH_002")
-        names = await self._storage.get_entities([undone.source_id, undone.target_id])
+        ids = [undone.source_id, undone.target_id]
+        names = await self._storage.get_entities(ids, None, hidden)
         return _named(undone, {i: names[i].name for i in names})
 
-    async def _merged_as(self, asked: str) -> str:
+    async def _merged_as(self, asked: str, hidden: Sequence[str]) -> str:
         """Return the id of a merged entity by its id or by the name it had."""
         every = {
             merged_id
-            for entity in await resolve(self._storage, self._extractor, asked)
+            for entity in await resolve(self._storage, self._extractor, asked, hidden=hidden)
             for merged_id in entity.merged_ids
         }
         if asked in every or not every:
@@ -156,7 +194,7 @@ class KnowledgeGraph:
             raise ValidationError(f"Several were merged; give the id of one: {ids}", "VAL_004")
         return chosen.pop()
 
-    def export(self, name: str) -> AsyncIterator[str]:
+    async def export(self, name: str, folder: str = "") -> AsyncIterator[str]:
         """Yield the graph as text in a format, piece by piece.
 
         Raises:
@@ -164,7 +202,8 @@ class KnowledgeGraph:
         """
         from zapomni_core.modules.graph.export import export_graph
 
-        return export_graph(self._storage, name)
+        async for piece in export_graph(self._storage, name, await self._hidden(folder)):
+            yield piece
 
     @property
     def _extractor(self) -> GraphExtractor:
