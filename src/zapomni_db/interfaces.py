@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Embedding,
         EmbeddingSpace,
         EntityData,
+        Hits,
         MemoryData,
         MemoryFilter,
         MemoryPage,
@@ -227,9 +228,31 @@ class SearchStore(Protocol):
         ...
 
     async def get_hits(
-        self, memory_ids: Sequence[str], chunk_ids: Sequence[str]
+        self,
+        memory_ids: Sequence[str],
+        chunk_ids: Sequence[str],
+        *,
+        beginning: int = 0,
+        cosines: bool = False,
+        others: Sequence[str] = (),
+        filters: MemoryFilter | None = None,
+    ) -> Hits:
+        """Return `get_summaries`, `get_passages` and what compares them, at once.
+
+        Args:
+            memory_ids: The memories.
+            chunk_ids: The chunks.
+            beginning: How many characters to return of texts that are in several chunks.
+            cosines: Whether to compare the chunks with each other.
+            others: Chunks whose memories are only counted.
+            filters: Decides which of those count.
+        """
+        ...
+
+    async def find_hits(
+        self, request: TextSearchRequest
     ) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
-        """Return `get_summaries` and `get_passages`, at once."""
+        """Return the memories and the texts of what `rank_by_words` would find, best first."""
         ...
 
     async def get_beginnings(self, memory_ids: Sequence[str], length: int) -> dict[str, str]:

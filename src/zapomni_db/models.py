@@ -20,6 +20,7 @@ __all__ = [
     "EmbeddingSpace",
     "EntityData",
     "FrozenModel",
+    "Hits",
     "HybridSearchResult",
     "Memory",
     "MemoryChanges",
@@ -441,6 +442,19 @@ class Surroundings(NamedTuple):
     """How near the chunks that the filter selects and their neighbors are to the question."""
     tokens: dict[str, bytes]
     """Their token vectors, if asked for."""
+
+
+class Hits(NamedTuple):
+    """What a search found, to be compared and shown."""
+
+    summaries: dict[str, MemorySummary]
+    passages: dict[str, Passage]
+    beginnings: dict[str, str]
+    """How those texts begin that are in several chunks, if asked for."""
+    cosines: dict[frozenset[str], float]
+    """How near chunks of memories without a parent are to each other, if asked for."""
+    elsewhere: int
+    """How many memories the other chunks belong to, of those that the filter selects."""
 
 
 # --- Status -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from builders import memory, vector
 from graph_builders import read
-from zapomni_db.models import MemoryFilter
+from zapomni_db.models import MemoryFilter, TextSearchRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -51,9 +51,10 @@ async def test_state_and_hits_are_what_single_reads_return(storage):
 
     assert state.version == await storage.get_version()
     assert (state.space, state.chunks) == (await storage.get_space(), 3)
-    summaries, passages = await storage.get_hits(ids, chunks[:2])
-    assert summaries == await storage.get_summaries(ids)
-    assert passages == await storage.get_passages(chunks[:2])
+    hits = await storage.get_hits(ids, chunks[:2])
+    assert hits.summaries == await storage.get_summaries(ids)
+    assert hits.passages == await storage.get_passages(chunks[:2])
+    assert hits[2:] == ({}, {}, 0)
     begun = state, await storage.find_matches(["zebra", "absent"], 2)
     assert await storage.begin_search(["zebra", "absent"], 2) == begun
     async with storage.snapshot() as view:
@@ -78,3 +79,51 @@ async def test_pool_and_hop_are_what_single_reads_return(storage):
     assert mentions == await storage.get_mentions([entity, "absent"], None, 1)
     assert (len(mentions[entity]), mentions["absent"]) == (1, [])
     assert await storage.get_hop(chunks, [], None, 1) == (await storage.get_passages(chunks), {})
+
+
+async def test_what_compares_hits_is_read_with_them(storage):
+    made = [
+        memory("zebra one", vector(1.0, 0.0)),
+        memory("zebra two", vector(1.0, 1.0)),
+        memory("zebra talk", vector(1.0, 0.0), parent="talk"),
+        memory("zebra long | and more", vector(0.0, 1.0), vector(1.0, 0.0)),
+        memory("zebra away", vector(1.0, 0.0), project="away"),
+    ]
+    ids = [await storage.store_memory(one) for one in made]
+    chunks = sorted((await storage.find_matches(["zebra"], 100))["zebra"])
+    passages = await storage.get_passages(chunks)
+    own = {passages[chunk_id].memory_id: chunk_id for chunk_id in chunks}
+    one, two, talk, long, away = (own[memory_id] for memory_id in ids)
+
+    hits = await storage.get_hits(
+        ids[:4],
+        [one, two, talk, long],
+        beginning=5,
+        cosines=True,
+        others=chunks,
+        filters=MemoryFilter(not_projects=[""]),
+    )
+
+    assert hits.beginnings == await storage.get_beginnings([ids[3]], 5)
+    assert hits.cosines == {
+        frozenset((one, two)): pytest.approx(0.7071, abs=1e-4),
+        frozenset((one, long)): pytest.approx(0.0, abs=1e-4),
+        frozenset((two, long)): pytest.approx(0.7071, abs=1e-4),
+    }
+    assert hits.elsewhere == 1
+    assert (await storage.get_hits([], [], others=[away, one, long])).elsewhere == 3
+
+
+async def test_hits_are_found_with_their_memories_best_first(storage):
+    for text in ("zebra and many other words", "zebra zebra", "nothing", "zebra of another kind"):
+        await storage.store_memory(memory(text, vector(1.0)))
+    request = TextSearchRequest(terms=["zebra", "of another"], limit=2)
+    ranked = await storage.rank_by_words(request)
+
+    summaries, passages = await storage.find_hits(request)
+
+    assert list(passages) == list(ranked)
+    assert passages == await storage.get_passages(list(ranked))
+    assert summaries == await storage.get_summaries([p.memory_id for p in passages.values()])
+    assert await storage.find_hits(TextSearchRequest(terms=["absent"])) == ({}, {})
+    assert await storage.find_hits(TextSearchRequest(terms=[])) == ({}, {})

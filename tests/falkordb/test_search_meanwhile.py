@@ -26,10 +26,10 @@ class DisturbedClient(FalkorDBClient):
             await after_count()
         return found
 
-    async def get_hits(self, memory_ids, chunk_ids):
+    async def get_hits(self, memory_ids, chunk_ids, **wanted):
         if self.before_texts is not None:
             await self.before_texts()
-        return await super().get_hits(memory_ids, chunk_ids)
+        return await super().get_hits(memory_ids, chunk_ids, **wanted)
 
 
 @pytest.fixture

@@ -99,5 +99,5 @@ async def test_what_is_read_at_once_is_what_single_reads_return(engine):
         await storage.get_version(), await storage.get_space(), await storage.count_chunks()
     )  # fmt: skip
     memories = [one.memory_id for one in added[:3]]
-    hits = await storage.get_summaries(memories), await storage.get_passages(ids)
+    hits = await storage.get_summaries(memories), await storage.get_passages(ids), {}, {}, 0
     assert await storage.get_hits(memories, ids) == hits

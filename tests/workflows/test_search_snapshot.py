@@ -38,10 +38,10 @@ class DisturbedStorage(SqliteStorage):
             await after_count(self.other)
         return found
 
-    async def get_hits(self, memory_ids, chunk_ids):
+    async def get_hits(self, memory_ids, chunk_ids, **wanted):
         if self.after_ranking is not None:
             await self.after_ranking(self.other)
-        return await super().get_hits(memory_ids, chunk_ids)
+        return await super().get_hits(memory_ids, chunk_ids, **wanted)
 
 
 @pytest.fixture

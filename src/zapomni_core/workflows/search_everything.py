@@ -23,6 +23,8 @@ from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import (
     CALIBRATED,
     HEAD,
+    READ_CHARS,
+    REPLACING,
     AnswerCache,
     Candidate,
     EmbeddingChain,
@@ -172,10 +174,7 @@ class Searcher:
                 ) from error
             found = sorted([*ranked, *observed], key=lambda c: -c.score)
             found = await self._rerank(storage, request.query, found, notices)
-            results = await self._describe(storage, request, found)
-            elsewhere = 0
-            if reach is not None and reach.has_elsewhere and request.within != "observations":
-                elsewhere = await _count_elsewhere(storage, question, reach)
+            results, elsewhere = await self._describe(storage, request, question, reach, found)
         if self.projects is not None:
             results = await self.projects.name(results)
         return SearchResponse(
@@ -213,7 +212,14 @@ class Searcher:
                 question.embedding = await self._embed_query(request.query, known.space, notices)
             storage = await snapshot.enter_async_context(self.storage.snapshot())
             question.total = known.chunks
-            now, question.matches = await storage.begin_search(question.phrases, question.common)
+            # Whether anything says that it replaces another memory is one more read otherwise.
+            replacing = REPLACING if _is_ordered(request) else ()
+            phrases = question.phrases
+            now, found = await storage.begin_search(
+                list(dict.fromkeys([*phrases, *replacing])), question.common
+            )
+            question.matches = {phrase: found[phrase] for phrase in phrases}
+            question.may_be_replaced = any(found[word] != frozenset() for word in replacing)
             question.total = now.chunks
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             if question.embedding is None or now.space == known.space:
@@ -323,23 +329,44 @@ class Searcher:
         self,
         storage: StorageProvider,
         request: SearchRequest,
+        question: Question,
+        reach: Reach | None,
         found: list[Candidate],
-    ) -> list[SearchResult]:
-        """Return one page, after what is replaced was put below what replaced it."""
+    ) -> tuple[list[SearchResult], int]:
+        """Return one page, after what is replaced was put below what replaced it.
+
+        The number is of memories in other projects, which are counted by the same read.
+        """
         start, end = request.offset, request.offset + request.limit
-        is_ordered = start < HEAD and request.fusion == "weighted" and not request.every_passage
-        read = {hit.chunk_id: hit for hit in [*found[:HEAD], *found[start:end]]}
+        is_ordered = _is_ordered(request)
+        first = {hit.chunk_id: hit for hit in [*found[:HEAD], *found[start:end]]}
         kept = [
             hit
-            for hit in (read.values() if is_ordered else found[start:end])
+            for hit in (first.values() if is_ordered else found[start:end])
             if hit.observation is None
         ]
         near = [i for hit in kept for i in hit.neighbours] if request.beside else []
-        summaries, passages = await storage.get_hits(
-            [hit.memory_id for hit in kept], [*(hit.chunk_id for hit in kept), *near]
+        others: list[str] = []
+        elsewhere: MemoryFilter | None = None
+        if reach is not None and reach.has_elsewhere and request.within != "observations":
+            others = _find_likely(question)
+            hidden = [*(reach.projects or ()), *reach.hidden]
+            elsewhere = question.filters.model_copy(
+                update={"projects": None, "not_projects": hidden}
+            )
+        read = await storage.get_hits(
+            [hit.memory_id for hit in kept],
+            [*(hit.chunk_id for hit in kept), *near],
+            beginning=READ_CHARS if is_ordered else 0,
+            cosines=is_ordered,
+            others=others,
+            filters=elsewhere,
         )
+        summaries, passages = read.summaries, read.passages
         if is_ordered and kept:
-            found = await prefer_present(storage, request.query, found, summaries, passages)
+            found = await prefer_present(
+                storage, request.query, found, read, look_up=question.may_be_replaced
+            )
         page = found[start:end]
         results = []
         for hit in page:
@@ -365,11 +392,21 @@ class Searcher:
                         **{name: getattr(summary, name) for name in MemoryFields.model_fields},
                     )
                 )
-        return results
+        return results, read.elsewhere
 
 
-async def _count_elsewhere(storage: StorageProvider, question: Question, reach: Reach) -> int:
-    """Count the memories of other projects that have half of the question's words or more.
+def _is_ordered(request: SearchRequest) -> bool:
+    """Return whether what is replaced is put below what replaced it."""
+    return (
+        request.offset < HEAD
+        and request.fusion == "weighted"
+        and not request.every_passage
+        and request.within != "observations"
+    )
+
+
+def _find_likely(question: Question) -> list[str]:
+    """Return the passages of any project that have half of the question's words or more.
 
     The words were looked up in the whole store already; only where those passages are is new.
     """
@@ -377,12 +414,7 @@ async def _count_elsewhere(storage: StorageProvider, question: Question, reach: 
     counts = Counter(chunk_id for ids in found for chunk_id in ids)
     enough = (len(found) + 1) // 2
     likely = [chunk_id for chunk_id, number in counts.most_common() if number >= enough]
-    if not likely:
-        return 0
-    others = {"projects": None, "not_projects": [*(reach.projects or ()), *reach.hidden]}
-    filters = question.filters.model_copy(update=others)
-    places = await storage.get_places(likely[:ELSEWHERE], filters)
-    return len({place.memory_id for place in places.values() if place.selected})
+    return likely[:ELSEWHERE]
 
 
 def _seconds(moment: datetime | None) -> int | None:

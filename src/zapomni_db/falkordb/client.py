@@ -266,6 +266,7 @@ class FalkorDBClient:
     get_pool = operation(search.get_pool)
     get_hop = operation(search.get_hop)
     get_hits = operation(search.get_hits)
+    find_hits = operation(search.find_hits)
     get_state = operation(spaces.get_state)
 
     # --- Vectors ------------------------------------------------------------------------

@@ -65,7 +65,9 @@ from zapomni_db.values import from_json, from_time, to_json, to_time
 
 __all__ = [
     "END_EVIDENCE",
+    "LONG_BEGINNINGS",
     "SUMMARIES",
+    "SUMMARY",
     "delete_memory",
     "find_existing",
     "get_beginnings",
@@ -74,6 +76,7 @@ __all__ = [
     "get_summaries",
     "list_memories",
     "store_memories",
+    "to_beginnings",
     "to_summaries",
     "update_memory",
 ]
@@ -433,28 +436,35 @@ async def _chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[
 
 # --- Reading ----------------------------------------------------------------------------
 
-# The fields of `_to_summary` of a memory `m`. A character that FalkorDB cannot store is written as
-# two: the preview is cut once more in Python.
-_SUMMARY: LiteralString = """
+SUMMARY: LiteralString = """
 m.id, left(m.text, 200), m.length, m.metadata, m.project, m.source, m.kind, m.tags,
     m.pinned, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at, m.expires_at,
     coalesce(m.origin, ''), coalesce(m.trusted, true), m.superseded_by,
     outdegree(m, 'HAS_CHUNK')
 """
+"""The fields of a memory `m` as `to_summaries` takes them.
+
+A character that FalkorDB cannot store is written as two: the preview is cut once more in Python.
+"""
 # Finds one memory with its text.
-_MEMORY: LiteralString = "MATCH (m:Memory {id: $id}) RETURN " + _SUMMARY + ", m.text"
+_MEMORY: LiteralString = "MATCH (m:Memory {id: $id}) RETURN " + SUMMARY + ", m.text"
 SUMMARIES: LiteralString = (
-    f"MATCH (m:Memory) WHERE m.id IN $memory_ids RETURN collect([{_SUMMARY}]) AS summaries"
+    f"MATCH (m:Memory) WHERE m.id IN $memory_ids RETURN collect([{SUMMARY}]) AS summaries"
 )
 """Finds memories by id; `to_summaries` takes them."""
 # Finds how the texts of memories begin.
 _BEGINNINGS: LiteralString = (
-    "MATCH (m:Memory) WHERE m.id IN $ids RETURN m.id, left(m.text, $length)"
+    "MATCH (m:Memory) WHERE m.id IN $ids RETURN collect([m.id, left(m.text, $length)])"
 )
+LONG_BEGINNINGS: LiteralString = (
+    "MATCH (m:Memory) WHERE $length > 0 AND m.id IN $memory_ids AND outdegree(m, 'HAS_CHUNK') > 1"
+    " RETURN collect([m.id, left(m.text, 2 * $length)]) AS beginnings"
+)
+"""Finds how the texts begin that are in several chunks; `to_beginnings` takes them."""
 # Orders selected memories for a list: pinned first, then newest first.
 _PAGE: LiteralString = (
     " WITH m ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC SKIP $offset LIMIT $limit"
-    " RETURN " + _SUMMARY
+    " RETURN " + SUMMARY
 )
 
 
@@ -479,7 +489,12 @@ async def get_beginnings(
     if not memory_ids:
         return {}
     # A character that FalkorDB cannot store is written as two.
-    rows = await session.read(_BEGINNINGS, ids=list(memory_ids), length=2 * length)
+    ((found,),) = await session.read(_BEGINNINGS, ids=list(memory_ids), length=2 * length)
+    return to_beginnings(found, length)
+
+
+def to_beginnings(rows: Sequence[Sequence[Any]], length: int) -> dict[str, str]:
+    """Return what `LONG_BEGINNINGS` found, by the memories' ids."""
     return {memory_id: text[:length] for memory_id, text in rows}
 
 

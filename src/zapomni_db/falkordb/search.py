@@ -24,7 +24,13 @@ from zapomni_db.falkordb.graph_reads import (
     to_mentions,
     to_moment,
 )
-from zapomni_db.falkordb.memories import SUMMARIES, to_summaries
+from zapomni_db.falkordb.memories import (
+    LONG_BEGINNINGS,
+    SUMMARIES,
+    SUMMARY,
+    to_beginnings,
+    to_summaries,
+)
 from zapomni_db.falkordb.schema import require_word_index
 from zapomni_db.falkordb.spaces import (
     STATE,
@@ -37,6 +43,7 @@ from zapomni_db.falkordb.spaces import (
 )
 from zapomni_db.falkordb.values import Vector, as_document, as_query, digest, stems_of, where
 from zapomni_db.models import (
+    Hits,
     MemoryFilter,
     MemorySummary,
     Mention,
@@ -52,6 +59,7 @@ from zapomni_db.values import from_json, from_time
 
 __all__ = [
     "begin_search",
+    "find_hits",
     "find_matches",
     "get_hits",
     "get_hop",
@@ -111,7 +119,13 @@ _BM25: LiteralString = """
 WITH c, CASE WHEN weight > 0 THEN weight ELSE $least END AS weight,
     size(split(c.words, p.text)) - 1 AS f, 1 - $b + $b * c.size / average AS length
 WITH c, sum(weight * f * ($k1 + 1) / (f + $k1 * length)) AS score
-RETURN c.id, score ORDER BY score DESC, c.key LIMIT $limit
+"""
+_BEST: LiteralString = " RETURN c.id, score ORDER BY score DESC, c.key LIMIT $limit"
+# The best of them as passages with their memories.
+_BEST_HITS: LiteralString = f"""
+WITH c, score ORDER BY score DESC, c.key LIMIT $limit
+MATCH (m:Memory)-[:HAS_CHUNK]->(c)
+RETURN [c.id, m.id, c.text, m.metadata], [{SUMMARY}] ORDER BY score DESC, c.key
 """
 
 
@@ -130,9 +144,29 @@ async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[st
     phrases = _phrases(request.terms)
     if not phrases:
         return {}
+    rows = await _read_best(session, request, phrases, _BEST)
+    if not rows:
+        await require_word_index(session)
+    return dict(rows)
+
+
+async def find_hits(
+    session: Session, request: TextSearchRequest
+) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
+    phrases = _phrases(request.terms)
+    rows = await _read_best(session, request, phrases, _BEST_HITS) if phrases else []
+    return to_summaries([memory for _, memory in rows]), _to_passages([own for own, _ in rows])
+
+
+async def _read_best(
+    session: Session,
+    request: TextSearchRequest,
+    phrases: Sequence[dict[str, Any]],
+    returned: LiteralString,
+) -> Sequence[Any]:
     condition, values = where(request.filters)
-    rows = await session.read(
-        f"{_WEIGHED} WHERE {condition} {_BM25}",
+    return await session.read(
+        f"{_WEIGHED} WHERE {condition} {_BM25} {returned}",
         phrases=phrases,
         least=LEAST_WEIGHT,
         k1=K1,
@@ -140,9 +174,6 @@ async def rank_by_words(session: Session, request: TextSearchRequest) -> dict[st
         limit=request.limit,
         **values,
     )
-    if not rows:
-        await require_word_index(session)
-    return dict(rows)
 
 
 async def find_matches(
@@ -354,8 +385,24 @@ _PASSAGES: LiteralString = (
     "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $ids"
     " RETURN collect([c.id, m.id, c.text, m.metadata]) AS passages"
 )
-# Finds the memories and the texts of hits.
-_HITS: LiteralString = f"CALL {{ {SUMMARIES} }} CALL {{ {_PASSAGES} }} RETURN summaries, passages"
+# Compares chunks of memories without a parent with each other.
+_COSINES: LiteralString = """
+MATCH (e:EmbeddingSpace {active: true}) MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk)
+WHERE c.id IN $compared AND m.parent = '' AND c[e.vectors] IS NOT NULL
+WITH e.vectors AS vectors, collect(c) AS found
+UNWIND found AS a UNWIND found AS b WITH vectors, a, b WHERE a.key < b.key
+RETURN collect([a.id, b.id, 1 - vec.cosineDistance(a[vectors], b[vectors])]) AS cosines
+"""
+# Finds the memories and the texts of hits and what compares them, and counts other memories; the
+# condition of the filters takes the place of %s.
+_HITS: LiteralString = f"""
+CALL {{ {SUMMARIES} }} CALL {{ {_PASSAGES} }} CALL {{ {LONG_BEGINNINGS} }} CALL {{ {_COSINES} }}
+CALL {{
+    MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $others AND %s
+    RETURN count(DISTINCT m) AS elsewhere
+}}
+RETURN summaries, passages, beginnings, cosines, elsewhere
+"""
 # Finds the texts of the best chunks, and the chunks that mention their entities.
 _HOP: LiteralString = (
     f"CALL {{ {_PASSAGES} }} CALL {{ {MENTIONS_OF_ENTITIES} }} RETURN passages, mentions"
@@ -493,14 +540,34 @@ async def get_hop(
 
 
 async def get_hits(
-    session: Session, memory_ids: Sequence[str], chunk_ids: Sequence[str]
-) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
-    if not (memory_ids or chunk_ids):
-        return {}, {}
-    ((summaries, passages),) = await session.read(
-        _HITS, memory_ids=list(memory_ids), ids=list(chunk_ids)
+    session: Session,
+    memory_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    *,
+    beginning: int = 0,
+    cosines: bool = False,
+    others: Sequence[str] = (),
+    filters: MemoryFilter | None = None,
+) -> Hits:
+    if not (memory_ids or chunk_ids or others):
+        return Hits({}, {}, {}, {}, 0)
+    condition, values = where(filters or MemoryFilter())
+    ((summaries, passages, beginnings, near, elsewhere),) = await session.read(
+        _HITS % condition,
+        memory_ids=list(memory_ids),
+        ids=list(chunk_ids),
+        length=beginning,
+        compared=list(chunk_ids) if cosines else [],
+        others=list(others),
+        **values,
     )
-    return to_summaries(summaries), _to_passages(passages)
+    return Hits(
+        to_summaries(summaries),
+        _to_passages(passages),
+        to_beginnings(beginnings, beginning),
+        {frozenset((one, other)): cosine for one, other, cosine in near},
+        elsewhere,
+    )
 
 
 class _GroupMemory(NamedTuple):

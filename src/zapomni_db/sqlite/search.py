@@ -25,6 +25,7 @@ from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
 __all__ = [
     "bm25_search",
     "count_chunks",
+    "count_memories",
     "find_matches",
     "get_members",
     "get_passages",
@@ -181,6 +182,22 @@ def find_matches(
 
 def count_chunks(connection: sqlite3.Connection) -> int:
     return int(fetch_value(connection, _LARGEST_ID))
+
+
+_COUNT_MEMORIES: LiteralString = (
+    "SELECT count(DISTINCT m.key) FROM chunks c JOIN memories m ON m.key = c.memory_key"
+    " WHERE c.id IN " + _GIVEN + " AND "
+)
+
+
+def count_memories(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> int:
+    """Return how many memories chunks belong to, of those that the filter selects."""
+    condition, values = where(filters)
+    return int(
+        fetch_value(connection, _COUNT_MEMORIES + condition, [to_json(list(chunk_ids)), *values])
+    )
 
 
 # All chunks of the parents that these chunks belong to, or of their memories if they have none.

@@ -17,6 +17,7 @@ from zapomni_db.exceptions import DatabaseError
 from zapomni_db.logs import get_logger
 from zapomni_db.models import (
     EmbeddingSpace,
+    Hits,
     MemoryData,
     MemoryFilter,
     MemorySummary,
@@ -25,6 +26,7 @@ from zapomni_db.models import (
     StoredMemory,
     StoreState,
     Surroundings,
+    TextSearchRequest,
     VectorRanking,
     VectorSearchRequest,
     VectorSearchResult,
@@ -90,10 +92,39 @@ def _read_hop(
 
 
 def _read_hits(
-    connection: sqlite3.Connection, memory_ids: Sequence[str], chunk_ids: Sequence[str]
-) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
+    connection: sqlite3.Connection,
+    memory_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    *,
+    beginning: int = 0,
+    cosines: bool = False,
+    others: Sequence[str] = (),
+    filters: MemoryFilter | None = None,
+) -> Hits:
     summaries = memories.get_summaries(connection, memory_ids)
-    return summaries, search.get_passages(connection, chunk_ids)
+    passages = search.get_passages(connection, chunk_ids)
+    long = [one.memory_id for one in summaries.values() if one.chunk_count > 1]
+    lone = [
+        chunk_id
+        for chunk_id, passage in passages.items()
+        if passage.memory_id in summaries and not summaries[passage.memory_id].parent
+    ]
+    return Hits(
+        summaries,
+        passages,
+        memories.get_beginnings(connection, long, beginning) if beginning and long else {},
+        vectors.get_cosines(connection, lone) if cosines and len(lone) > 1 else {},
+        search.count_memories(connection, others, filters or MemoryFilter()) if others else 0,
+    )
+
+
+def _find_hits(
+    connection: sqlite3.Connection, request: TextSearchRequest
+) -> tuple[dict[str, MemorySummary], dict[str, Passage]]:
+    scores = search.rank_by_words(connection, request)
+    passages = search.get_passages(connection, list(scores))
+    ids = sorted({passage.memory_id for passage in passages.values()})
+    return memories.get_summaries(connection, ids), {i: passages[i] for i in scores}
 
 
 class SqliteStorage(SqliteFile):
@@ -190,6 +221,7 @@ class SqliteStorage(SqliteFile):
     get_pool = reading_here("searching", _read_pool)
     get_hop = reading_here("searching", _read_hop)
     get_hits = reading_here("searching", _read_hits)
+    find_hits = reading("searching", _find_hits)
 
     get_version = reading_here("reading", read_version)
 

@@ -116,6 +116,10 @@ _TOKENS: LiteralString = """
 SELECT t.chunk_id, t.tokens FROM embedding_spaces s JOIN chunk_tokens t ON t.space_key = s.key
 WHERE s.active = 1 AND t.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"""
 
+_VECTORS: LiteralString = """
+SELECT v.chunk_id, v.vector FROM embedding_spaces s JOIN chunk_vectors v ON v.space_key = s.key
+WHERE s.active = 1 AND v.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"""
+
 # Chunks without a vector: in the active space they are marked, in another one they are compared.
 _PENDING: LiteralString = """
 SELECT id, text FROM chunks WHERE vector_pending = 1 ORDER BY id LIMIT ?"""
@@ -165,6 +169,27 @@ def get_embeddings(
 def get_tokens(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, bytes]:
     rows = connection.execute(_TOKENS, (to_json(list(chunk_ids)),))
     return {str(chunk_id): tokens for chunk_id, tokens in rows}
+
+
+def get_cosines(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str]
+) -> dict[frozenset[str], float]:
+    """Return how near the chunks that have vectors in the active space are to each other."""
+    rows = connection.execute(_VECTORS, (to_json(list(chunk_ids)),)).fetchall()
+    if len(rows) < 2:
+        return {}
+    import numpy as np  # word search must not pay for it
+
+    known = [str(chunk_id) for chunk_id, _ in rows]
+    matrix = np.asarray([from_blob(vector) for _, vector in rows], dtype=np.float32)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix /= np.where(lengths > 0, lengths, 1)
+    products = np.einsum("id,jd->ij", matrix, matrix)
+    return {
+        frozenset((known[i], known[j])): float(products[i, j])
+        for i in range(len(known))
+        for j in range(i)
+    }
 
 
 def get_pending(

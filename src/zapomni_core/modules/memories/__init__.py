@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         score_observed,
     )
     from zapomni_core.modules.memories.service import Memories
-    from zapomni_core.modules.memories.statements import READ_CHARS, read_status
+    from zapomni_core.modules.memories.statements import READ_CHARS, REPLACING, read_status
     from zapomni_core.modules.memories.validation import (
         check_moment,
         check_query,
@@ -42,6 +42,7 @@ __all__ = [
     "CALIBRATED",
     "HEAD",
     "READ_CHARS",
+    "REPLACING",
     "AnswerCache",
     "Candidate",
     "Digest",
@@ -86,7 +87,7 @@ __getattr__ = lazy_names(
         "scoring": "ARM_ALIASES Candidate explain level_off score_observed",
         "review": "compare",
         "service": "Memories",
-        "statements": "READ_CHARS read_status",
+        "statements": "READ_CHARS REPLACING read_status",
         "validation": "check_moment check_query parse_filters validate_add validate_update "
         "without_code",
     },

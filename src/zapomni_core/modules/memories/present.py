@@ -17,7 +17,6 @@ from zapomni_core.interfaces import Replacement
 from zapomni_core.modules.memories.alike import is_fact
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.modules.memories.statements import (
-    READ_CHARS,
     Reference,
     Status,
     ended_words,
@@ -28,7 +27,7 @@ from zapomni_core.modules.memories.statements import (
 from zapomni_core.shared.text import encodable, word_stems
 from zapomni_db.code_models import CODE_KIND
 from zapomni_db.interfaces import StorageProvider
-from zapomni_db.models import MemoryFilter, MemorySummary, Passage, TextSearchRequest
+from zapomni_db.models import Hits, MemoryFilter, MemorySummary, TextSearchRequest
 
 __all__ = ["HEAD", "prefer_present"]
 
@@ -76,8 +75,9 @@ async def prefer_present(
     storage: StorageProvider,
     query: str,
     found: list[Candidate],
-    summaries: Mapping[str, MemorySummary],
-    passages: Mapping[str, Passage],
+    read: Hits,
+    *,
+    look_up: bool,
 ) -> list[Candidate]:
     """Return the hits with those replaced below what replaced them, the newer of two alike first.
 
@@ -85,26 +85,24 @@ async def prefer_present(
         storage: The store, in the snapshot of the search.
         query: The question.
         found: All hits, best first; the first `HEAD` are reordered.
-        summaries: The memories of those.
-        passages: Their passages.
+        read: Their memories and passages, with beginnings and cosines.
+        look_up: Whether memories anywhere may say that they replace another one.
     """
     head = found[:HEAD]
     known = [
-        (c, summaries[c.memory_id], passages[c.chunk_id].text)
+        (c, read.summaries[c.memory_id], read.passages[c.chunk_id].text)
         for c in head
-        if c.memory_id in summaries
-        and c.chunk_id in passages
-        and summaries[c.memory_id].kind != CODE_KIND
+        if c.memory_id in read.summaries
+        and c.chunk_id in read.passages
+        and read.summaries[c.memory_id].kind != CODE_KIND
     ]
-    long = [summary.memory_id for _, summary, _ in known if summary.chunk_count > 1]
-    beginnings = await storage.get_beginnings(long, READ_CHARS) if long else {}
     hits = [
-        _Hit(c, summary, text, read_status(beginnings.get(summary.memory_id, text)))
+        _Hit(c, summary, text, read_status(read.beginnings.get(summary.memory_id, text)))
         for c, summary, text in known
     ]
     order = _Order()
-    await _follow_references(storage, hits, order)
-    await _compare_facts(storage, query, hits, order)
+    await _follow_references(storage, hits, order, look_up=look_up)
+    _compare_facts(query, hits, read.cosines, order)
     if not order.above and not order.replaced:
         return found
     return [*_reorder(head, order), *found[HEAD:]]
@@ -139,39 +137,49 @@ def _names(summary: MemorySummary) -> set[Reference]:
     )
 
 
-async def _follow_references(storage: StorageProvider, hits: Sequence[_Hit], order: _Order) -> None:
-    """Link what status lines refer to, among the hits and then in the rest of their projects."""
+async def _follow_references(
+    storage: StorageProvider, hits: Sequence[_Hit], order: _Order, *, look_up: bool
+) -> None:
+    """Link what status lines refer to, among the hits and then in the rest of their projects.
+
+    Asks the store once at most: only if a hit names its successor, or others may name the hits.
+    """
     for hit in hits:
         status = hit.status
         if status.ended:
             order.replaced[hit.summary.memory_id] = Replacement(how=status.ended, by=status.by)
-    wanted: dict[str, set[Reference]] = defaultdict(set)
-    for hit in hits:
-        wanted[hit.summary.project] |= set(hit.status.replaced_by)
-    for hit in hits[:NAMED_HITS]:
-        # Only numbers and commits are referred to often enough to be searched for.
-        numbered = {name for name in hit.names if name.kind not in ("id", "title")}
-        wanted[hit.summary.project] |= numbered
     _link(hits, [(hit.summary, hit.status) for hit in hits], order)
-    for project, references in wanted.items():
-        terms = sorted({phrase for one in references for phrase in phrases_of(one)})
-        if not terms:
+    wanted: set[Reference] = set()
+    projects: set[str] = set()
+    for number, hit in enumerate(hits):
+        if (linked := order.replaced.get(hit.summary.memory_id)) and linked.memory_id:
             continue
-        filters = MemoryFilter(project=project, not_kind=CODE_KIND)
-        scores = await storage.rank_by_words(
-            TextSearchRequest(terms=encodable(terms), limit=LOOKED_UP, filters=filters)
+        references = set(hit.status.replaced_by)
+        if look_up and number < NAMED_HITS:
+            # Only numbers and commits are referred to often enough to be searched for.
+            references |= {name for name in hit.names if name.kind not in ("id", "title")}
+        if references:
+            wanted |= references
+            projects.add(hit.summary.project)
+    terms = sorted({phrase for one in wanted for phrase in phrases_of(one)})
+    if not terms:
+        return
+    others, passages = await storage.find_hits(
+        TextSearchRequest(
+            terms=encodable(terms),
+            limit=LOOKED_UP * len(projects),
+            filters=MemoryFilter(projects=sorted(projects), not_kind=CODE_KIND),
         )
-        passages = await storage.get_passages(list(scores))
-        others = await storage.get_summaries(sorted({p.memory_id for p in passages.values()}))
-        _link(
-            [hit for hit in hits if hit.summary.project == project],
-            [
-                (others[passage.memory_id], read_status(passage.text))
-                for passage in passages.values()
-                if passage.memory_id in others
-            ],
-            order,
-        )
+    )
+    _link(
+        hits,
+        [
+            (others[passage.memory_id], read_status(passage.text))
+            for passage in passages.values()
+            if passage.memory_id in others
+        ],
+        order,
+    )
 
 
 def _link(
@@ -204,8 +212,8 @@ def _title(summary: MemorySummary) -> str:
 # --- Facts ------------------------------------------------------------------------------
 
 
-async def _compare_facts(
-    storage: StorageProvider, query: str, hits: Sequence[_Hit], order: _Order
+def _compare_facts(
+    query: str, hits: Sequence[_Hit], cosines: Mapping[frozenset[str], float], order: _Order
 ) -> None:
     """Compare the facts of each project: sentences of change, and the newer of two alike."""
     facts: dict[str, list[_Hit]] = defaultdict(list)
@@ -214,21 +222,17 @@ async def _compare_facts(
         is_short = len(word_stems(hit.text)) <= MOST_WORDS
         if is_short and is_fact(known.kind, known.parent, known.chunk_count):
             facts[hit.summary.project].append(hit)
-    compared = [hit for group in facts.values() if len(group) > 1 for hit in group]
-    if not compared:
-        return
-    cosines = await _cosines(storage, list(dict.fromkeys(hit.text for hit in compared)))
     asked = set(word_stems(query))
     for group in facts.values():
         oldest_first = sorted(group, key=lambda h: (h.summary.occurred_at, h.summary.created_at))
         stems = [set(word_stems(hit.text)) for hit in oldest_first]
-        texts = [hit.text for hit in oldest_first]
+        chunks = [hit.candidate.chunk_id for hit in oldest_first]
         for n, newer in enumerate(oldest_first):
             over = [set(words) for words in ended_words(newer.text)] if n else []
             new = newer.summary
             for o, older in enumerate(oldest_first[:n]):
                 old = older.summary
-                cosine = cosines.get(frozenset((older.text, newer.text)))
+                cosine = cosines.get(frozenset((chunks[o], chunks[n])))
                 if _is_over(over, stems[o], stems[n], cosine):
                     order.above[new.memory_id].add(old.memory_id)
                     order.replaced.setdefault(
@@ -237,7 +241,7 @@ async def _compare_facts(
                     )
                 elif (
                     old.kind == new.kind
-                    and _is_alike(n, o, texts, stems, cosines)
+                    and _is_alike(n, o, chunks, stems, cosines)
                     # Otherwise it may be about another thing of the same kind.
                     and (
                         asked & stems[o] <= stems[n]
@@ -250,14 +254,14 @@ async def _compare_facts(
 def _is_alike(
     n: int,
     o: int,
-    texts: Sequence[str],
+    chunks: Sequence[str],
     stems: Sequence[set[str]],
     cosines: Mapping[frozenset[str], float],
 ) -> bool:
     """Return whether two facts are alike, or the newer one is like one that restates the older."""
 
     def near(i: int, j: int) -> float:
-        return cosines.get(frozenset((texts[i], texts[j])), 0.0)
+        return cosines.get(frozenset((chunks[i], chunks[j])), 0.0)
 
     def alike(i: int) -> bool:
         fewer = min(len(stems[n]), len(stems[i]))
@@ -279,25 +283,3 @@ def _is_over(
             if bool(related) if cosine is None else cosine >= RELATED:
                 return True
     return False
-
-
-async def _cosines(storage: StorageProvider, texts: Sequence[str]) -> dict[frozenset[str], float]:
-    """Return how near the texts that have vectors are to each other."""
-    space = await storage.get_space()
-    if space is None:
-        return {}
-    made = await storage.get_embeddings(space, texts)
-    if len(made) < 2:
-        return {}
-    import numpy as np  # word search must not pay for it
-
-    known = list(made)
-    matrix = np.asarray([made[text].vector for text in known], dtype=np.float32)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    matrix /= np.where(lengths > 0, lengths, 1)
-    products = np.einsum("id,jd->ij", matrix, matrix)
-    return {
-        frozenset((known[i], known[j])): float(products[i, j])
-        for i in range(len(known))
-        for j in range(i)
-    }

@@ -97,6 +97,8 @@ class Question:
     """How many passages there are."""
     matches: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """The passages that contain each term and phrase; None where they are too many."""
+    may_be_replaced: bool = False
+    """Whether any passage may say that it replaces another memory."""
     depth: int = 1
     exhausted: bool = False
 

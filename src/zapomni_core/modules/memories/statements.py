@@ -15,6 +15,7 @@ from zapomni_core.shared.text import word_stems
 
 __all__ = [
     "READ_CHARS",
+    "REPLACING",
     "Reference",
     "Status",
     "ended_words",
@@ -25,6 +26,8 @@ __all__ = [
 
 # A status is near the beginning of a document.
 READ_CHARS, READ_LINES, LINE_CHARS = 3000, 60, 300
+# The verbs by which a status line says what it replaces.
+REPLACING = ("supersedes", "supercedes", "replaces", "obsoletes", "reverts")
 # A thing that has ended is named in so many words.
 ENDED_WORDS, NEAR_CHARS = 5, 80
 
@@ -80,7 +83,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "by": rf"{lead}(?P<how>{ended})[\s_-]*by\b[\W_]*(?P<rest>\S.*)$",
         "alone": rf"^[\W_]*{status}(?P<how>{ended})"
         r"[\W_]*(?:(?:on|since|in|as\s+of)\b.*|\d{4}[-\d\W]*)?$",
-        "replaces": rf"{lead}(?:this\s+)?(?:supersedes|supercedes|replaces|obsoletes|reverts)\b"
+        "replaces": rf"{lead}(?:this\s+)?(?:{'|'.join(REPLACING)})\b"
         r"[\W_]*(?P<rest>\S.*)$",
         "heading": r"^[\W_]*(?:current\s+)?(?:status|state)[\W_]*$",
         "id": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
