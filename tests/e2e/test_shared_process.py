@@ -381,6 +381,7 @@ def test_it_ends_when_its_home_folder_is_removed_and_the_next_call_makes_a_new_o
     host = start()
     host.add("The zebra of the old home.")
     pid = describe()["pid"]
+    assert host.found("zebra")  # The recall is written later, unless its home is gone.
     shutil.rmtree(home)
 
     wait_until_ended(pid)

@@ -161,7 +161,8 @@ class RecallLog:
                 self._timer = None
             waiting, self._waiting = self._waiting, []
             environments, self._environments = self._environments, []
-        if not waiting:
+        # Something was found there; a home folder that was removed since is not made again.
+        if not waiting or not Path(self._home).is_dir():
             return
         from zapomni_db.sqlite.recalls import record_batch, sweep_recalls
 
