@@ -97,6 +97,7 @@ async def use_every_tool(client: Client, observation: int) -> dict[str, list]:
     done = await call("get_task_status", task_id=task["task_id"], wait_seconds=300)
     found = await call("get_related", entity="MySQL")
     answers["get_related"] = [found["entity"]["name"], [r["name"] for r in found["related"]]]
+    await call("review_memories")
     await use_the_rest(call, ids[1])
     await index(call)
     # Chance has a say in these.
