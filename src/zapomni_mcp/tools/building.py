@@ -76,17 +76,21 @@ def log_recall(
     log.add("tool", query, items, client=current_client(), folder=current_folder())
 
 
-def to_result(answer: BaseModel, text: str = "", *, notice: str = DATA_NOTICE) -> CallToolResult:
+def to_result(
+    answer: BaseModel | dict[str, Any], text: str = "", *, notice: str = DATA_NOTICE
+) -> CallToolResult:
     """Answer twice: as data for programs, and as a text for models.
 
     Some hosts hand the data to the model instead of the text, so both say that they are quoted.
 
     Args:
-        answer: What is returned; its lists without a default are there even if they are empty.
+        answer: What is returned, or its data; lists without a default are there even if they are
+            empty.
         text: The same with every quotation fenced. Without it the text is the data, as JSON.
         notice: What to keep in mind when reading it.
     """
-    data = {"data_notice": notice, **answer_data(answer)}
+    data = answer if isinstance(answer, dict) else answer_data(answer)
+    data = {"data_notice": notice, **data}
     return CallToolResult(
         content=[TextContent(type="text", text=text or json.dumps(data, ensure_ascii=False))],
         structured_content=data,

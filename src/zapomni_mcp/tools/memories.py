@@ -175,18 +175,23 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
     )
     answer = fit(await engine.search_memory(request), offset, max_tokens)
     passages = [
-        fence(hit.text, **without_empty(hit.model_copy(update={"text": ""})))
-        for hit in answer.results
+        fence(hit["text"], **{name: hit[name] for name in hit if name != "text"})
+        for hit in answer["results"]
     ]
     log_recall(
         engine.recalls,
         query,
         [
-            RecalledItem(hit.memory_id, hit.observation_id, count_tokens(passage), hit.evidence)
-            for hit, passage in zip(answer.results, passages, strict=True)
+            RecalledItem(
+                hit.get("memory_id", ""),
+                hit.get("observation_id"),
+                count_tokens(passage),
+                hit["evidence"],
+            )
+            for hit, passage in zip(answer["results"], passages, strict=True)
         ],
     )
-    return to_result(answer, "\n\n".join([DATA_NOTICE, *passages, answer.note or ""]).strip())
+    return to_result(answer, "\n\n".join([DATA_NOTICE, *passages, answer.get("note", "")]).strip())
 
 
 async def get_memory(

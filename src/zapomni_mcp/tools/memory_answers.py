@@ -14,6 +14,7 @@ from zapomni_core.interfaces import AddMemoryResponse, SearchResponse, SearchRes
 from zapomni_core.shared.fencing import DATA_NOTICE, quoted
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord
+from zapomni_mcp.tools.building import without_empty
 
 __all__ = [
     "Added",
@@ -198,15 +199,18 @@ def part(
     )
 
 
-def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
-    """Return the best results that fit; cut the last one, and always return the first."""
+def fit(response: SearchResponse, offset: int, max_tokens: int) -> dict[str, Any]:
+    """Return the best results that fit as the data of a `SearchAnswer`, each hit serialized once.
+
+    The last one is cut; the first is always returned.
+    """
     notes = [response.notice] if response.notice else []
     room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE) - sum(map(len, notes))
-    kept: list[Found] = []
+    kept: list[dict[str, Any]] = []
     groups = _grouped(response.results)
     for number, group in enumerate(groups):
-        hit = _found(group)
-        rest = room - len(hit.model_dump_json())
+        hit = without_empty(_found(group))
+        rest = room - len(json.dumps(hit, ensure_ascii=False))
         # The neighbors of a hit must not push out the hits after it.
         text = group[0].text
         if not response.nothing_close:
@@ -214,7 +218,7 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
         if kept and rest < min(len(text), SHORTEST_EXCERPT):
             break
         cut = text[: SHORTEST_EXCERPT if response.nothing_close else max(rest, SHORTEST_EXCERPT)]
-        kept.append(hit.model_copy(update={"text": cut, "truncated": cut != text}))
+        kept.append({**hit, "text": cut, "truncated": cut != text})
         room = rest - len(cut)
     omitted = sum(map(len, groups[len(kept) :]))
     if not response.results:
@@ -229,15 +233,11 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> SearchAnswer:
         notes.append(f"There is more: use offset={following}.")
     if response.elsewhere:
         notes.append(f'{response.elsewhere} more in other projects: project="*".')
-    if any(hit.truncated for hit in kept):
+    if any(hit["truncated"] for hit in kept):
         notes.append("Passages marked truncated are cut; get_memory reads them whole.")
-    return SearchAnswer(
-        results=kept,
-        omitted=omitted,
-        total=response.total,
-        more=response.more,
-        note=" ".join(notes) or None,
-    )
+    note = {"note": " ".join(notes)} if notes else {}
+    counts = {"omitted": omitted, "total": response.total, "more": response.more}
+    return {"results": kept, **counts, **note}
 
 
 def _grouped(results: list[SearchResult]) -> list[list[SearchResult]]:
