@@ -64,7 +64,7 @@ soak: .venv/dev.stamp
 # that it lacks; `npm install` takes those at the versions that the clients name.
 test-hosts: .venv/dev.stamp tests/hosts/node_modules/.stamp
 	$(BIN)/zapomni models pull
-	AGENT_CLIENTS=tests/hosts/node_modules/.bin $(BIN)/python -m pytest tests/hosts -rs \
+	AGENT_CLIENTS=tests/hosts/node_modules/.bin $(BIN)/python -m pytest tests/hosts -rs $(HOSTS) \
 		--numprocesses auto --maxprocesses 4 --dist loadgroup
 
 tests/hosts/node_modules/.stamp: tests/hosts/package.json tests/hosts/package-lock.json
