@@ -294,9 +294,10 @@ def _check_shared_process() -> CheckResult:
     state = read_shared_process()
     if not state.is_silent:
         return CheckResult("shared process", "ok", state.words)
-    key = ShareKey(os.environ)
+    pattern = f"zapomni_mcp.shared_process {ShareKey(os.environ).folder()}/"
     fix = (
-        f"Delete {key.socket_in(key.folder(), own=False)}: it ends, and the next agent starts one."
+        f'Run: pkill -KILL -f "{pattern}". Nothing stored is lost; the next agent starts another '
+        "one. Until then new agents are served without it."
     )
     return CheckResult("shared process", "failed", state.words, fix)
 

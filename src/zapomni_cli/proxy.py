@@ -40,6 +40,8 @@ __all__ = ["main"]
 START_SECONDS = 20.0
 # One that has had its time to start answers at once, or it hangs and is left alone.
 ANSWER_SECONDS = 3.0
+# One without a socket is about to end, within two seconds, or hangs too.
+LEAVE_SECONDS = 6.0
 STARTS = 2
 RESTARTS = 3
 BLOCK = 1 << 16
@@ -129,6 +131,7 @@ class _Proxy:
         make_folder(folder)
         path = key.socket_in(folder, own=False)
         starts = silences = 0
+        leaves = 0.0
         while (left := until - time.monotonic()) > 0:
             seconds = left if _may_be_starting(path) else min(left, ANSWER_SECONDS)
             try:
@@ -140,8 +143,12 @@ class _Proxy:
                     return False
                 if _start(key, path):
                     starts += 1
-                else:
-                    time.sleep(0.02)  # Another one starts it, or it is about to end.
+                    continue
+                # Another one starts it, or it is about to end.
+                leaves = leaves or time.monotonic() + LEAVE_SECONDS
+                if time.monotonic() > leaves:
+                    return False
+                time.sleep(0.02)
                 continue
             try:
                 answer = greet(link, key.hello("mcp", **self._about), seconds)
