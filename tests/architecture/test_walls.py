@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +26,18 @@ def modules():
         for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not info.name.endswith("__main__"):
                 yield info.name
+
+
+def test_no_class_has_the_name_of_another():
+    names = Counter(
+        name
+        for package in PACKAGES
+        for file in Path(package.__path__[0]).rglob("*.py")
+        for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+    # The specification names one in the engine and one in the server.
+    assert {name for name, count in names.items() if count > 1} == {"ValidationError"}
 
 
 def test_a_modules_public_names_are_listed_and_exist():

@@ -17,8 +17,8 @@ from zapomni_core.interfaces import Replacement
 from zapomni_core.modules.memories.alike import is_fact
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.modules.memories.statements import (
-    Reference,
     Status,
+    TextReference,
     ended_words,
     names_of,
     phrases_of,
@@ -50,7 +50,7 @@ DEMOTED = 0.8
 NAMED_HITS, LOOKED_UP = 10, 60
 
 
-class _Hit(NamedTuple):
+class _ReadHit(NamedTuple):
     candidate: Candidate
     summary: MemorySummary
     text: str
@@ -58,7 +58,7 @@ class _Hit(NamedTuple):
     status: Status
 
     @property
-    def names(self) -> set[Reference]:
+    def names(self) -> set[TextReference]:
         return _names(self.summary)
 
 
@@ -97,7 +97,7 @@ async def prefer_present(
         and read.summaries[c.memory_id].kind != CODE_KIND
     ]
     hits = [
-        _Hit(c, summary, text, read_status(read.beginnings.get(summary.memory_id, text)))
+        _ReadHit(c, summary, text, read_status(read.beginnings.get(summary.memory_id, text)))
         for c, summary, text in known
     ]
     order = _Order()
@@ -129,7 +129,7 @@ def _reorder(head: Sequence[Candidate], order: _Order) -> list[Candidate]:
 # --- Status lines -----------------------------------------------------------------------
 
 
-def _names(summary: MemorySummary) -> set[Reference]:
+def _names(summary: MemorySummary) -> set[TextReference]:
     commit = summary.metadata.get("commit")
     first_line = summary.preview.lstrip().partition("\n")[0]
     return names_of(
@@ -138,7 +138,7 @@ def _names(summary: MemorySummary) -> set[Reference]:
 
 
 async def _follow_references(
-    storage: StorageProvider, hits: Sequence[_Hit], order: _Order, *, look_up: bool
+    storage: StorageProvider, hits: Sequence[_ReadHit], order: _Order, *, look_up: bool
 ) -> None:
     """Link what status lines refer to, among the hits and then in the rest of their projects.
 
@@ -149,7 +149,7 @@ async def _follow_references(
         if status.ended:
             order.replaced[hit.summary.memory_id] = Replacement(how=status.ended, by=status.by)
     _link(hits, [(hit.summary, hit.status) for hit in hits], order)
-    wanted: set[Reference] = set()
+    wanted: set[TextReference] = set()
     projects: set[str] = set()
     for number, hit in enumerate(hits):
         if (linked := order.replaced.get(hit.summary.memory_id)) and linked.memory_id:
@@ -183,7 +183,7 @@ async def _follow_references(
 
 
 def _link(
-    hits: Sequence[_Hit], others: Sequence[tuple[MemorySummary, Status]], order: _Order
+    hits: Sequence[_ReadHit], others: Sequence[tuple[MemorySummary, Status]], order: _Order
 ) -> None:
     """Link hits with others that they name as successors, or that say they replace them."""
     for hit in hits:
@@ -213,10 +213,10 @@ def _title(summary: MemorySummary) -> str:
 
 
 def _compare_facts(
-    query: str, hits: Sequence[_Hit], cosines: Mapping[frozenset[str], float], order: _Order
+    query: str, hits: Sequence[_ReadHit], cosines: Mapping[frozenset[str], float], order: _Order
 ) -> None:
     """Compare the facts of each project: sentences of change, and the newer of two alike."""
-    facts: dict[str, list[_Hit]] = defaultdict(list)
+    facts: dict[str, list[_ReadHit]] = defaultdict(list)
     for hit in hits:
         known = hit.summary
         is_short = len(word_stems(hit.text)) <= MOST_WORDS

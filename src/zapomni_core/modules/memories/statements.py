@@ -16,8 +16,8 @@ from zapomni_core.shared.text import word_stems
 __all__ = [
     "READ_CHARS",
     "REPLACING",
-    "Reference",
     "Status",
+    "TextReference",
     "ended_words",
     "names_of",
     "phrases_of",
@@ -32,14 +32,14 @@ REPLACING = ("supersedes", "supercedes", "replaces", "obsoletes", "reverts")
 ENDED_WORDS, NEAR_CHARS = 5, 80
 
 
-class Reference(NamedTuple):
+class TextReference(NamedTuple):
     """How a text names another one: a kind and a number, the hash of a commit, an id or a title."""
 
     kind: str
     """Such as `adr`; empty for a bare number; else `commit`, `id` or `title`."""
     value: str
 
-    def means(self, name: Reference) -> bool:
+    def means(self, name: TextReference) -> bool:
         """Return whether this is a reference to what has the name."""
         if self.kind == "commit" and name.kind == "commit":
             return name.value.startswith(self.value) or self.value.startswith(name.value)
@@ -53,8 +53,8 @@ class Status(NamedTuple):
     """`superseded`, `reverted`, `rejected`, `deprecated` or `withdrawn`; empty: nothing."""
     by: str = ""
     """What replaced it, as it is written there."""
-    replaced_by: tuple[Reference, ...] = ()
-    replaces: tuple[Reference, ...] = ()
+    replaced_by: tuple[TextReference, ...] = ()
+    replaces: tuple[TextReference, ...] = ()
     """What it says it replaces."""
 
 
@@ -138,30 +138,30 @@ def _label(rest: str) -> str:
     return " ".join(re.sub(r"[\[\]`*_<>]", " ", shown).split()).rstrip(" .,;")[:100]
 
 
-def read_references(text: str) -> list[Reference]:
+def read_references(text: str) -> list[TextReference]:
     """Return what a piece of a line refers to; a text without numbers and ids is a title."""
     patterns = _patterns()
-    ids = [Reference("id", one.lower()) for one in patterns["id"].findall(text)]
+    ids = [TextReference("id", one.lower()) for one in patterns["id"].findall(text)]
     if ids:
         return ids
-    commits = [Reference("commit", one.lower()) for one in patterns["commit"].findall(text)]
+    commits = [TextReference("commit", one.lower()) for one in patterns["commit"].findall(text)]
     text = patterns["commit"].sub(" ", text)
-    numbers = [Reference(kind.lower(), n) for kind, n in patterns["numbered"].findall(text)]
-    files = [Reference("", number) for number in patterns["file"].findall(text)]
+    numbers = [TextReference(kind.lower(), n) for kind, n in patterns["numbered"].findall(text)]
+    files = [TextReference("", number) for number in patterns["file"].findall(text)]
     if found := patterns["number"].match(text):
-        numbers.append(Reference("", found[1]))
+        numbers.append(TextReference("", found[1]))
     # A link says its number twice.
     known = {one.value for one in numbers}
     references = [*numbers, *(one for one in files if one.value not in known), *commits]
     title = _fold_title(_label(text))
-    return references or ([Reference("title", title)] if len(title.split()) > 1 else [])
+    return references or ([TextReference("title", title)] if len(title.split()) > 1 else [])
 
 
 def _fold_title(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> set[Reference]:
+def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> set[TextReference]:
     """Return the names by which other texts refer to a memory.
 
     Args:
@@ -173,26 +173,26 @@ def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> 
     patterns = _patterns()
     title = first_line.strip().lstrip("#").strip()
     file = source.rsplit("/", 1)[-1]
-    names = {Reference("id", memory_id.lower())}
+    names = {TextReference("id", memory_id.lower())}
     for text in (file, title[:40]):
         start = patterns["numbered"].match(text.strip())
         if start:
-            names.add(Reference(start[1].lower(), start[2]))
+            names.add(TextReference(start[1].lower(), start[2]))
             if start[1].lower() in _NUMBERED:
-                names.add(Reference("", start[2]))
+                names.add(TextReference("", start[2]))
         elif found := patterns["file"].match(text) or patterns["section"].match(text):
             # A numbered file or heading is a decision record: that is what they are numbered for.
-            names |= {Reference("", found[1]), Reference("adr", found[1])}
+            names |= {TextReference("", found[1]), TextReference("adr", found[1])}
     bare = re.sub(r"^(?:[A-Za-z]{2,10}[-_ #]?)?\d{1,5}\W+", "", title)
     if len(folded := _fold_title(bare)) > 3 and " " in folded:
-        names.add(Reference("title", folded))
+        names.add(TextReference("title", folded))
     for text in (commit, source):
         if re.fullmatch(r"[0-9a-f]{7,40}", text):
-            names.add(Reference("commit", text))
+            names.add(TextReference("commit", text))
     return names
 
 
-def phrases_of(reference: Reference) -> list[str]:
+def phrases_of(reference: TextReference) -> list[str]:
     """Return how a reference is written in texts, as words to search for."""
     kind, value = reference
     if kind in ("id", "commit", "title"):
