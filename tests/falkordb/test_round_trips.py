@@ -36,12 +36,16 @@ def count_commands(admin) -> int:
 async def test_a_search_makes_twelve_round_trips_at_most(
     falkordb_server, falkordb_graph, admin, events
 ):
-    """The engine as a user gets it: real model, graph, neighbors, a second hop that finds more."""
+    """The engine as a user gets it: real model, graph, neighbors, a second hop that finds more.
+
+    Several hits are numbered, and a passage says that it replaces one: successors are looked up.
+    """
     storage = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
     texts = [f"Chapter {n} of the handbook: who wrote the billing plan?" for n in range(110)]
     texts.append("The billing scheduler in zone kestrel-7 was written by Priya Nair last spring.")
     texts.append("Priya Nair keeps the kestrel-7 notes in Lisbon.")
     requests = [AddMemoryRequest(text=t, parent="book", position=n) for n, t in enumerate(texts)]
+    requests.insert(0, AddMemoryRequest(text="A new handbook.\n\nReplaces chapter 500."))
     async with await create_engine(load_settings(storage=storage)) as engine:
         for added in (await engine.add_memories(requests))[-2:]:
             await read(engine.storage, added.memory_id, ["Priya Nair"])
@@ -60,6 +64,7 @@ async def test_a_search_makes_twelve_round_trips_at_most(
     ]
     assert found.results[0].text == texts[-2]
     assert {"rank_by_words", "rank_by_vector", "get_pool", "get_hop", "get_hits"} <= set(calls)
+    assert calls.count("find_hits") == 1
     assert calls.count("get_surroundings") == 2, "the hop found more"
     assert len(calls) <= MOST_CALLS, " ".join(calls)
     assert asked <= MOST_COMMANDS, " ".join(calls)

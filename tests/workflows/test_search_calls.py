@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from project_shapes import git
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.modules.graph import BuildGraphRequest
 from zapomni_db.models import MemoryFilter
@@ -59,7 +60,37 @@ async def test_a_search_with_every_arm_asks_the_store_ten_times_at_most(engine):
     assert found.results[0].text == FIRST
     assert {"rank_by_vector", "rank_by_words", "get_hop", "get_pool"} <= set(calls)
     assert calls.count("get_surroundings") == 2, "the hop found more"
-    assert len(calls) <= MOST_CALLS
+    assert "find_hits" not in calls, "nothing says that it replaces anything"
+    assert len(calls) <= MOST_CALLS, calls
+
+
+async def test_successors_and_other_projects_are_among_the_ten(engine, tmp_path):
+    git(tmp_path, "init", "-q")
+    replacing = "A new plan.\n\nReplaces chapter 500."
+    await engine.add_memories([AddMemoryRequest(text=t) for t in (*NOISE[:150], FIRST, SECOND)])
+    for text in (FIRST, replacing):
+        await engine.add_memory(AddMemoryRequest(text=text, project="elsewhere"))
+    await engine.search_memory(SearchRequest(query="notes", folder=str(tmp_path)))
+    calls: list[str] = []
+    engine._searcher = replace(engine._searcher, storage=CountingStorage(engine.storage, calls))
+
+    found = await engine.search_memory(
+        SearchRequest(query="Who wrote the billing scheduler?", folder=str(tmp_path))
+    )
+
+    assert (found.results[0].text, found.elsewhere) == (FIRST, 1)
+    assert calls.count("find_hits") == 1
+    assert calls.count("get_surroundings") == 2, "the hop found more"
+    assert len(calls) <= MOST_CALLS, calls
+
+
+async def test_a_store_that_was_empty_at_the_last_search_is_searched_by_meaning(engine):
+    assert (await engine.search_memory(SearchRequest(query="billing"))).count == 0
+    await engine.add_memory(AddMemoryRequest(text=FIRST))
+
+    (found,) = (await engine.search_memory(SearchRequest(query="who made the invoices"))).results
+
+    assert found.similarity_score > 0
 
 
 async def test_an_answer_from_the_cache_asks_the_store_once(engine):

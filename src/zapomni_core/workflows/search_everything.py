@@ -90,17 +90,18 @@ class Searcher:
         observed: tuple[int, ...] = ()
         if self.observations is not None and request.within != "memories":
             observed = await self.observations.get_version()
-        state = await self.storage.get_state()
-        version = (state.version, observed)
         filters, reach = await self._narrow(request)
         # Not JSON, which could not carry half of a surrogate pair.
         question = repr((request, reach))
-        cached = self.answers.get(question, version)
+        state = self.answers.state
+        # What was never asked needs no version before the search, which begins by reading it.
+        if state is None or self.answers.has(question) or request.within == "observations":
+            state = await self.storage.get_state()
+        cached = self.answers.get(question, (state.version, observed))
         response = cached
         if response is None:
-            response = await self._search(request, filters, reach, state)
-        if cached is None:
-            self.answers.put(question, version, response)
+            response, state = await self._search(request, filters, reach, state)
+            self.answers.put(question, (state.version, observed), response)
         took = (time.perf_counter() - started) * 1000
         given = request.filters
         self.answers.record_latency(took)
@@ -129,7 +130,9 @@ class Searcher:
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return one page of memories, each by its best passage, and of observations."""
-        return await self._search(request, *await self._narrow(request))
+        state = self.answers.state or await self.storage.get_state()
+        response, _ = await self._search(request, *await self._narrow(request), state)
+        return response
 
     async def _narrow(self, request: SearchRequest) -> tuple[MemoryFilter, Reach | None]:
         """Check the request; return its filters by what memories of the projects carry."""
@@ -145,8 +148,9 @@ class Searcher:
         request: SearchRequest,
         filters: MemoryFilter,
         reach: Reach | None,
-        state: StoreState | None = None,
-    ) -> SearchResponse:
+        state: StoreState,
+    ) -> tuple[SearchResponse, StoreState]:
+        """Return the answer, and the state of the store that it is about."""
         if request.within == "memories":
             filters = without_code(filters)
         question = Question(
@@ -161,7 +165,7 @@ class Searcher:
         )
         notices: list[str] = []
         async with AsyncExitStack() as snapshot:
-            storage = await self._begin(snapshot, request, question, state, notices)
+            storage, state = await self._begin(snapshot, request, question, state, notices)
             try:
                 if request.within == "observations":
                     question.exhausted, ranked = True, []
@@ -177,7 +181,7 @@ class Searcher:
             results, elsewhere = await self._describe(storage, request, question, reach, found)
         if self.projects is not None:
             results = await self.projects.name(results)
-        return SearchResponse(
+        response = SearchResponse(
             results=results,
             count=len(results),
             total=len(found),
@@ -187,6 +191,7 @@ class Searcher:
             and all(evidence_word(round(hit.evidence, 2)) == "none" for hit in found),
             notice=" ".join(notices) or None,
         )
+        return response, state
 
     # --- memories ------------------------------------------------------------------
 
@@ -195,21 +200,21 @@ class Searcher:
         snapshot: AsyncExitStack,
         request: SearchRequest,
         question: Question,
-        state: StoreState | None,
+        known: StoreState,
         notices: list[str],
-    ) -> StorageProvider:
+    ) -> tuple[StorageProvider, StoreState]:
         """Embed the question, enter the snapshot, find its words: an embedder may take seconds.
 
-        If the store changed to another model between the two, the question is embedded again.
+        If the store has another model than was known, the question is embedded again.
         """
         if request.within == "observations":
-            return self.storage
-        known = state or await self.storage.get_state()
+            return self.storage, known
         attempts = EMBED_AGAIN if self.embeddings.embedders else 0
         while True:
             question.embedding = None
+            failed: list[str] = []
             if attempts:
-                question.embedding = await self._embed_query(request.query, known.space, notices)
+                question.embedding = await self._embed_query(request.query, known.space, failed)
             storage = await snapshot.enter_async_context(self.storage.snapshot())
             question.total = known.chunks
             # Whether anything says that it replaces another memory is one more read otherwise.
@@ -222,8 +227,10 @@ class Searcher:
             question.may_be_replaced = any(found[word] != frozenset() for word in replacing)
             question.total = now.chunks
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
-            if question.embedding is None or now.space == known.space:
-                return storage
+            self.answers.state = now
+            if not attempts or now.space == known.space:
+                notices += failed
+                return storage, now
             await snapshot.aclose()
             known = now
             attempts -= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 from zapomni_core.interfaces import SearchResponse
+from zapomni_db.models import StoreState
 
 __all__ = ["AnswerCache"]
 
@@ -19,6 +20,8 @@ class AnswerCache:
     """The latest answers and how long searches took."""
 
     def __init__(self) -> None:
+        self.state: StoreState | None = None
+        """The store as the latest search saw it."""
         self._answers: OrderedDict[str, tuple[Version, SearchResponse]] = OrderedDict()
         self._latencies: deque[float] = deque(maxlen=LATENCIES)
         self._lookups = 0
@@ -35,6 +38,10 @@ class AnswerCache:
         if not self._latencies:
             return None
         return round(sum(self._latencies) / len(self._latencies), 2)
+
+    def has(self, question: str) -> bool:
+        """Return whether there is an answer to this question, which may be out of date."""
+        return question in self._answers
 
     def get(self, question: str, version: Version) -> SearchResponse | None:
         """Return the answer to this question if nothing that it is about was changed since."""
