@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.settings import Settings
-
-if TYPE_CHECKING:
-    from zapomni_core.modules.memories import Memories
-    from zapomni_mcp.lazy_engine import LazyEngine
 
 __all__ = ["client_of", "instructions"]
 
@@ -38,20 +33,17 @@ def client_of(params: object) -> str:
     return "".join(c for c in str(name or "") if c.isprintable())[:100]
 
 
-async def instructions(client: str, folder: str, settings: Settings, engine: LazyEngine) -> str:
+async def instructions(client: str, folder: str, settings: Settings) -> str:
     """Return the most important memories for a client that has no hook for them, else nothing."""
     if client.lower().startswith(WITH_CONTEXT_HOOKS):
         return ""
     # Nothing is imported for a home in which nothing was stored yet.
-    if settings.server is None and not settings.database_path.exists():
+    if not observations_path(settings).exists():
         return ""
     from zapomni_core.workflows.recall_important import recall_important
 
-    async def open_memories() -> Memories:
-        return (await engine.get()).memories
-
     try:
-        return await recall_important(settings, folder, open_memories, client)
+        return await recall_important(settings, folder, client)
     except Exception as error:  # noqa: BLE001 - a client must connect with or without them
         log.warning("no_memories_in_instructions", error=type(error).__name__)
         return ""

@@ -179,8 +179,8 @@ def _memories_for_new_clients(settings: Settings) -> ServerMiddleware[LazyEngine
     ) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            client, engine = client_of(ctx.params), ctx.lifespan_context
-            if found := await instructions(client, current_folder(), settings, engine):
+            found = await instructions(client_of(ctx.params), current_folder(), settings)
+            if found:
                 result["instructions"] = f"{result.get('instructions', '')}\n{found}"
         return result
 

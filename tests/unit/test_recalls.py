@@ -11,6 +11,7 @@ import time
 import pytest
 
 from zapomni_cli.retention import read_recall_days
+from zapomni_core.infra.recall_log import RecalledItem, RecallLog
 from zapomni_core.modules.observations.uses import find_uses
 from zapomni_core.settings import load_settings
 from zapomni_core.shared.redaction import Redactor
@@ -76,6 +77,19 @@ def test_a_secret_in_a_query_is_masked_before_it_is_written(folder):
     assert TOKEN.encode() not in (folder / RECALLS).read_bytes()
     ((query,),) = rows(folder, "SELECT query FROM recalls")
     assert query.startswith("what is [")
+
+
+def test_secrets_learned_before_anything_waits_are_masked_later(folder):
+    secret = "plainwords" + "7Qx" * 6  # Only the name of the variable says that it is one.
+    log = RecallLog(folder, 0)
+    log.learn({"ACME_API_KEY": secret})
+    log.flush()
+    log.add("tool", f"deploy {secret}", [RecalledItem("m1")], client="codex", folder=str(folder))
+    log.flush()
+
+    ((query,),) = rows(folder, "SELECT query FROM recalls")
+    assert query.startswith("deploy [")
+    assert secret not in query
 
 
 def test_a_recall_of_nothing_leaves_no_row_and_no_file(folder):

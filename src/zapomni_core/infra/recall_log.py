@@ -159,11 +159,13 @@ class RecallLog:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+            # Something was found there; a home folder that was removed since is not made again.
+            if not self._waiting or not Path(self._home).is_dir():
+                self._waiting = []
+                return
             waiting, self._waiting = self._waiting, []
+            # Taken by a write alone: secrets that were learned before count for later questions.
             environments, self._environments = self._environments, []
-        # Something was found there; a home folder that was removed since is not made again.
-        if not waiting or not Path(self._home).is_dir():
-            return
         from zapomni_db.sqlite.recalls import record_batch, sweep_recalls
 
         with self._writing:

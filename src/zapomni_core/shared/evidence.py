@@ -1,7 +1,7 @@
 """Evidence by words: how sure we are that a text answers a question, 0 to 1.
 
 Unlike a rank score it does not depend on the other hits, so a question that nothing answers
-gets little. Standard library only: hooks use it, too.
+gets little. Prompts, which are no questions, have `word_evidence`. Standard library only.
 """
 
 from __future__ import annotations

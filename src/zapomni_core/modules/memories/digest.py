@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Digest", "digest_class", "shorten"]
 
 SHORT_CHARS = 400
+# More than `shorten` ever reads.
+READ_CHARS = 8000
 # A rule is short and comes early; a long text that has "must" somewhere is a document.
 RULE_CHARS, RULE_SENTENCES = 2000, 12
 BATCH = 100
@@ -189,9 +191,9 @@ class Digest:
         return len(current)
 
     def _describe(self, kind: str, pinned: bool, text: str) -> tuple[str, str]:
-        short = shorten(text)
-        redactor = self._get_redactor()
-        return digest_class(kind, pinned, text), redactor.redact(short)[0]
+        # Half of a secret would not be recognized: masked before it is cut.
+        masked, _ = self._get_redactor().redact(text[:READ_CHARS])
+        return digest_class(kind, pinned, text), shorten(masked)
 
     def _entry(self, record: MemoryRecord | MemoryData) -> DigestEntry:
         kind = kind_of(record.kind, record.source, record.parent)
