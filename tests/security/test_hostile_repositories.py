@@ -89,7 +89,7 @@ def test_no_question_to_git_runs_a_command(trap, name, monkeypatch):
     guarded.list_root_commits(root)
     guarded.changed_files(root)
     guarded.list_files(root)
-    head_commit(str(folder))
+    list(guarded.read_commits(root, head_commit(str(folder)), 2))
     for part in {root, str(folder)}:
         with suppress(ValidationError), SourceTree(part) as tree:  # A bare one is refused.
             list(tree.files())

@@ -15,7 +15,7 @@ import pytest
 
 from project_shapes import build, git, repository
 from zapomni_core.infra import git as guarded
-from zapomni_core.infra.projects import project_of
+from zapomni_core.infra.projects import head_commit, project_of
 
 # A matcher that tries every way for each star is busy for hours with this.
 BOMB = "/x/" + "*a" * 30 + "/b\n" + "**/" * 30 + "zz\n"
@@ -177,3 +177,58 @@ def test_git_is_found_wherever_the_caller_is(tmp_path, monkeypatch):
         assert guarded.list_files(str(repo)) == ["file.txt"]
         assert len(guarded.list_root_commits(str(repo))) == 1
     monkeypatch.chdir("/")
+
+
+def test_commits_are_read_newest_first_with_the_files_they_changed(tmp_path):
+    repo = repository(tmp_path / "shop")
+    odd = "line\nbreak.txt"
+    (repo / odd).write_text("x", "utf-8")
+    (repo / "b.txt").write_text("x", "utf-8")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "Add two\n\nBecause \x1e and \x1d are no marks.\n")
+    git(repo, "checkout", "-qb", "side")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "Nothing changed")
+    git(repo, "checkout", "-q", "-")
+    (repo / "c.txt").write_text("x", "utf-8")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "Third")
+    git(repo, "merge", "-q", "--no-ff", "-m", "a merge", "side")
+
+    head = head_commit(str(repo))
+    commits = list(guarded.read_commits(str(repo), head, 10))
+    found = {commit.message.split("\n")[0]: commit for commit in commits}
+    assert "a merge" not in found
+    assert found["Add two"].files == ["b.txt", odd]
+    assert found["Add two"].message == "Add two\n\nBecause \x1e and \x1d are no marks.\n"
+    assert found["Nothing changed"].files == []
+    assert found["Third"].files == ["c.txt"]
+    assert all(len(commit.sha) == 40 and commit.time > 0 for commit in commits)
+    assert len(list(guarded.read_commits(str(repo), head, 2))) == 2
+
+
+def test_commits_are_read_page_by_page(tmp_path, monkeypatch):
+    repo = repository(tmp_path / "shop")
+    for number in range(5):
+        git(repo, "commit", "-q", "--allow-empty", "-m", f"commit {number}")
+    everything = [c.sha for c in guarded.read_commits(str(repo), head_commit(str(repo)), 100)]
+    monkeypatch.setattr(guarded, "LOG_PAGE", 2)
+    paged = [c.sha for c in guarded.read_commits(str(repo), head_commit(str(repo)), 100)]
+    assert paged == everything
+    assert len(set(paged)) == len(paged) >= 5
+
+
+def test_a_commit_that_changes_too_many_files_is_read_without_them(tmp_path, monkeypatch):
+    repo = repository(tmp_path / "shop")
+    for number in range(100):
+        (repo / f"a-file-with-a-long-name-{number:04}.txt").write_text("x", "utf-8")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "Many")
+    run = guarded._run
+    monkeypatch.setattr(guarded, "_run", lambda *given, **named: run(*given, most=2000, **named))
+    first = next(guarded.read_commits(str(repo), head_commit(str(repo)), 1))
+    assert (first.message, first.files) == ("Many\n", None)
+
+
+@pytest.mark.parametrize("head", ["", "HEAD", "--all", "0" * 39, "g" * 40, "--output=/tmp/x"])
+def test_only_a_whole_commit_id_can_be_asked_for(tmp_path, head):
+    assert list(guarded.read_commits(str(repository(tmp_path / "shop")), head, 5)) == []

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import LiteralString
 
-__all__ = ["changed_files", "list_files", "list_root_commits"]
+__all__ = ["Commit", "changed_files", "list_files", "list_root_commits", "read_commits"]
 
 HOOK_SECONDS = 1.0
 LIST_SECONDS = 10.0
+LOG_SECONDS = 60.0
+# Commits are read in pages: one that changes a hundred thousand files must not hide all others.
+LOG_PAGE = 200
 MAX_OUTPUT = 16 << 20
 MAX_LISTING = 256 << 20
 MAX_MEMORY_KB = 1 << 20
@@ -35,7 +38,7 @@ MAX_HASHED_BYTES = 1 << 20
 # Of more files than this the first are compared: the answer only helps to order lines.
 MAX_COMPARED = 20_000
 
-_COMMANDS = frozenset(["diff-index", "ls-files", "rev-list"])
+_COMMANDS = frozenset(["diff-index", "log", "ls-files", "rev-list"])
 
 # What may be known of the caller: where the user's own git configuration is, and whose it is.
 _ENVIRONMENT = (
@@ -66,6 +69,7 @@ _OPTIONS = (
     "credential.helper=",
     "diff.external=",
     "gpg.program=false",
+    "log.mailmap=false",
     "log.showSignature=false",
     "maintenance.auto=false",
     "gc.auto=0",
@@ -151,6 +155,69 @@ def changed_files(root: str) -> list[str]:
         if state != "same":
             changed.add(entry[0])
     return sorted(os.fsdecode(name) for name in changed if name)
+
+
+class Commit:
+    """One commit: what its author wrote and which files it changed, as bytes were read.
+
+    Attributes:
+        time: When it was written, in seconds since 1970.
+        files: Relative to the repository's top; None if there are too many to list.
+    """
+
+    __slots__ = ("author", "email", "files", "message", "sha", "time")
+
+    def __init__(
+        self, sha: str, time: int, author: str, email: str, message: str, files: list[str] | None
+    ) -> None:
+        self.sha = sha
+        self.time = time
+        self.author = author
+        self.email = email
+        self.message = message
+        self.files = files
+
+
+def read_commits(root: str, head: str, most: int) -> Iterator[Commit]:
+    """Yield the commits that lead to one, newest first and without merges; none if git cannot say.
+
+    Trees are compared by name only: that asks for no filter, no driver and no file of the work
+    tree. Nothing is looked up for a commit but what it contains itself.
+
+    Args:
+        root: A work tree's top folder, or a bare repository that is in no work tree.
+        head: The commit to begin at, in full.
+        most: How many at most.
+    """
+    if len(head) not in (40, 64) or not all(c in "0123456789abcdef" for c in head):
+        return
+    bare = not os.path.lexists(os.path.join(root, ".git"))
+    # No message and no file name can contain what was not known when it was written.
+    mark = os.urandom(12).hex()
+    for start in range(0, most, LOG_PAGE):
+        page = ["log", "-z", "--no-merges", "--no-color", "--no-decorate", "--encoding=UTF-8",
+                f"--format=tformat:{mark}%H%x00%at%x00%an%x00%ae%x00%B", f"--skip={start}",
+                f"--max-count={min(LOG_PAGE, most - start)}"]  # fmt: skip
+        names = ["--name-only", "--no-renames", "--no-ext-diff", "--no-textconv",
+                 "--ignore-submodules=all", "-O/dev/null"]  # fmt: skip
+        (output,) = _run(root, [*page, *names, head, "--"], seconds=LOG_SECONDS, bare=bare)
+        listed = output is not None
+        if output is None:
+            (output,) = _run(
+                root, [*page, "--no-patch", head, "--"], seconds=LOG_SECONDS, bare=bare
+            )
+        found = 0
+        for block in (output or b"").split(mark.encode())[1:]:
+            sha, at, author, email, message, *files = (
+                part.decode("utf-8", "replace") for part in block.split(b"\0")
+            )
+            found += 1
+            # A NUL ends the message and each name; before the first name is the end of a line.
+            files = [name[not place :] for place, name in enumerate(files[:-1])]
+            moment = int(at) if at.lstrip("-").isdigit() else 0
+            yield Commit(sha, moment, author, email, message, files if listed else None)
+        if found < min(LOG_PAGE, most - start):
+            return
 
 
 # --- What the index says ------------------------------------------------------------------
