@@ -60,6 +60,10 @@ COMMANDS = {
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
     "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
     "review": ("zapomni_cli.review:review", "Decide what waits in the inbox, with one key each."),
+    "export": (
+        "zapomni_cli.exporting:export",
+        "Write memories into a folder of files that git can follow, or as lines of JSON.",
+    ),
     "backup": (
         "zapomni_cli.backup:backup",
         "Copy everything that is stored, while agents go on working.",

@@ -17,6 +17,7 @@ __all__ = [
     "cites_option",
     "examples",
     "expires_option",
+    "export_filter_options",
     "filter_options",
     "global_option",
     "json_option",
@@ -46,29 +47,38 @@ def chosen(options: dict[str, Any]) -> dict[str, Any]:
 
 def filter_options(command: F) -> F:
     """Add the filters of search and list."""
-    for option in reversed(
-        [
-            click.option(
-                "--project", help="Only this project; default: this repository's and global ones."
-            ),
-            click.option("--tag", "tags", multiple=True, help="Only with this tag; repeatable."),
-            click.option("--source", help="Only from this source."),
-            click.option("--kind", help="Only this kind, such as note or document."),
-            click.option("--session", help="Only this conversation, session or document."),
-            click.option("--path", help="Only this file or folder: a path or its end."),
-            since_options,
-            click.option(
-                "--as-of", callback=_when, help="What was true then (by --when): as --since."
-            ),
-            click.option("--known-at", callback=_when, help="What was stored by then: as --since."),
-            click.option("--pinned", is_flag=True, help="Only pinned ones."),
-            click.option(
-                "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+    command = click.option(
+        "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."
+    )(command)
+    default = "this repository's and global ones"
+    return _selection(default)(command)
+
+
+def export_filter_options(command: F) -> F:
+    """Add the filters of search and list, for what is given whole."""
+    return _selection("all")(command)
+
+
+def _selection(projects: str) -> Callable[[F], F]:
+    options = [
+        click.option("--project", help=f"Only this project; default: {projects}."),
+        click.option("--tag", "tags", multiple=True, help="Only with this tag; repeatable."),
+        click.option("--source", help="Only from this source."),
+        click.option("--kind", help="Only this kind, such as note or document."),
+        click.option("--session", help="Only this conversation, session or document."),
+        click.option("--path", help="Only this file or folder: a path or its end."),
+        since_options,
+        click.option("--as-of", callback=_when, help="What was true then (by --when): as --since."),
+        click.option("--known-at", callback=_when, help="What was stored by then: as --since."),
+        click.option("--pinned", is_flag=True, help="Only pinned ones."),
+    ]
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def since_options(command: F) -> F:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.codebase import CodeMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
     from zapomni_core.shared.redaction import Redactor
+    from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.review import ReviewInbox
     from zapomni_db.graph_models import MemoryVersion
 
@@ -251,6 +252,13 @@ class ZapomniEngine:
             lambda: self._redactor,
             str(self._settings.home),
         )
+
+    @cached_property
+    def exports(self) -> Exports:
+        """Memories written out: a folder of files, lines of JSON."""
+        from zapomni_core.workflows.export_memories import Exports
+
+        return Exports(self.storage, self.citations, self.projects, self._settings)
 
     async def __aenter__(self) -> Self:
         return self

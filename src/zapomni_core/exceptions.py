@@ -62,6 +62,7 @@ class ProcessingError(CoreError):
         PROC_002: Text extraction failed.
         PROC_003: Unknown or unsupported document format.
         PROC_004: Storing many failed when some of them were stored.
+        EXPORT_001: Another process is working in the export folder.
         CODE_003: The parsers of code are not installed.
         CODE_004: The process that parses code could not be started.
     """

@@ -470,6 +470,19 @@ class CopyStore(Protocol):
         """
         ...
 
+    async def get_copies(
+        self, memory_ids: Sequence[str], *, passages: bool = True
+    ) -> list[MemoryCopy]:
+        """Return those of these memories that exist, in the order they were stored.
+
+        Without `passages` they have none, which is much less to read.
+        """
+        ...
+
+    async def list_ids(self, filters: MemoryFilter) -> list[str]:
+        """Return the ids of all memories that match, in the order of the ids."""
+        ...
+
     async def import_memories(self, memories: Sequence[MemoryCopy]) -> None:
         """Keep these as they are, in this order: with their ids, dates, keys and vectors.
 

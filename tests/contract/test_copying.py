@@ -195,3 +195,17 @@ async def test_entities_and_relationships_are_exported_in_pages(storage):
             batch[-1].relationship_type,
         )
     assert related == relationships
+
+
+async def test_copies_are_given_by_id_with_or_without_passages(storage):
+    copies = [
+        whole(memory_id=f"{n:08d}", idempotency_key=None, project=name)
+        for n, name in enumerate(["shop", "", "shop"])
+    ]
+    await storage.import_memories(copies)
+    found = await storage.get_copies(["00000002", "missing", "00000000"])
+    assert found == [as_kept(copies[0]), as_kept(copies[2])]
+    (bare,) = await storage.get_copies(["00000001"], passages=False)
+    assert bare == copies[1].model_copy(update={"chunks": [], "space": None})
+    assert await storage.list_ids(MemoryFilter(project="shop")) == ["00000000", "00000002"]
+    assert len(await storage.list_ids(MemoryFilter())) == 3

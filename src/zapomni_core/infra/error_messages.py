@@ -156,6 +156,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "The database failed when some of the memories were stored.",
         "Add them again: what is stored already is not stored twice.",
     ),
+    "EXPORT_001": (
+        "Another process is working in the export folder.",
+        "Try again when it is done.",
+    ),
     "EMB_001": (
         "The embedding service cannot be reached. Often this passes by itself.",
         "Check that Ollama is running: `ollama list`. Then try again.",

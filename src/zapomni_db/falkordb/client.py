@@ -309,6 +309,8 @@ class FalkorDBClient:
     # --- Copying ------------------------------------------------------------------------
 
     export_memories = operation(copying.export_memories)
+    get_copies = operation(copying.get_copies)
+    list_ids = operation(copying.list_ids)
     export_entities = operation(copying.export_entities)
     export_relationships = operation(copying.export_relationships)
     export_readings = operation(copying.export_readings)

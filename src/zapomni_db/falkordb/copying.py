@@ -33,9 +33,9 @@ from zapomni_db.falkordb.graph import (
 )
 from zapomni_db.falkordb.graph_reads import ENTITY_DATA, to_entity_data
 from zapomni_db.falkordb.spaces import SLOT_ROW, slot_of
-from zapomni_db.falkordb.values import from_tokens
+from zapomni_db.falkordb.values import from_tokens, where
 from zapomni_db.graph_models import ExtractedChunk
-from zapomni_db.models import ChunkData, EntityData, RelationshipData
+from zapomni_db.models import ChunkData, EntityData, MemoryFilter, RelationshipData
 from zapomni_db.rules import stated_beginning
 from zapomni_db.values import from_json, from_time
 
@@ -45,16 +45,18 @@ __all__ = [
     "export_merges",
     "export_readings",
     "export_relationships",
+    "get_copies",
     "import_merges",
     "import_readings",
+    "list_ids",
 ]
+
+IDS_AT_ONCE = 200
 
 # --- Memories ---------------------------------------------------------------------------
 
-# Finds the next memories with their versions, oldest first.
-_MEMORIES: LiteralString = """
-MATCH (m:Memory) WHERE m.key > $after
-WITH m ORDER BY m.key LIMIT $limit
+# Finds memories with their versions, oldest first.
+_VERSIONS: LiteralString = """
 OPTIONAL MATCH (older:Memory {superseded_by: m.id})
 WITH m, older ORDER BY older.key
 WITH m, collect(older.id) AS older
@@ -66,6 +68,10 @@ RETURN m.key, m.id, m.text, m.metadata, m.project, m.source, m.kind, m.tags, m.p
     m.expires_at, coalesce(m.origin, ''), coalesce(m.trusted, true), older, versions
 ORDER BY m.key
 """
+_MEMORIES: LiteralString = (
+    "MATCH (m:Memory) WHERE m.key > $after WITH m ORDER BY m.key LIMIT $limit" + _VERSIONS
+)
+_MEMORIES_BY_ID: LiteralString = "MATCH (m:Memory) WHERE m.id IN $ids WITH m" + _VERSIONS
 # Finds the chunks of memories with their vectors in the active space.
 _CHUNKS: LiteralString = f"""
 OPTIONAL MATCH (e:EmbeddingSpace {{active: true}})
@@ -79,22 +85,48 @@ RETURN m.id, {SLOT_ROW}, chunks
 
 async def export_memories(session: Session, after: str | None, limit: int) -> MemoryExport:
     rows = await session.read(_MEMORIES, after=int(after or 0), limit=limit)
+    return MemoryExport(
+        items=await _to_copies(session, rows, passages=True),
+        after=str(rows[-1][0]) if rows else None,
+    )
+
+
+async def get_copies(
+    session: Session, memory_ids: Sequence[str], *, passages: bool = True
+) -> list[MemoryCopy]:
+    copies: list[MemoryCopy] = []
+    # A server may cut answers at a number of rows.
+    for start in range(0, len(memory_ids), IDS_AT_ONCE):
+        ids = list(memory_ids[start : start + IDS_AT_ONCE])
+        rows = await session.read(_MEMORIES_BY_ID, ids=ids)
+        copies += await _to_copies(session, rows, passages=passages)
+    return copies
+
+
+async def list_ids(session: Session, filters: MemoryFilter) -> list[str]:
+    condition, values = where(filters)
+    rows = await session.read_list(f"MATCH (m:Memory) WHERE {condition}", "m.id", **values)
+    return sorted(memory_id for (memory_id,) in rows)
+
+
+async def _to_copies(
+    session: Session, rows: Sequence[Sequence[Any]], *, passages: bool
+) -> list[MemoryCopy]:
     chunks: dict[str, list[ChunkData]] = {}
     space = None
-    for memory_id, slot, found in await session.read(_CHUNKS, ids=[row[1] for row in rows]):
-        space = slot_of(slot).space
-        chunks[memory_id] = [_to_chunk(chunk) for chunk in found]
+    if passages:
+        for memory_id, slot, found in await session.read(_CHUNKS, ids=[row[1] for row in rows]):
+            space = slot_of(slot).space
+            chunks[memory_id] = [_to_chunk(chunk) for chunk in found]
     items: list[MemoryCopy] = []
-    last: str | None = None
     for row in rows:
-        key, memory_id, text, metadata, project, source, kind, tags, pinned, *others = row
+        _, memory_id, text, metadata, project, source, kind, tags, pinned, *others = row
         idempotency_key, parent, position, occurred, created, updated, *others = others
         expires, origin, trusted, older, versions = others
-        last = str(key)
-        if memory_id not in chunks:
+        if passages and memory_id not in chunks:
             # It was deleted between the two queries.
             continue
-        own = chunks[memory_id]
+        own = chunks.get(memory_id, [])
         items.append(
             MemoryCopy(
                 memory_id=memory_id,
@@ -125,7 +157,7 @@ async def export_memories(session: Session, after: str | None, limit: int) -> Me
                 ],
             )
         )
-    return MemoryExport(items=items, after=last)
+    return items
 
 
 def _to_chunk(row: Sequence[Any]) -> ChunkData:

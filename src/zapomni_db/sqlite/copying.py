@@ -18,12 +18,12 @@ from zapomni_db.copy_models import (
     VersionCopy,
 )
 from zapomni_db.graph_models import ExtractedChunk
-from zapomni_db.models import ChunkData, EntityData, RelationshipData
+from zapomni_db.models import ChunkData, EntityData, MemoryFilter, RelationshipData
 from zapomni_db.rules import EVER, stated_beginning
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.graph import entity_row, reroot, store_extractions
 from zapomni_db.sqlite.memories import insert_memory, supersede
-from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time
+from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time, where
 from zapomni_db.sqlite.vectors import read_active_space
 
 __all__ = [
@@ -32,24 +32,30 @@ __all__ = [
     "export_merges",
     "export_readings",
     "export_relationships",
+    "get_copies",
     "import_memories",
     "import_merges",
     "import_readings",
+    "list_ids",
 ]
 
 
 # --- Memories ---------------------------------------------------------------------------
 
-# The columns of an `_ExportedMemory`, in the order the memories were stored.
-_MEMORIES: LiteralString = """
+# The columns of an `_ExportedMemory`.
+_MEMORY: LiteralString = """
 SELECT m.key, m.id, t.text, m.metadata, m.project, m.source, m.kind, m.pinned,
        m.idempotency_key, m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
        m.expires_at, m.origin, m.trusted,
        (SELECT json_group_array(id) FROM (SELECT older.id FROM memories older
             WHERE older.superseded_by = m.key ORDER BY older.key))
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
-WHERE m.key > ? ORDER BY m.key LIMIT ?
 """
+# In the order they were stored.
+_MEMORIES: LiteralString = _MEMORY + " WHERE m.key > ? ORDER BY m.key LIMIT ?"
+_MEMORIES_BY_ID: LiteralString = (
+    _MEMORY + " WHERE m.id IN (SELECT value FROM json_each(?)) ORDER BY m.key"
+)
 _CHUNKS: LiteralString = """
 SELECT c.text, c.position, c.start_char, c.end_char, c.metadata, c.context, v.vector, k.tokens
 FROM chunks c
@@ -87,12 +93,37 @@ class _ExportedMemory(NamedTuple):
 
 
 def export_memories(connection: sqlite3.Connection, after: str | None, limit: int) -> MemoryExport:
-    space_key, space = read_active_space(connection) or (0, None)
     found = connection.execute(_MEMORIES, (int(after or 0), limit)).fetchall()
     rows = [_ExportedMemory(*row) for row in found]
+    return MemoryExport(
+        items=_to_copies(connection, rows, passages=True),
+        after=str(rows[-1].key) if rows else None,
+    )
+
+
+def get_copies(
+    connection: sqlite3.Connection, memory_ids: Sequence[str], *, passages: bool = True
+) -> list[MemoryCopy]:
+    found = connection.execute(_MEMORIES_BY_ID, (to_json(list(memory_ids)),)).fetchall()
+    return _to_copies(connection, [_ExportedMemory(*row) for row in found], passages=passages)
+
+
+def list_ids(connection: sqlite3.Connection, filters: MemoryFilter) -> list[str]:
+    condition, values = where(filters)
+    rows = connection.execute(
+        "SELECT m.id FROM memories m WHERE " + condition + " ORDER BY m.id", values
+    )
+    return [memory_id for (memory_id,) in rows]
+
+
+def _to_copies(
+    connection: sqlite3.Connection, rows: Sequence[_ExportedMemory], *, passages: bool
+) -> list[MemoryCopy]:
+    space_key, space = read_active_space(connection) or (0, None)
     items = []
     for row in rows:
         superseded = from_json(row.supersedes)
+        found = connection.execute(_CHUNKS, (space_key, row.key)) if passages else ()
         chunks = [
             ChunkData(
                 text=text,
@@ -104,9 +135,7 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
                 embedding=None if vector is None else from_blob(vector),
                 tokens=tokens,
             )
-            for text, index, start, end, metadata, context, vector, tokens in connection.execute(
-                _CHUNKS, (space_key, row.key)
-            )
+            for text, index, start, end, metadata, context, vector, tokens in found
         ]
         history = [
             VersionCopy(replaced_at=from_time(at), fields=from_json(fields), text=text)
@@ -138,7 +167,7 @@ def export_memories(connection: sqlite3.Connection, after: str | None, limit: in
                 history=history,
             )
         )
-    return MemoryExport(items=items, after=str(rows[-1].key) if rows else None)
+    return items
 
 
 def import_memories(connection: sqlite3.Connection, memories: Sequence[MemoryCopy]) -> None:

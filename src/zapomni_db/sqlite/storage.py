@@ -263,6 +263,8 @@ class SqliteStorage(SqliteFile):
     # --- Copying to and from another store ----------------------------------------------
 
     export_memories = reading("exporting", copying.export_memories)
+    get_copies = reading("exporting", copying.get_copies)
+    list_ids = reading("exporting", copying.list_ids)
     import_memories = writing("importing", copying.import_memories)
     export_entities = reading("exporting", copying.export_entities)
     export_relationships = reading("exporting", copying.export_relationships)

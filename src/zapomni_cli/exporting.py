@@ -1,0 +1,85 @@
+"""`zapomni export`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zapomni_cli.options import chosen, examples, export_filter_options, json_option
+from zapomni_cli.output import count_of, print_json, progress_bar
+from zapomni_cli.runtime import with_engine
+
+if TYPE_CHECKING:
+    from zapomni_core.engine import ZapomniEngine
+    from zapomni_core.workflows.export_memories import ExportPart, ExportReport
+
+__all__ = ["export"]
+
+PARTS = ["history", "citations", "all"]
+
+
+@click.command(
+    epilog=examples(
+        "zapomni export ~/memories",
+        "zapomni export ~/shop-notes --project shop --kind decision",
+        "zapomni export --jsonl - --since 7d | jq -r .text",
+    )
+)
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option("--jsonl", metavar="FILE", help="Write lines of JSON instead; - for standard output.")
+@click.option(
+    "--with",
+    "parts",
+    multiple=True,
+    type=click.Choice(PARTS),
+    help="Also export this; repeatable.",
+)
+@export_filter_options
+@json_option
+def export(
+    folder: Path | None, jsonl: str | None, parts: tuple[str, ...], *, as_json: bool, **filters: Any
+) -> None:
+    """Write memories into a folder of files that git can follow, or as lines of JSON.
+
+    One JSON file per memory, which changes when the memory does: exporting twice writes nothing.
+    All memories are exported, replaced ones too, or those that the filters select. Vectors and
+    the graph are left out; they are made again. `zapomni import DIR` reads it.
+
+    Texts are written as they are stored, secrets included: keep the folder to yourself, or
+    check it first.
+    """
+    if (folder is None) == (jsonl is None):
+        raise click.UsageError("Give a folder, or --jsonl FILE.")
+    if as_json and jsonl == "-":
+        raise click.UsageError("--json reports what was written; give --jsonl a file.")
+    given: list[ExportPart] = ["history", "citations"] if "all" in parts else list(parts)  # type: ignore[arg-type]
+
+    async def write(engine: ZapomniEngine) -> ExportReport:
+        with progress_bar("Exporting") as report:
+            if folder is not None:
+                return await engine.exports.to_folder(folder, chosen(filters), given, report)
+            file = None if jsonl == "-" else Path(jsonl or "")
+            out = sys.stdout.buffer
+            return await engine.exports.to_lines(file, chosen(filters), given, report, out=out)
+
+    done = with_engine(write)
+    if as_json:
+        print_json(done.to_json())
+        return
+    _print_report(done)
+
+
+def _print_report(done: ExportReport) -> None:
+    where = f"{count_of(done.memories, 'memory', 'memories')}: {done.written} written"
+    rest = [f"{done.unchanged} unchanged"]
+    rest += [f"{done.removed} removed"] if done.removed else []
+    click.echo(", ".join([where, *rest]) + ".", err=True)
+    if done.newer:
+        files = count_of(done.newer, "file is newer than its memory", "files are newer")
+        click.echo(f"{files}: read them with `zapomni import`.", err=True)
+    if done.unreadable:
+        files = count_of(done.unreadable, "file is damaged", "files are damaged")
+        click.echo(f"{files} and was left alone; delete it and export again.", err=True)

@@ -1,0 +1,323 @@
+"""Export memories: as a folder of JSON files that is kept up to date, or as lines of JSON.
+
+The folder is what git likes: one file per memory, its name the id, and a file is written only if
+it would change. Nothing that another device put there is lost: a file whose memory is newer than
+here is left for `zapomni import`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.export_folder import ExportFolder
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.infra.places import note_export
+from zapomni_core.modules.memories import parse_filters, without_code
+from zapomni_core.shared.records import (
+    FORMAT,
+    dump_line,
+    dump_record,
+    load_object,
+    memory_path,
+    parse_record,
+    to_record,
+    tombstone_path,
+    write_time,
+)
+
+if TYPE_CHECKING:
+    from zapomni_core.modules.codebase import Citations
+    from zapomni_core.settings import Settings
+    from zapomni_core.workflows.projects import Projects
+    from zapomni_db.copy_models import MemoryCopy
+    from zapomni_db.interfaces import StorageProvider
+
+__all__ = ["MARKER", "PARTS", "ExportPart", "ExportReport", "Exports", "check_folder"]
+
+PAGE = 200
+MARKER = "zapomni.json"
+"""The file that says a folder is an export, and in which format."""
+HEADER = {"format": FORMAT, "zapomni": "export"}
+
+ExportPart = Literal["history", "citations"]
+PARTS: tuple[ExportPart, ...] = ("history", "citations")
+"""What is exported on request."""
+
+Progress = Callable[[int, int], None]
+
+logger = get_logger(__name__)
+
+
+@dataclass
+class ExportReport:
+    """What an export did."""
+
+    memories: int = 0
+    """How many were selected."""
+    written: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    """Files of memories that are deleted or no longer selected."""
+    tombstones: int = 0
+    newer: int = 0
+    """Files left alone because the memory in them is newer than the one here."""
+    unreadable: int = 0
+    """Files left alone because they are damaged."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for `--json`."""
+        return asdict(self)
+
+
+def check_folder(folder: ExportFolder, *, new: bool = False) -> bool:
+    """Check that a folder is an export that this version can read; return whether it is one.
+
+    Args:
+        folder: The folder.
+        new: Accept one that is empty but for hidden files and a README: an export may begin there.
+
+    Raises:
+        ValidationError: It is something else, or written by a newer version.
+    """
+    marker = folder.read(MARKER, 1 << 20)
+    if marker is None:
+        others = [
+            name
+            for name in folder.names()
+            if not name.startswith(".") and not name.upper().startswith(("README", "LICENSE"))
+        ]
+        if new and not others:
+            return False
+        raise ValidationError(
+            f"This folder is no export of Zapomni (it has no {MARKER}). Name an empty folder, or "
+            "one that `zapomni export` made.",
+            "VAL_004",
+        )
+    version = load_object(marker).get("format")
+    if not isinstance(version, int) or version < 1:
+        raise ValidationError(f"The {MARKER} of this folder is damaged: it has no format.")
+    if version > FORMAT:
+        raise ValidationError(
+            f"This folder has format {version}, and this version reads up to {FORMAT}. Upgrade "
+            "Zapomni: pip install -U zapomni",
+            "VAL_004",
+        )
+    return True
+
+
+@dataclass(frozen=True)
+class Exports:
+    """Writes memories out of the store; a door calls it as `engine.exports`."""
+
+    storage: StorageProvider
+    citations: Citations
+    projects: Projects
+    settings: Settings
+
+    @operation()
+    async def to_folder(
+        self,
+        path: Path,
+        filters: dict[str, Any],
+        parts: Sequence[ExportPart] = (),
+        progress: Progress = lambda *_: None,
+    ) -> ExportReport:
+        """Bring an export folder up to date with the memories that match.
+
+        Raises:
+            ValidationError: The folder is something else, or written by a newer version.
+            ProcessingError: Another process works in it.
+            OSError: The disk is full or refuses. What was written is whole; run it again.
+        """
+        report = ExportReport()
+        ids = await self._select(filters)
+        report.memories = len(ids)
+        folder = await asyncio.to_thread(ExportFolder, path, create=True)
+        with folder:
+            is_old = await asyncio.to_thread(check_folder, folder, new=True)
+            note_export(self.settings, path, "export")
+            if not is_old:
+                await asyncio.to_thread(folder.write, MARKER, dump_record(HEADER))
+            done = 0
+            async for page in self._records(ids, parts):
+                await asyncio.to_thread(_write_page, folder, page, report)
+                done += len(page)
+                progress(done, len(ids))
+            await self._remove_others(folder, set(ids), report)
+            await asyncio.to_thread(folder.flush)
+        logger.info("memories_exported", **report.to_json())
+        return report
+
+    async def to_lines(
+        self,
+        path: Path | None,
+        filters: dict[str, Any],
+        parts: Sequence[ExportPart] = (),
+        progress: Progress = lambda *_: None,
+        *,
+        out: IO[bytes] | None = None,
+    ) -> ExportReport:
+        """Write the memories that match as lines of JSON, by id, into a file or a stream.
+
+        Raises:
+            ValidationError: There is a file of this name that is no export.
+            OSError: The disk is full or refuses; a file is what it was.
+        """
+        report = ExportReport()
+        ids = await self._select(filters)
+        report.memories = report.written = len(ids)
+        if path is None:
+            assert out is not None
+            await self._write_lines(out, ids, parts, progress)
+            return report
+        before = await asyncio.to_thread(_hash_lines, path)
+        note_export(self.settings, path, "export")
+        handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                digest = await self._write_lines(file, ids, parts, progress)
+                file.flush()
+                await asyncio.to_thread(os.fsync, file.fileno())
+            if digest != before:
+                os.replace(written, path)  # noqa: PTH105 - a coroutine
+            else:
+                report.written, report.unchanged = 0, len(ids)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(written)  # noqa: PTH108 - a coroutine
+        return report
+
+    async def _write_lines(
+        self, file: IO[bytes], ids: Sequence[str], parts: Sequence[ExportPart], progress: Progress
+    ) -> str:
+        digest = hashlib.sha256()
+        done = 0
+
+        def write(lines: bytes) -> None:
+            digest.update(lines)
+            file.write(lines)
+
+        write(dump_line(HEADER))
+        async for page in self._records(ids, parts):
+            await asyncio.to_thread(write, b"".join(map(dump_line, page)))
+            done += len(page)
+            progress(done, len(ids))
+        return digest.hexdigest()
+
+    # --- selecting ----------------------------------------------------------------------
+
+    async def _select(self, given: dict[str, Any]) -> list[str]:
+        """Return the ids of the memories that match; what was replaced is selected, too."""
+        filters = without_code(parse_filters({"include_superseded": True, **given}))
+        if filters.project is not None:
+            filters, _ = await self.projects.narrow(filters, "")
+        return await self.storage.list_ids(filters)
+
+    async def _records(
+        self, ids: Sequence[str], parts: Sequence[ExportPart]
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield records page by page, sorted by id."""
+        for start in range(0, len(ids), PAGE):
+            wanted = ids[start : start + PAGE]
+            copies = await self.storage.get_copies(wanted, passages=False)
+            cited = await self.citations.store.get_citations(wanted) if "citations" in parts else {}
+            yield [
+                to_record(
+                    one,
+                    citations=cited.get(one.memory_id, []) if "citations" in parts else None,
+                    history="history" in parts,
+                )
+                for one in sorted(copies, key=_id_of)
+            ]
+
+    async def _remove_others(
+        self, folder: ExportFolder, selected: set[str], report: ExportReport
+    ) -> None:
+        """Remove the files of memories that are here but not selected."""
+        there = await asyncio.to_thread(lambda: list(folder.files("memories", ".json")))
+        others = {path.rpartition("/")[2].removesuffix(".json"): path for path in there}
+        unselected = sorted(others.keys() - selected)
+        for start in range(0, len(unselected), PAGE):
+            known = await self.storage.get_summaries(unselected[start : start + PAGE])
+            for memory_id, summary in known.items():
+                path = others[memory_id]
+                if _state(folder.read(path), write_time(summary.updated_at)) == "older":
+                    folder.remove(path)
+                    report.removed += 1
+
+
+def _id_of(memory: MemoryCopy) -> str:
+    return memory.memory_id
+
+
+def _state(data: bytes | None, updated_at: str) -> Literal["older", "newer", "unreadable"]:
+    """Compare a file with the memory here."""
+    if data is None:
+        return "older"
+    try:
+        return "newer" if parse_record(data)["updated_at"] > updated_at else "older"
+    except ValidationError:
+        return "unreadable"
+
+
+def _write_page(
+    folder: ExportFolder, records: Sequence[dict[str, Any]], report: ExportReport
+) -> None:
+    for record in records:
+        path, grave = memory_path(record["id"]), tombstone_path(record["id"])
+        data, before = dump_record(record), folder.read(path)
+        if before == data:
+            report.unchanged += 1
+            continue
+        state = _state(before, record["updated_at"])
+        tombstone = folder.read(grave)
+        if tombstone is not None and _deleted_at(tombstone) >= record["updated_at"]:
+            state = "newer"  # Deleted on another device: `zapomni import` deletes it here.
+        if state == "older":
+            folder.write(path, data)
+            report.written += 1
+            if tombstone is not None:
+                folder.remove(grave)
+        elif state == "newer":
+            report.newer += 1
+        else:
+            report.unreadable += 1
+
+
+def _deleted_at(tombstone: bytes) -> str:
+    try:
+        return str(load_object(tombstone).get("deleted_at", ""))
+    except ValidationError:
+        return ""
+
+
+def _hash_lines(path: Path) -> str:
+    """Return the hash of an export of lines; "" if there is no file.
+
+    Raises:
+        ValidationError: The file is something else.
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            first = file.readline(1 << 16)
+            if first.strip() and first != dump_line(HEADER):
+                raise ValidationError(
+                    "There is a file of this name that is no export. Name another one.", "VAL_004"
+                )
+            digest.update(first)
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except FileNotFoundError:
+        return ""
+    return digest.hexdigest()
