@@ -46,7 +46,7 @@ def export(
 
     One JSON file per memory, which changes when the memory does: exporting twice writes nothing.
     All memories are exported, replaced ones too, or those that the filters select. Vectors and
-    the graph are left out; they are made again. `zapomni import DIR` reads it.
+    the graph are left out; they are made again where it is imported.
 
     Texts are written as they are stored, secrets included: keep the folder to yourself, or
     check it first.
