@@ -609,7 +609,7 @@ async def get_history(session: Session, memory_id: str) -> list[MemoryVersion]:
 
 # Finds what an update has to know: the number of the last change of the graph, and the memory.
 _TO_UPDATE: LiteralString = (
-    f"MATCH (s:Store) MATCH (m:Memory {{id: $id}}) RETURN s.graph, m.parent, {_STATE}"
+    f"MATCH (s:Store) MATCH (m:Memory {{id: $id}}) RETURN s.graph, m.parent, m.updated_at, {_STATE}"
 )
 # Finds which of some memories were stored before another one.
 _STORED_BEFORE: LiteralString = """
@@ -653,9 +653,11 @@ async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) ->
         rows = await session.read(_TO_UPDATE, id=memory_id)
         if not rows:
             return False
-        ((seen, parent, found),) = rows
+        ((seen, parent, updated, found),) = rows
         state = _to_state(found)
-        changes = _changed_properties(memory_id, parent, patch)
+        # Later than the change before it, also if that was made by a device whose clock is ahead.
+        now = max(to_time(datetime.now(UTC)), updated + 1000)
+        changes = _changed_properties(memory_id, parent, patch, now)
         replaced: list[dict[str, Any]] = []
         if (before := replaced_fields(state, patch)) is not None:
             fields, text = before
@@ -677,9 +679,11 @@ async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) ->
             return True
 
 
-def _changed_properties(memory_id: str, parent: str, patch: MemoryPatch) -> dict[str, Any]:
+def _changed_properties(
+    memory_id: str, parent: str, patch: MemoryPatch, now: int
+) -> dict[str, Any]:
     """Return the properties a patch sets. A memory's parent never changes."""
-    changes: dict[str, Any] = {"updated_at": to_time(datetime.now(UTC))}
+    changes: dict[str, Any] = {"updated_at": now}
     for name in ("project", "source", "kind", "pinned", "trusted"):
         if (value := getattr(patch, name)) is not None:
             changes[name] = value

@@ -336,6 +336,7 @@ def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemoryS
 # --- Updating and deleting --------------------------------------------------------------
 
 _KEY: LiteralString = "SELECT key FROM memories WHERE id = ?"
+_UPDATED_AT: LiteralString = "SELECT updated_at FROM memories WHERE key = ?"
 _CONTENT_HASH: LiteralString = "SELECT content_hash FROM memories WHERE key = ?"
 
 # The fields that are given; None leaves one unchanged.
@@ -358,7 +359,8 @@ def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryP
     key = fetch_value(connection, _KEY, (memory_id,))
     if key is None:
         return False
-    now = to_time(datetime.now(UTC))
+    # Later than the change before it, also if that was made by a device whose clock is ahead.
+    now = max(to_time(datetime.now(UTC)), fetch_value(connection, _UPDATED_AT, (key,)) + 1000)
     if (before := replaced_fields(_read_current(connection, key), patch)) is not None:
         replaced, old_text = before
         connection.execute(_INSERT_VERSION, (key, now, to_json(replaced), old_text))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, LiteralString
@@ -148,6 +149,16 @@ DELETE_REVIEW_ITEMS: Final[LiteralString] = """
 DELETE FROM review_items WHERE kind <> 'candidate' AND EXISTS
     (SELECT 1 FROM memories m JOIN json_each(?) chosen ON m.key = chosen.value
      WHERE instr(review_items.subject, m.id) > 0)"""
+# Other devices have to purge them, too; the next sync says so.
+NOTE_PURGED: Final[LiteralString] = """
+INSERT INTO deletions (memory_id, deleted_at, purged)
+SELECT id, max(?2, updated_at + 1000), 1 FROM memories
+WHERE key IN (SELECT value FROM json_each(?1)) AND kind <> 'code'
+ON CONFLICT (memory_id) DO UPDATE SET deleted_at = max(deleted_at, excluded.deleted_at),
+    purged = 1, same_as = '', supersedes = '[]', device = '', undone_at = NULL"""
+DELETE_WRITERS: Final[LiteralString] = """
+DELETE FROM memory_writers WHERE memory_id IN
+    (SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?)))"""
 DELETE_MEMORIES: Final[LiteralString] = """
 DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))"""
 
@@ -346,6 +357,8 @@ def delete_memories(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
             connection.execute(DELETE_CODE_FILES, (chosen,))
             connection.execute(DELETE_CITATIONS, (chosen,))
             connection.execute(DELETE_REVIEW_ITEMS, (chosen,))
+            connection.execute(NOTE_PURGED, (chosen, time.time_ns() // 1000))
+            connection.execute(DELETE_WRITERS, (chosen,))
             deleted += connection.execute(DELETE_MEMORIES, (chosen,)).rowcount
     return deleted
 
