@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
     from zapomni_core.shared.redaction import Redactor
     from zapomni_core.workflows.export_memories import Exports
+    from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.review import ReviewInbox
     from zapomni_db.graph_models import MemoryVersion
 
@@ -257,8 +258,17 @@ class ZapomniEngine:
     def exports(self) -> Exports:
         """Memories written out: a folder of files, lines of JSON."""
         from zapomni_core.workflows.export_memories import Exports
+        from zapomni_db.sqlite.deletions import SqliteDeletions
 
-        return Exports(self.storage, self.citations, self.projects, self._settings)
+        deletions = SqliteDeletions(observations_path(self._settings))
+        return Exports(self.storage, self.citations, self.projects, deletions, self._settings)
+
+    @cached_property
+    def record_imports(self) -> RecordImports:
+        """Memories read from an export."""
+        from zapomni_core.workflows.import_records import RecordImports
+
+        return RecordImports(self.storage, self.memories, self.citations, lambda: self._redactor)
 
     async def __aenter__(self) -> Self:
         return self
@@ -282,6 +292,8 @@ class ZapomniEngine:
             await self.graph.close()
         if "review" in vars(self):
             await self.review.close()
+        if "exports" in vars(self):
+            await self.exports.deletions.close()
         await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()

@@ -3,8 +3,8 @@
 The record has everything that is stored about a memory but vectors, passages and its graph, which
 are made again, and whether it is trusted, which each home decides for itself. A memory has one
 record, byte for byte: keys and tags sorted, times in UTC with six decimals (so that they compare
-as texts), numbers and texts as stored. `citations` and `history` are in it if they were asked for;
-a missing key says nothing, an empty list says there are none.
+as texts), numbers and texts as stored. `citations`, `device` and `history` are in it on request; a
+missing key says nothing, an empty list says there are none.
 """
 
 from __future__ import annotations
@@ -15,9 +15,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
 from pydantic import ValidationError as PydanticError
 
+from zapomni_core.shared.dates import in_calendar
 from zapomni_db.code_models import Citation
 from zapomni_db.copy_models import MemoryCopy, VersionCopy
 from zapomni_db.exceptions import ValidationError
@@ -54,7 +62,15 @@ def write_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-_Time = Annotated[AwareDatetime, PlainSerializer(write_time, return_type=str)]
+def _check_time(moment: datetime) -> datetime:
+    if not in_calendar(moment):
+        raise ValueError  # Some time zone could not show it.
+    return moment
+
+
+_Time = Annotated[
+    AwareDatetime, AfterValidator(_check_time), PlainSerializer(write_time, return_type=str)
+]
 _Id = Annotated[str, StringConstraints(pattern=rf"^{_ID.pattern}$")]
 _Name = Annotated[str, StringConstraints(max_length=1000)]
 _Text = Annotated[str, StringConstraints(max_length=10_000_000)]
@@ -112,6 +128,8 @@ class ExportedRecord(_RecordModel):
     origin: _Name = ""
     supersedes: list[_Id] = Field(default=[], max_length=10_000)
     metadata: dict[str, Any] = {}
+    device: _Name | None = None
+    """Which device wrote this state, for merging; names nothing but a random id."""
     citations: list[RecordedCitation] | None = None
     history: list[RecordedVersion] | None = None
 
@@ -120,9 +138,13 @@ class ExportedRecord(_RecordModel):
 
 
 def to_record(
-    memory: MemoryCopy, *, citations: Sequence[Citation] | None = None, history: bool = True
+    memory: MemoryCopy,
+    *,
+    citations: Sequence[Citation] | None = None,
+    history: bool = True,
+    device: str | None = None,
 ) -> dict[str, Any]:
-    """Return the record of a stored memory; `citations` None leaves them out."""
+    """Return the record of a stored memory; what is None is left out."""
     superseded = [] if memory.supersedes is None else [memory.supersedes]
     made: dict[str, Any] = {
         "id": memory.memory_id,
@@ -143,6 +165,8 @@ def to_record(
         "supersedes": sorted({*superseded, *memory.also_supersedes}),
         "metadata": memory.metadata,
     }
+    if device is not None:
+        made["device"] = device
     if citations is not None:
         known = RecordedCitation.model_fields
         made["citations"] = [one.model_dump(mode="json", include=set(known)) for one in citations]
@@ -191,9 +215,24 @@ def to_citations(record: dict[str, Any]) -> list[Citation] | None:
     return None if given is None else [Citation(**one) for one in given]
 
 
-def to_tombstone(memory_id: str, deleted_at: datetime) -> dict[str, Any]:
+def to_tombstone(
+    memory_id: str,
+    deleted_at: datetime,
+    *,
+    purged: bool = False,
+    same_as: str = "",
+    supersedes: Sequence[str] = (),
+    device: str = "",
+) -> dict[str, Any]:
     """Return what is exported of a deleted memory."""
-    return {"id": memory_id, "deleted_at": write_time(deleted_at)}
+    return {
+        "id": memory_id,
+        "deleted_at": write_time(deleted_at),
+        "purged": purged,
+        "same_as": same_as,
+        "supersedes": sorted(supersedes),
+        "device": device,
+    }
 
 
 # --- Between the record and its bytes ---------------------------------------------------
@@ -258,7 +297,7 @@ def check_record(value: dict[str, Any]) -> dict[str, Any]:
     made = valid.model_dump(mode="json")
     made["tags"] = sorted(set(valid.tags))
     made["supersedes"] = sorted(set(valid.supersedes) - {valid.id})
-    for optional in ("citations", "history"):
+    for optional in ("citations", "device", "history"):
         if made[optional] is None:
             del made[optional]
     return made

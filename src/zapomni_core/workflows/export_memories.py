@@ -31,9 +31,11 @@ from zapomni_core.shared.records import (
     memory_path,
     parse_record,
     to_record,
+    to_tombstone,
     tombstone_path,
     write_time,
 )
+from zapomni_db.values import from_time
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase import Citations
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.projects import Projects
     from zapomni_db.copy_models import MemoryCopy
     from zapomni_db.interfaces import StorageProvider
+    from zapomni_db.sqlite.deletions import SqliteDeletions
 
 __all__ = ["MARKER", "PARTS", "ExportPart", "ExportReport", "Exports", "check_folder"]
 
@@ -122,6 +125,7 @@ class Exports:
     storage: StorageProvider
     citations: Citations
     projects: Projects
+    deletions: SqliteDeletions
     settings: Settings
 
     @operation()
@@ -154,6 +158,8 @@ class Exports:
                 done += len(page)
                 progress(done, len(ids))
             await self._remove_others(folder, set(ids), report)
+            graves = await self._tombstones()
+            await asyncio.to_thread(_write_tombstones, folder, graves, report)
             await asyncio.to_thread(folder.flush)
         logger.info("memories_exported", **report.to_json())
         return report
@@ -212,6 +218,8 @@ class Exports:
             await asyncio.to_thread(write, b"".join(map(dump_line, page)))
             done += len(page)
             progress(done, len(ids))
+        for grave in await self._tombstones():
+            write(dump_line({"part": "tombstone", **grave}))
         return digest.hexdigest()
 
     # --- selecting ----------------------------------------------------------------------
@@ -239,6 +247,21 @@ class Exports:
                 )
                 for one in sorted(copies, key=_id_of)
             ]
+
+    async def _tombstones(self) -> list[dict[str, Any]]:
+        """Return the tombstones of deleted memories, by id."""
+        return [
+            to_tombstone(
+                one.memory_id,
+                from_time(one.deleted_at),
+                purged=one.purged,
+                same_as=one.same_as,
+                supersedes=one.supersedes,
+                device=one.device,
+            )
+            for one in await self.deletions.list_all()
+            if one.undone_at is None
+        ]
 
     async def _remove_others(
         self, folder: ExportFolder, selected: set[str], report: ExportReport
@@ -292,6 +315,24 @@ def _write_page(
             report.newer += 1
         else:
             report.unreadable += 1
+
+
+def _write_tombstones(
+    folder: ExportFolder, tombstones: Sequence[dict[str, Any]], report: ExportReport
+) -> None:
+    """Replace the files of deleted memories by tombstones; a memory changed later stays."""
+    for tombstone in tombstones:
+        path, grave = memory_path(tombstone["id"]), tombstone_path(tombstone["id"])
+        record, before = folder.read(path), folder.read(grave)
+        if record is not None:
+            if _state(record, tombstone["deleted_at"]) != "older":
+                report.newer += 1
+                continue
+            folder.remove(path)
+            report.removed += 1
+        report.tombstones += 1
+        if before is None or _deleted_at(before) < tombstone["deleted_at"]:
+            folder.write(grave, dump_record(tombstone))
 
 
 def _deleted_at(tombstone: bytes) -> str:

@@ -68,6 +68,7 @@ from zapomni_db.models import (
 
 if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
+    from zapomni_db.copy_models import MemoryCopy
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["Memories"]
@@ -299,6 +300,41 @@ class Memories:
         if not similar or answers[0].status != "created":
             return answers
         return [answers[0].model_copy(update={"similar": similar})]
+
+    @operation()
+    async def store_copies(
+        self, copies: Sequence[MemoryCopy], then: AfterDelete | None = None
+    ) -> None:
+        """Store memories as they are, in this order: with ids, times and history.
+
+        Passages that a copy lacks are made; their vectors are made later. No cancellation comes
+        between a memory and its `then`, which is called with its id.
+
+        Raises:
+            QueryError: An id or an idempotency key is here already; nothing was stored.
+            ValidationError: It replaces a memory that is not here.
+        """
+        whole = []
+        for copy in copies:
+            chunks = copy.chunks
+            if not chunks:
+                split = await self._split(copy.text, copy.kind, copy.source)
+                # As when it was added: a time that was not given is not among its words.
+                moment = None if copy.occurred_at == copy.timestamp else copy.occurred_at
+                chunks = [_chunk_data(chunk, None, moment) for chunk in split]
+            whole.append(copy.model_copy(update={"chunks": chunks}))
+
+        async def store() -> None:
+            await self._storage.import_memories(whole)
+            replaced = {i for one in whole for i in (one.supersedes, *one.also_supersedes) if i}
+            await self.digest.refresh([*(one.memory_id for one in whole), *replaced])
+            if then is not None:
+                for one in whole:
+                    await then(one.memory_id)
+
+        await self._uninterrupted.run(store())
+        if self._keeps_filling:
+            self.keep_filling_vectors()
 
     async def _find_similar(
         self, request: AddMemoryRequest, made: Embedding | None, space: EmbeddingSpace | None

@@ -1,0 +1,400 @@
+"""Read what `zapomni export` wrote, and store the memories that are not here yet, as they were.
+
+An export is read twice: first every record is checked, then they are stored in an order in which
+what was replaced comes before what replaced it. A record that is not valid is counted and passed
+over; the rest is imported. Importing again changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+
+from zapomni_core.exceptions import QueryError, ValidationError
+from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.export_folder import ExportFolder
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.shared.records import (
+    FORMAT,
+    MAX_RECORD_BYTES,
+    from_record,
+    load_object,
+    parse_record,
+    to_citations,
+    to_record,
+)
+from zapomni_core.workflows.export_memories import check_folder
+
+if TYPE_CHECKING:
+    from zapomni_core.modules.codebase import Citations
+    from zapomni_core.modules.memories import Memories
+    from zapomni_core.shared.redaction import Redactor
+    from zapomni_db.copy_models import MemoryCopy
+    from zapomni_db.interfaces import StorageProvider
+
+__all__ = ["ExportSource", "RecordImportReport", "RecordImports", "is_export"]
+
+BATCH = 64
+MAX_REASONS = 20
+
+Progress = Callable[[int, int], None]
+Resolve = Callable[[Sequence[tuple[dict[str, Any], dict[str, Any]]]], Awaitable[int]]
+"""Called with records that are on both sides and differ, ours first; returns how many changed."""
+
+logger = get_logger(__name__)
+
+
+@dataclass
+class RecordImportReport:
+    """What an import of an export did."""
+
+    read: int = 0
+    added: int = 0
+    unchanged: int = 0
+    merged: int = 0
+    differing: int = 0
+    """Memories that are here in another state, and were left as they are here."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Why records were passed over, by where they are; the first of them."""
+    skipped_count: int = 0
+    links_dropped: int = 0
+    """Memories were said to replace others that are not in the export and not here."""
+    secrets: dict[str, int] = field(default_factory=dict)
+    """How many secrets the added memories seem to have, by kind."""
+    trusted: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for `--json`."""
+        return asdict(self)
+
+    def skip(self, place: str, reason: str) -> None:
+        """Count a record that is passed over."""
+        self.skipped_count += 1
+        if len(self.skipped) < MAX_REASONS:
+            self.skipped[place] = reason
+
+
+def is_export(path: Path) -> bool:
+    """Return whether a path looks like something that `zapomni export` wrote."""
+    if path.is_dir():
+        return (path / "zapomni.json").is_file()
+    try:
+        with path.open("rb") as file:
+            return _is_header(file.readline(1 << 12))
+    except OSError:
+        return False
+
+
+def _is_header(line: bytes) -> bool:
+    try:
+        return load_object(line).get("zapomni") == "export"
+    except ValidationError:
+        return False
+
+
+class _Entry(NamedTuple):
+    """A valid record, and where it is: a file of the folder, or an offset in the file."""
+
+    created_at: str
+    memory_id: str
+    supersedes: list[str]
+    place: str | int
+
+
+class ExportSource(AbstractContextManager["ExportSource"]):
+    """An export to read: a folder, or a file of lines.
+
+    Raises:
+        ValidationError: It is something else, or written by a newer version.
+        ProcessingError: EXPORT_001, another process works in the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._opened = ExitStack()
+        self.folder: ExportFolder | None = None
+        self._file: IO[bytes] | None = None
+        if path.is_dir():
+            self.folder = self._opened.enter_context(ExportFolder(path))
+            try:
+                check_folder(self.folder)
+            except BaseException:
+                self._opened.close()
+                raise
+            return
+        try:
+            self._file = self._opened.enter_context(path.open("rb"))
+        except OSError as error:
+            raise ValidationError(
+                "There is no such file, or it cannot be read", "VAL_004"
+            ) from error
+        first = self._file.readline(1 << 16)
+        if not _is_header(first):
+            self._opened.close()
+            raise ValidationError(
+                "This is no export of Zapomni: its first line does not say so.", "VAL_004"
+            )
+        version = load_object(first).get("format")
+        if not isinstance(version, int) or version > FORMAT:
+            self._opened.close()
+            raise ValidationError(
+                f"This export has format {version}, and this version reads up to {FORMAT}. "
+                "Upgrade Zapomni: pip install -U zapomni",
+                "VAL_004",
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._opened.close()
+
+    def entries(self, report: RecordImportReport) -> list[_Entry]:
+        """Check every record; return the valid ones so that replaced memories come first."""
+        found: dict[str, _Entry] = {}
+        for place, data in self._everything():
+            report.read += 1
+            where = place if isinstance(place, str) else f"byte {place}"
+            try:
+                record = _parse_at(place, data)
+            except ValidationError as error:
+                report.skip(where, error.message)
+                continue
+            if record["id"] in found:
+                report.skip(where, "its id occurs twice")
+                continue
+            found[record["id"]] = _Entry(
+                record["created_at"], record["id"], record["supersedes"], place
+            )
+        return _in_order(found)
+
+    def record(self, entry: _Entry) -> dict[str, Any]:
+        """Return a record that was checked before.
+
+        Raises:
+            ValidationError: It was changed or removed meanwhile.
+        """
+        if isinstance(entry.place, str):
+            assert self.folder is not None
+            data = self.folder.read(entry.place)
+        else:
+            assert self._file is not None
+            self._file.seek(entry.place)
+            data = self._file.readline()
+        record = parse_record(data or b"")
+        if record["id"] != entry.memory_id:
+            raise ValidationError("The export was changed while it was read", "VAL_004")
+        return record
+
+    def _everything(self) -> Iterator[tuple[str | int, bytes | None]]:
+        if self.folder is not None:
+            for path in self.folder.files("memories", ".json"):
+                try:
+                    yield path, self.folder.read(path)
+                except ValidationError:
+                    yield path, b""  # A link: not followed, counted as no record.
+            return
+        assert self._file is not None
+        while True:
+            offset = self._file.tell()
+            line = self._file.readline(MAX_RECORD_BYTES + 1)
+            if not line:
+                return
+            if len(line) > MAX_RECORD_BYTES:
+                while line and not line.endswith(b"\n"):
+                    line = self._file.readline(1 << 20)
+                yield offset, None
+            elif line.strip() and not line.startswith(b'{"part":'):
+                yield offset, line
+
+
+def _parse_at(place: str | int, data: bytes | None) -> dict[str, Any]:
+    if data is None:
+        raise ValidationError("it is too large", "VAL_003")
+    record = parse_record(data)
+    if isinstance(place, str) and place.rpartition("/")[2] != f"{record['id']}.json":
+        raise ValidationError("its file has another name than its id", "VAL_004")
+    return record
+
+
+def _in_order(found: dict[str, _Entry]) -> list[_Entry]:
+    """Order records so that each comes after those it replaced; else by the time they were stored.
+
+    Records that replace each other in a circle come last, by time.
+    """
+    waiting = {
+        memory_id: {one for one in entry.supersedes if one in found}
+        for memory_id, entry in found.items()
+    }
+    followers: dict[str, list[str]] = {}
+    for memory_id, before in waiting.items():
+        for one in before:
+            followers.setdefault(one, []).append(memory_id)
+    ready = [found[memory_id] for memory_id, before in waiting.items() if not before]
+    heapq.heapify(ready)
+    ordered: list[_Entry] = []
+    while ready:
+        entry = heapq.heappop(ready)
+        ordered.append(entry)
+        for one in followers.get(entry.memory_id, ()):
+            waiting[one].discard(entry.memory_id)
+            if not waiting[one]:
+                heapq.heappush(ready, found[one])
+    left = found.keys() - {entry.memory_id for entry in ordered}
+    return ordered + sorted(found[memory_id] for memory_id in left)
+
+
+@dataclass(frozen=True)
+class RecordImports:
+    """Stores records of exports; a door calls it as `engine.record_imports`."""
+
+    storage: StorageProvider
+    memories: Memories
+    citations: Citations
+    get_redactor: Callable[[], Redactor]
+
+    @operation()
+    async def import_export(
+        self,
+        path: Path,
+        *,
+        trusted: bool = False,
+        dry_run: bool = False,
+        resolve: Resolve | None = None,
+        progress: Progress = lambda *_: None,
+    ) -> RecordImportReport:
+        """Import an export folder or file of lines.
+
+        Args:
+            path: The folder or file.
+            trusted: Whether sessions may be given what is new; otherwise it waits for the user.
+            dry_run: Only count.
+            resolve: Merges memories that are here in another state; None leaves those as they are.
+            progress: Told how many records are done.
+
+        Raises:
+            ValidationError: It is no export, or written by a newer version; nothing was stored.
+        """
+        report = RecordImportReport(trusted=trusted)
+        secrets: Counter[str] = Counter()
+        source = await asyncio.to_thread(ExportSource, path)
+        with source:
+            entries = await asyncio.to_thread(source.entries, report)
+            stored: set[str] = set()
+            for start in range(0, len(entries), BATCH):
+                batch = entries[start : start + BATCH]
+                records = await asyncio.to_thread(lambda: [source.record(e) for e in batch])  # noqa: B023
+                here = await self.read_records([entry.memory_id for entry in batch], records)
+                new = [record for record in records if record["id"] not in here]
+                if not dry_run:
+                    report.links_dropped += await self.store_new(new, trusted=trusted, known=stored)
+                for record in new:
+                    await asyncio.to_thread(self.count_secrets, record, secrets)
+                report.added += len(new)
+                differing = [
+                    (here[record["id"]], record)
+                    for record in records
+                    if record["id"] in here and here[record["id"]] != record
+                ]
+                report.unchanged += len(here) - len(differing)
+                if resolve is None or dry_run:
+                    report.differing += len(differing)
+                elif differing:
+                    report.merged += await resolve(differing)
+                stored.update(entry.memory_id for entry in batch)
+                progress(start + len(batch), len(entries))
+        report.secrets = dict(sorted(secrets.items()))
+        logged = report.to_json()
+        logger.info(
+            "records_imported",
+            skipped=logged.pop("skipped_count"),
+            **{name: value for name, value in logged.items() if isinstance(value, int)},
+        )
+        return report
+
+    async def read_records(
+        self, memory_ids: Sequence[str], like: Sequence[dict[str, Any]] = ()
+    ) -> dict[str, dict[str, Any]]:
+        """Return the records of those memories that are here, by id.
+
+        They have citations and history if the records in `like` have; without `like`, always.
+        """
+        keys = {one["id"]: one.keys() for one in like}
+        cited = await self.citations.store.get_citations(memory_ids)
+        found = await self.storage.get_copies(memory_ids, passages=False)
+
+        def has(memory: MemoryCopy, part: str) -> bool:
+            return part in keys.get(memory.memory_id, (part,))
+
+        return {
+            one.memory_id: to_record(
+                one,
+                citations=cited.get(one.memory_id, []) if has(one, "citations") else None,
+                history=has(one, "history"),
+            )
+            for one in found
+        }
+
+    async def store_new(
+        self, records: Sequence[dict[str, Any]], *, trusted: bool, known: set[str] | None = None
+    ) -> int:
+        """Store memories that are not here, in this order; return how many links were dropped.
+
+        A link to a replaced memory is dropped if that is not here. Vectors are made later, the
+        graph by the next build.
+
+        Args:
+            records: Valid records of memories that are not here.
+            trusted: Whether sessions may be given them.
+            known: Ids that are certainly here.
+        """
+        if not records:
+            return 0
+        here = set(known or ())
+        asked = {one for record in records for one in record["supersedes"]} - here
+        here |= (await self.storage.get_summaries(sorted(asked))).keys()
+        dropped = 0
+        copies: list[MemoryCopy] = []
+        for record in records:
+            links = [one for one in record["supersedes"] if one in here]
+            dropped += len(record["supersedes"]) - len(links)
+            copies.append(from_record({**record, "supersedes": links}, trusted=trusted))
+            here.add(record["id"])
+        cites = {record["id"]: to_citations(record) for record in records}
+
+        async def cite(memory_id: str) -> None:
+            if given := cites[memory_id]:
+                await self.citations.store.set_citations(memory_id, given)
+
+        try:
+            await self.memories.store_copies(copies, cite)
+        except QueryError:
+            # An idempotency key that another memory has: the memory matters more than its key.
+            for copy in copies:
+                if copy.memory_id not in await self.storage.get_summaries([copy.memory_id]):
+                    try:
+                        await self.memories.store_copies([copy], cite)
+                    except QueryError:
+                        bare = copy.model_copy(update={"idempotency_key": None})
+                        await self.memories.store_copies([bare], cite)
+        return dropped
+
+    def count_secrets(self, record: dict[str, Any], kinds: Counter[str]) -> None:
+        """Count what looks like a secret in a record, by kind."""
+        redactor = self.get_redactor()
+        old = [one["text"] or "" for one in record.get("history", ())]
+        others = json.dumps([record["metadata"], record["source"], record["tags"]])
+        for text in (record["text"], others, *old):
+            kinds.update(kind for _, _, kind in redactor.find(text))
