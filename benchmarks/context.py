@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from zapomni_cli.hosts import HOOKS_REVISION
 from zapomni_cli.record import hook_command
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest
+from zapomni_core.modules.observations import HOOKS_REVISION
 from zapomni_core.settings import load_settings
 
 EXPECTATIONS = Path(__file__).parent / "data" / "context.json"

@@ -15,22 +15,27 @@ import os
 import sys
 import time
 
-from zapomni_cli.hosts import HOOKS_REVISION, HOSTS, PayloadError, detect_host, read_event
 from zapomni_core.infra.capture_key import capture_key
 from zapomni_core.infra.projects import Project, project_of
 from zapomni_core.modules.observations import (
+    HOOKS_REVISION,
+    HOSTS,
     NewObservation,
+    PayloadError,
     SpoolFullError,
-    clean_row,
+    detect_host,
     drain,
     extract,
+    hash_event,
     is_waiting,
+    make_row,
+    read_event,
     set_aside_row,
     spool_row,
 )
 from zapomni_core.shared.hashing import keyed_hash
 from zapomni_core.shared.privacy import PrivatePaths, has_private, strip_private
-from zapomni_core.shared.quick_json import dumps, loads
+from zapomni_core.shared.quick_json import loads
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
@@ -188,7 +193,11 @@ def _record(argv: Sequence[str], *, in_time: bool, installed: bool) -> int:
             job.event = None
         project = job.project = project_of(event.cwd, os.path.join(home, "roots.json"))
         if observation is not None:
-            event_hash = _event_hash(event, data, key)
+            said: tuple[str, ...] = ()
+            if not event.event_id:
+                # Without an id of the host, an event is all it said and the second it came.
+                said = (keyed_hash(data, key, 16), str(event.timestamp or int(time.time())))
+            event_hash = hash_event(event, key, *said)
             job.row = _row(config, event, observation, project, redactor, event_hash)
     problem = _store(job, redactor, event, project)
     if problem and event and event.action == "session_start":
@@ -380,16 +389,6 @@ def _database_path(home: str, config: Mapping[str, Any], environ: Mapping[str, s
     return os.path.join(home, "zapomni.db")
 
 
-def _event_hash(event: Event, data: bytes, key: bytes) -> str:
-    """Return the identity of an event: the host's id, else all it said and the second it came."""
-    parts = [event.host, event.session_id, event.source_event, event.action]
-    if event.event_id:
-        parts += [event.event_id, str(event.data.get("text", ""))]
-    else:
-        parts += [keyed_hash(data, key, 16), str(event.timestamp or int(time.time()))]
-    return keyed_hash("\0".join(parts), key, 16)
-
-
 def _row(
     config: Mapping[str, Any],
     event: Event,
@@ -398,31 +397,15 @@ def _row(
     redactor: Redactor,
     event_hash: str,
 ) -> dict[str, Any]:
-    metadata = observation.metadata
-    row = {
-        "host": event.host,
-        "session_id": event.session_id,
-        "project": project.key,
-        "project_name": project.name,
-        "branch": project.branch,
-        "timestamp": event.timestamp or int(time.time()),
-        "obs_type": observation.obs_type,
-        "source_event": event.source_event,
-        "tool_name": event.tool_name,
-        "file_path": observation.file_path,
-        "content": observation.content,
-        "metadata": dumps(metadata) if metadata else None,
-        "signature": observation.signature,
-        "event_hash": event_hash,
-        "repeat": observation.repeat,
-        "redactions": observation.redactions,
-        "candidates": observation.candidates,
-        # Where it was done, so that it can be decided whether the project's key is believed.
-        "folder": "" if _trusts_all(config) else project.root,
-        "identity": project.identity,
-        "main_folder": project.main,
-    }
-    return clean_row(row, redactor)
+    return make_row(
+        event,
+        observation,
+        project,
+        redactor,
+        event_hash,
+        folder="" if _trusts_all(config) else project.root,
+        moment=event.timestamp or int(time.time()),
+    )
 
 
 def _context_tokens(config: Mapping[str, Any], default: int) -> int:

@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from zapomni_cli.hosts import HOSTS
 from zapomni_cli.options import examples
 from zapomni_cli.record import main
+from zapomni_core.modules.observations import HOSTS
 
 __all__ = ["record"]
 

@@ -22,7 +22,7 @@ import pytest
 import zapomni_cli
 from command import limited_hook, patient_hook
 from command import zapomni as run_command
-from zapomni_cli.hosts import HOSTS
+from zapomni_core.modules.observations import HOSTS
 from zapomni_core.modules.observations.spool import SPOOL_FOLDER, spool_state
 from zapomni_db.sqlite import LATEST_VERSION
 

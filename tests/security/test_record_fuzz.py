@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zapomni_cli import record
-from zapomni_cli.hosts import HOSTS
+from zapomni_core.modules.observations import HOSTS
 
 # `make soak` asks for more.
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "500"))

@@ -16,7 +16,7 @@ from mutator import mutate
 
 from command import record_here
 from figures import note
-from zapomni_cli.hosts import HOSTS
+from zapomni_core.modules.observations import HOSTS
 from zapomni_core.modules.observations.spool import spool_state
 
 # `make soak` asks for more.

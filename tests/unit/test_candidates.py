@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from candidate_prompts import DEV, HELD_OUT
-from zapomni_cli.hosts import read_event
-from zapomni_core.modules.observations import extract
+from zapomni_core.modules.observations import extract, read_event
 from zapomni_core.modules.observations.candidates import find_candidates
 from zapomni_core.shared.redaction import Redactor
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zapomni_cli.hosts import PayloadError, detect_host, read_event
-from zapomni_core.modules.observations import extract
+from zapomni_core.modules.observations import PayloadError, detect_host, extract, read_event
 from zapomni_core.shared.redaction import Redactor
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "hooks"

@@ -16,7 +16,7 @@ from zapomni_cli.host_setup.files import UnfitFileError, read, replace
 from zapomni_cli.host_setup.hosts import HOSTS, hosts_of
 from zapomni_cli.host_setup.plans import apply, plan_install, plan_uninstall
 from zapomni_cli.host_setup.records import Records, load_records
-from zapomni_cli.hosts import HOOKS_REVISION, read_event
+from zapomni_core.modules.observations import HOOKS_REVISION, read_event
 
 SERVE = ["/opt/zapomni/bin/zapomni", "serve"]
 HOOK = ["/opt/zapomni/bin/python3", "-I", "-S", "/opt/zapomni/lib/zapomni_cli/hook.py"]

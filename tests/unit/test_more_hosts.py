@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from zapomni_cli.hosts import PayloadError, detect_host, read_event
-from zapomni_core.modules.observations import extract
+from zapomni_core.modules.observations import PayloadError, detect_host, extract, read_event
 from zapomni_core.shared.redaction import Redactor
 
 KEY = b"k" * 32

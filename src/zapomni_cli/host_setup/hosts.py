@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from zapomni_cli.hosts import HOOKS_REVISION
+from zapomni_core.modules.observations import HOOKS_REVISION
 
 __all__ = ["HOSTS", "MARK", "Host", "hosts_of", "server_command"]
 

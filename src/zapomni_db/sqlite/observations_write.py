@@ -32,6 +32,7 @@ __all__ = [
     "is_busy",
     "is_damaged",
     "store_captured",
+    "store_row",
 ]
 
 BUSY_MS = 150
@@ -275,7 +276,8 @@ def store_captured(
                 break
             connection.execute("SAVEPOINT one_row")
             try:
-                _store(connection, row, from_spool=from_spool)
+                became = store_row(connection, row)
+                _count(connection, row, became, from_spool=from_spool)
             except ROW_ERRORS:
                 connection.execute("ROLLBACK TO one_row")
                 refused.append(position)
@@ -292,11 +294,16 @@ def store_captured(
     return processed, refused
 
 
-def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool: bool) -> None:
+def store_row(connection: sqlite3.Connection, row: Mapping[str, Any]) -> int | str:
+    """Store one row in the transaction that is open; return its id, or why it was not stored.
+
+    The reasons: `excluded` (its project is), `empty` (the end of a session in which nothing was
+    done), `repeated` (like a recent one), `known` (its event is stored already).
+    """
     folder, identity = row.get("folder") or "", row.get("identity") or ""
     main = row.get("main_folder") or ""
     if is_excluded(connection, row["project"], folder):
-        return
+        return "excluded"
     project = note_folder(connection, row["project"], folder, identity, main)
     session, when, host = row["session_id"], row["timestamp"], row["host"]
     ended = when if row["obs_type"] == "session_end" else None
@@ -304,16 +311,15 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
         # Hosts report ends of sessions in which nothing was done; `claude mcp list` is one.
         connection.execute(DELETE_OBSERVATIONS_OF_SESSION, (session,))
         connection.execute(DELETE_SESSION, (session,))
-        return
+        return "empty"
     if project in (row["project"], folder):
         connection.execute(INSERT_PROJECT, (project, row["project_name"], when))
     connection.execute(UPSERT_SESSION, (session, project, host, row["branch"], when, ended))
     event_hash = bytes.fromhex(row["event_hash"])
     if _repeats(connection, row):
         # A second delivery of the same event is no repetition.
-        if connection.execute(IS_STORED, (event_hash,)).fetchone() is None:
-            connection.execute(COUNT, (host, "repeated", 1, when))
-        return
+        known = connection.execute(IS_STORED, (event_hash,)).fetchone()
+        return "repeated" if known is None else "known"
     prompt = None
     if row["obs_type"] != "user_prompt":
         (prompt,) = connection.execute(LATEST_PROMPT, (session,)).fetchone() or (None,)
@@ -321,11 +327,25 @@ def _store(connection: sqlite3.Connection, row: Mapping[str, Any], *, from_spool
     values = (session, project, host, prompt, when, *(row[name] for name in texts))
     inserted = connection.execute(INSERT_OBSERVATION, (*values, row["signature"], event_hash))
     if not inserted.rowcount:
-        return
+        return "known"
     if candidates := row.get("candidates"):
         from zapomni_db.sqlite.review_items import add_candidates
 
         add_candidates(connection, candidates, project, inserted.lastrowid, when)
+    stored = inserted.lastrowid
+    assert stored is not None
+    return stored
+
+
+def _count(
+    connection: sqlite3.Connection, row: Mapping[str, Any], became: int | str, *, from_spool: bool
+) -> None:
+    """Count what a host delivered."""
+    host, when = row["host"], row["timestamp"]
+    if became == "repeated":
+        connection.execute(COUNT, (host, "repeated", 1, when))
+    if isinstance(became, str):
+        return
     connection.execute(COUNT, (host, "captured", 1, when))
     if row["redactions"]:
         connection.execute(COUNT, (host, "redacted", row["redactions"], when))

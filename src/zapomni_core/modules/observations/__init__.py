@@ -4,7 +4,21 @@ A hook process imports this for every event: what an ordinary event does not nee
 it is used.
 """
 
-from zapomni_core.modules.observations.extraction import ACTIONS, Event, NewObservation, extract
+from zapomni_core.modules.observations.extraction import (
+    ACTIONS,
+    Event,
+    NewObservation,
+    extract,
+    hash_event,
+    make_row,
+)
+from zapomni_core.modules.observations.hosts import (
+    HOOKS_REVISION,
+    HOSTS,
+    PayloadError,
+    detect_host,
+    read_event,
+)
 from zapomni_core.modules.observations.spool import (
     SPOOL_FOLDER,
     SpoolFullError,
@@ -33,6 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIONS",
+    "HOOKS_REVISION",
+    "HOSTS",
     "SPOOL_FOLDER",
     "TOKENS",
     "UNTRUSTED",
@@ -41,6 +57,7 @@ __all__ = [
     "FolderScope",
     "NewObservation",
     "Observations",
+    "PayloadError",
     "PurgeReport",
     "PurgeScope",
     "PurgeSelection",
@@ -48,10 +65,14 @@ __all__ = [
     "Situation",
     "SpoolFullError",
     "clean_row",
+    "detect_host",
     "drain",
     "extract",
+    "hash_event",
     "is_waiting",
     "loaded_by_host",
+    "make_row",
+    "read_event",
     "record_answer",
     "session_context",
     "set_aside_row",

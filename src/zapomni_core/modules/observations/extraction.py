@@ -10,21 +10,25 @@ from __future__ import annotations
 from zapomni_core.modules.observations.text import (
     Scrubber,
     as_text,
+    clean_row,
     clip,
     ends,
     first_line,
     strip_injected,
 )
+from zapomni_core.shared.hashing import keyed_hash
+from zapomni_core.shared.quick_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from zapomni_core.infra.projects import Project
     from zapomni_core.modules.observations.changes import Change
     from zapomni_core.shared.redaction import Redactor
 
-__all__ = ["ACTIONS", "Event", "NewObservation", "extract"]
+__all__ = ["ACTIONS", "Event", "NewObservation", "extract", "hash_event", "make_row"]
 
 CONTENT_LIMIT = 500
 PROMPT_LIMIT = 2000
@@ -225,6 +229,62 @@ def extract(event: Event, redactor: Redactor, key: bytes) -> NewObservation | No
     )
     made.redactions = scrubber.redactions
     return made
+
+
+def hash_event(event: Event, key: bytes, *otherwise: str) -> str:
+    """Return the identity of an event: the host's id of it, else what is given instead."""
+    parts = [event.host, event.session_id, event.source_event, event.action]
+    if event.event_id:
+        parts += [event.event_id, str(event.data.get("text", ""))]
+    return keyed_hash("\0".join([*parts, *otherwise]), key, 16)
+
+
+def make_row(
+    event: Event,
+    observation: NewObservation,
+    project: Project,
+    redactor: Redactor,
+    event_hash: str,
+    *,
+    folder: str,
+    moment: int,
+) -> dict[str, Any]:
+    """Return the row that stores an observation.
+
+    Args:
+        event: What happened.
+        observation: What is stored of it.
+        project: Where it happened.
+        redactor: Masks secrets in labels.
+        event_hash: The identity of the event.
+        folder: Where it was done, so that it can be decided whether the project's key is believed;
+            empty: it is.
+        moment: When it happened.
+    """
+    metadata = observation.metadata
+    row = {
+        "host": event.host,
+        "session_id": event.session_id,
+        "project": project.key,
+        "project_name": project.name,
+        "branch": project.branch,
+        "timestamp": moment,
+        "obs_type": observation.obs_type,
+        "source_event": event.source_event,
+        "tool_name": event.tool_name,
+        "file_path": observation.file_path,
+        "content": observation.content,
+        "metadata": dumps(metadata) if metadata else None,
+        "signature": observation.signature,
+        "event_hash": event_hash,
+        "repeat": observation.repeat,
+        "redactions": observation.redactions,
+        "candidates": observation.candidates,
+        "folder": folder,
+        "identity": project.identity,
+        "main_folder": project.main,
+    }
+    return clean_row(row, redactor)
 
 
 def _is_refused(data: Mapping[str, Any]) -> bool:

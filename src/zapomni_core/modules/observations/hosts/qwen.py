@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from zapomni_cli.hosts._fields import flag, mapping, seconds, text, words
-from zapomni_cli.hosts._tools import tool_action
-from zapomni_cli.hosts.claude_code import read_as
-from zapomni_cli.hosts.gemini import read_tool
+from zapomni_core.modules.observations.hosts._fields import flag, mapping, seconds, text, words
+from zapomni_core.modules.observations.hosts._tools import tool_action
+from zapomni_core.modules.observations.hosts.claude_code import read_as
+from zapomni_core.modules.observations.hosts.gemini import read_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from zapomni_core.modules.observations import Event
+    from zapomni_core.modules.observations.extraction import Event
 
 __all__ = ["read"]
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 
-from zapomni_cli.hosts._fields import items, mapping, pairs, required, seconds, text
-from zapomni_core.modules.observations import Event
+from zapomni_core.modules.observations.extraction import Event
+from zapomni_core.modules.observations.hosts._fields import (
+    items,
+    mapping,
+    pairs,
+    required,
+    seconds,
+    text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

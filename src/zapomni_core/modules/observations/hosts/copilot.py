@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zapomni_cli.hosts._fields import mapping, parsed, required, seconds, text
-from zapomni_cli.hosts._tools import tool_action
-from zapomni_core.modules.observations import Event
+from zapomni_core.modules.observations.extraction import Event
+from zapomni_core.modules.observations.hosts._fields import mapping, parsed, required, seconds, text
+from zapomni_core.modules.observations.hosts._tools import tool_action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

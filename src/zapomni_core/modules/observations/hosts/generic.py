@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from zapomni_cli.hosts._fields import integer, pairs, required, seconds, text
-from zapomni_core.modules.observations import ACTIONS, Event
+from zapomni_core.modules.observations.extraction import ACTIONS, Event
+from zapomni_core.modules.observations.hosts._fields import integer, pairs, required, seconds, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

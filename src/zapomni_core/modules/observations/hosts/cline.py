@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zapomni_cli.hosts._fields import (
+from zapomni_core.modules.observations.extraction import Event
+from zapomni_core.modules.observations.hosts._fields import (
     PayloadError,
     flag,
     integer,
@@ -13,8 +14,7 @@ from zapomni_cli.hosts._fields import (
     seconds,
     text,
 )
-from zapomni_cli.hosts._tools import tool_action
-from zapomni_core.modules.observations import Event
+from zapomni_core.modules.observations.hosts._tools import tool_action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

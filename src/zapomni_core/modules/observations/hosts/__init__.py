@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from zapomni_cli.hosts._fields import PayloadError
+from zapomni_core.modules.observations.hosts._fields import PayloadError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from zapomni_core.modules.observations import Event
+    from zapomni_core.modules.observations.extraction import Event
 
 __all__ = ["HOOKS_REVISION", "HOSTS", "PayloadError", "detect_host", "read_event"]
 
@@ -71,6 +71,6 @@ def read_event(payload: dict[str, Any], host: str | None = None) -> Event | None
     """
     name = host or detect_host(payload)
     # `importlib` would load `warnings` for this one call.
-    module = __import__(f"zapomni_cli.hosts.{HOSTS[name]}", fromlist=["read"])
+    module = __import__(f"zapomni_core.modules.observations.hosts.{HOSTS[name]}", fromlist=["read"])
     event: Event | None = module.read(payload)
     return event

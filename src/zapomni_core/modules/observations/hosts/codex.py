@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 
-from zapomni_cli.hosts._fields import integer, mapping, parsed, text
-from zapomni_cli.hosts.claude_code import read_as
+from zapomni_core.modules.observations.hosts._fields import integer, mapping, parsed, text
+from zapomni_core.modules.observations.hosts.claude_code import read_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from zapomni_core.modules.observations import Event
+    from zapomni_core.modules.observations.extraction import Event
 
 __all__ = ["read"]
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from zapomni_cli.hosts._fields import flag, integer, items, mapping, pairs, text, words
+from zapomni_core.modules.observations.hosts._fields import (
+    flag,
+    integer,
+    items,
+    mapping,
+    pairs,
+    text,
+    words,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
