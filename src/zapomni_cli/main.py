@@ -64,6 +64,10 @@ COMMANDS = {
         "zapomni_cli.exporting:export",
         "Write memories into a folder of files that git can follow, or as lines of JSON.",
     ),
+    "import": (
+        "zapomni_cli.importing:import_",
+        "Import what other programs keep on this machine.",
+    ),
     "backup": (
         "zapomni_cli.backup:backup",
         "Copy everything that is stored, while agents go on working.",

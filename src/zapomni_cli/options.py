@@ -26,6 +26,7 @@ __all__ = [
     "redact_option",
     "since_options",
     "when_option",
+    "when_value",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,8 +69,12 @@ def _selection(projects: str) -> Callable[[F], F]:
         click.option("--session", help="Only this conversation, session or document."),
         click.option("--path", help="Only this file or folder: a path or its end."),
         since_options,
-        click.option("--as-of", callback=_when, help="What was true then (by --when): as --since."),
-        click.option("--known-at", callback=_when, help="What was stored by then: as --since."),
+        click.option(
+            "--as-of", callback=when_value, help="What was true then (by --when): as --since."
+        ),
+        click.option(
+            "--known-at", callback=when_value, help="What was stored by then: as --since."
+        ),
         click.option("--pinned", is_flag=True, help="Only pinned ones."),
     ]
 
@@ -83,9 +88,9 @@ def _selection(projects: str) -> Callable[[F], F]:
 
 def since_options(command: F) -> F:
     """Add --since and --until."""
-    command = click.option("--until", callback=_when, help="Before: as --since.")(command)
+    command = click.option("--until", callback=when_value, help="Before: as --since.")(command)
     help_text = "Since: 2026-01-31, 24h, 7d, 2w."
-    return click.option("--since", callback=_when, help=help_text)(command)
+    return click.option("--since", callback=when_value, help=help_text)(command)
 
 
 def page_options(default: int) -> Callable[[F], F]:
@@ -115,7 +120,8 @@ def label_options(command: F) -> F:
     return command
 
 
-def _when(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
+def when_value(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
+    """Read a date, a time or how long ago."""
     if value is None:
         return None
     try:
@@ -167,7 +173,7 @@ global_option = click.option(
 )
 redact_option = click.option("--redact", is_flag=True, help="Mask secrets before it is stored.")
 when_option = click.option(
-    "--when", "occurred_at", callback=_when, help="When it happened, if not now: as --since."
+    "--when", "occurred_at", callback=when_value, help="When it happened, if not now: as --since."
 )
 expires_option = click.option(
     "--expires",

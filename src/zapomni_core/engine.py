@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
     from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.import_records import RecordImports
+    from zapomni_core.workflows.import_sources import Imports
     from zapomni_core.workflows.review import ReviewInbox
     from zapomni_db.graph_models import MemoryVersion
 
@@ -188,6 +189,9 @@ class ZapomniEngine:
         self.tasks.register(
             "index_codebase", lambda given, task: self.code.run_index(given, task.report)
         )
+        self.tasks.register(
+            "import_source", lambda given, task: self.imports.run(given, task.report)
+        )
         self.recalls = recall_log(settings)
         self._background: list[asyncio.Task[None]] = []
 
@@ -270,6 +274,20 @@ class ZapomniEngine:
 
         return RecordImports(self.storage, self.memories, self.citations, lambda: self._redactor)
 
+    @cached_property
+    def imports(self) -> Imports:
+        """What other programs keep on this machine."""
+        from zapomni_core.workflows.import_sources import Imports
+        from zapomni_db.sqlite.imports import SqliteImports
+
+        return Imports(
+            SqliteImports(observations_path(self._settings)),
+            self._settings,
+            self._writer,
+            self.tasks.submit_task,
+            lambda: self._redactor,
+        )
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -294,6 +312,8 @@ class ZapomniEngine:
             await self.review.close()
         if "exports" in vars(self):
             await self.exports.deletions.close()
+        if "imports" in vars(self):
+            await self.imports.close()
         await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()

@@ -34,8 +34,10 @@ class MemoryWriter:
     citations: Citations
     projects: Projects
 
-    async def add(self, requests: Sequence[AddMemoryRequest]) -> list[AddMemoryResponse]:
-        """Store texts, in order, with the code that they cite."""
+    async def add(
+        self, requests: Sequence[AddMemoryRequest], *, embed: bool = True
+    ) -> list[AddMemoryResponse]:
+        """Store texts, in order, with the code that they cite; without `embed`, vectors later."""
         started = time.perf_counter()
         placed = await self._place(requests)
         given = [await self.citations.read_given(r.cites, r.folder) for r in requests]
@@ -47,7 +49,7 @@ class MemoryWriter:
                 response.memory_id, stored.text, name, stored.folder, given[number]
             )
 
-        responses = await self.memories.add(placed, cite)
+        responses = await self.memories.add(placed, cite, embed=embed)
         logger.info(
             "memories_added",
             memory_ids=[r.memory_id for r in responses[:10]],

@@ -39,7 +39,7 @@ VALUES ('candidate', ?, ?, ?, ?, 0, 'open', ?)"""
 _DROP_OLDEST: LiteralString = """
 DELETE FROM review_items WHERE id IN
     (SELECT id FROM review_items WHERE kind = 'candidate' AND state = 'open'
-     ORDER BY id DESC LIMIT -1 OFFSET ?)"""
+     ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET ?)"""
 
 
 def add_candidates(

@@ -157,11 +157,16 @@ class Memories:
 
     @operation()
     async def add(
-        self, requests: Sequence[AddMemoryRequest], then: AfterAdd | None = None
+        self,
+        requests: Sequence[AddMemoryRequest],
+        then: AfterAdd | None = None,
+        *,
+        embed: bool = True,
     ) -> list[AddMemoryResponse]:
         """Store texts in small batches, in order; all are validated first.
 
-        No cancellation comes between a memory and its `then`.
+        No cancellation comes between a memory and its `then`. Without `embed` all vectors are
+        pending.
 
         Raises:
             ValidationError: A request is invalid; nothing was stored.
@@ -174,7 +179,11 @@ class Memories:
         notify = len(checked) == 1
         for batch in _batches([one.request for one in checked], STORE_AT_ONCE):
             try:
-                responses.extend(await self._add_batch(batch, then, len(responses), notify=notify))
+                responses.extend(
+                    await self._add_batch(
+                        batch, then, len(responses), notify=notify and embed, embed=embed
+                    )
+                )
             except DatabaseError as error:
                 if not responses:
                     raise
@@ -249,6 +258,7 @@ class Memories:
         first: int,
         *,
         notify: bool,
+        embed: bool,
     ) -> list[AddMemoryResponse]:
         known = [
             await self._storage.find_existing(
@@ -258,7 +268,10 @@ class Memories:
         ]
         fresh = [r for r, existing in zip(batch, known, strict=True) if existing is None]
         chunks = [await self._split(r.text, r.kind, r.source) for r in fresh]
-        vectors, space, notice = await self._embed([chunk for own in chunks for chunk in own])
+        flat = [chunk for own in chunks for chunk in own]
+        vectors, space, notice = await self._embed(flat if embed else [])
+        if not embed:
+            vectors = [None] * len(flat)
         similar: list[SimilarMemory] = []
         if notify and fresh and is_fact(fresh[0].kind, fresh[0].parent, len(chunks[0])):
             similar = await self._find_similar(fresh[0], vectors[0] if vectors else None, space)

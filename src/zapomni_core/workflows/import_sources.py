@@ -1,0 +1,708 @@
+"""Importing what other programs keep: find it, read it, redact it, store it once.
+
+A source (`adapters/sources/`) streams items; events pass the extractors of hooks and become
+observations, texts become memories that are not trusted. Items are stored in small steps, each with
+the offset its file is read to, in one transaction: a run that is killed continues there, and a
+record that is read again is recognized by the id it has in its source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zapomni_core.adapters.sources import (
+    SOURCES,
+    FormatError,
+    FoundFile,
+    ImportedEvent,
+    ImportedMemory,
+    ImportSource,
+    Item,
+    SkippedRecord,
+    SourceEnvironment,
+    get_source,
+    open_regular,
+)
+from zapomni_core.exceptions import EmbeddingError, NotFoundError, ValidationError
+from zapomni_core.infra.capture_key import capture_key
+from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.logging import get_logger
+from zapomni_core.infra.projects import Project, project_of
+from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
+from zapomni_core.modules.observations import (
+    PayloadError,
+    extract,
+    hash_event,
+    make_row,
+    read_event,
+)
+from zapomni_core.settings import Settings
+from zapomni_core.shared.privacy import PrivatePaths, strip_private
+from zapomni_core.workflows.add_memory import MemoryWriter
+from zapomni_core.workflows.backup import back_up
+from zapomni_db.sqlite.imports import ImportBatch, ImportFile, SqliteImports, add_counts
+
+if TYPE_CHECKING:
+    from zapomni_core.shared.redaction import Redactor
+
+__all__ = ["FoundSource", "ImportReport", "ImportRequest", "Imports", "UndoneImport"]
+
+TASK = "import_source"
+# One transaction: short enough for a hook that waits.
+STEP_ITEMS, STEP_BYTES = 200, 4 * 1024 * 1024
+HEAD = 4096
+# What its program deletes within this time should be imported now.
+SOON = timedelta(days=7)
+# Hooks and transcripts take the time of an event a moment apart.
+OVERLAP_SECONDS = 5
+MAX_REASONS = 50
+MAX_PATH = 4096
+
+Report = Callable[..., Awaitable[None]]
+
+logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What to import."""
+
+    source: str
+    path: str = ""
+    """A file or folder instead of the places that the source knows."""
+    project: str = ""
+    """A project's name for everything, instead of the one each record is from."""
+    since: int = 0
+    """Leave out what is older: seconds since 1970."""
+    folder: str = ""
+    """Where the user is, for sources that are part of a repository."""
+
+
+@dataclass(frozen=True)
+class FoundSource:
+    """What there is of a source on this machine."""
+
+    name: str
+    title: str
+    records: int
+    files: int
+    bytes: int
+    oldest: datetime
+    newest: datetime
+    new_files: int
+    """How many of the files were not imported, or were changed since."""
+    deleted_soon: int
+    """How many of those their program deletes within a week."""
+    next_deletion: datetime | None
+
+
+@dataclass
+class ImportReport:
+    """What an import did so far."""
+
+    source: str
+    batch: str | None = None
+    """For `--undo`; None if nothing was stored."""
+    read: int = 0
+    kept: int = 0
+    observations: int = 0
+    memories: int = 0
+    updated: int = 0
+    """Memories whose records have changed."""
+    duplicates: int = 0
+    """Imported before, captured by a hook, or twice in the source."""
+    files: int = 0
+    unchanged: int = 0
+    """Files that were read before."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """What was left out, by the reason."""
+
+    def skip(self, reason: str, count: int = 1) -> None:
+        """Count what is left out; reasons of a hostile file do not grow without end."""
+        if reason not in self.skipped and len(self.skipped) >= MAX_REASONS:
+            reason = "other"
+        self.skipped[reason] = self.skipped.get(reason, 0) + count
+
+
+@dataclass(frozen=True)
+class UndoneImport:
+    """What taking an import back removed."""
+
+    batch: str
+    observations: int
+    memories: int
+
+
+class Imports:
+    """Imports from other programs. Doors call it as `engine.imports`."""
+
+    def __init__(
+        self,
+        store: SqliteImports,
+        settings: Settings,
+        writer: MemoryWriter,
+        submit: Callable[[str, Mapping[str, Any]], Awaitable[str]],
+        get_redactor: Callable[[], Redactor],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._writer = writer
+        self._submit = submit
+        self._get_redactor = get_redactor
+
+    async def close(self) -> None:
+        """Release the file."""
+        await self._store.close()
+
+    # --- what there is ----------------------------------------------------------------------
+
+    @operation()
+    async def list_sources(self, folder: str = "", path: str = "") -> list[FoundSource]:
+        """Return the sources that have something on this machine."""
+        environment = _environment(folder, path)
+        found = []
+        for name in SOURCES:
+            try:
+                files = await asyncio.to_thread(get_source(name).find, environment)
+            except (FormatError, OSError):
+                continue
+            if files:
+                known = await self._store.list_files(name)
+                found.append(await asyncio.to_thread(_summarize, name, files, known))
+        return found
+
+    async def list_batches(self) -> list[ImportBatch]:
+        """Return what was imported, the newest first."""
+        return await self._store.list_batches()
+
+    # --- importing --------------------------------------------------------------------------
+
+    async def submit(self, request: ImportRequest) -> str:
+        """Queue an import as a background task and return its id.
+
+        Raises:
+            ValidationError: There is no such source, or nothing of it at the path.
+        """
+        await self._find(request)
+        return await self._submit(TASK, asdict(request))
+
+    @operation()
+    async def preview(self, request: ImportRequest) -> ImportReport:
+        """Read everything and return what an import would do, about; nothing is stored."""
+        return await self._run(request, _report_nothing, dry_run=True)
+
+    async def run(self, params: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        """Import, as the handler of a task; called again, it continues."""
+        return asdict(await self._run(ImportRequest(**params), report, dry_run=False))
+
+    async def _find(self, request: ImportRequest) -> tuple[ImportSource, list[FoundFile]]:
+        if request.source not in SOURCES:
+            raise ValidationError(f"There is no source of this name: {', '.join(SOURCES)}.")
+        source = get_source(request.source)
+        try:
+            files = await asyncio.to_thread(source.find, _environment(request.folder, request.path))
+        except FormatError as error:
+            raise ValidationError(str(error), "VAL_004") from error
+        except OSError as error:
+            raise ValidationError("The path cannot be read.", "VAL_004") from error
+        return source, files
+
+    async def _run(self, request: ImportRequest, report: Report, *, dry_run: bool) -> ImportReport:
+        source, files = await self._find(request)
+        known = await self._store.list_files(source.name)
+        run = _Run(self._store, self._settings, self._writer, self._get_redactor(), request)
+        await run.prepare(dry_run=dry_run)
+        plan = [
+            (file, *await asyncio.to_thread(_choose_start, file, known, request)) for file in files
+        ]
+        total = sum(one.bytes - (start or 0) for one, start, _ in plan if start is not None)
+        done, problem = 0, ""
+        title = f"Reading {source.title}"
+        for file, start, state in plan:
+            if start is None or state is None:
+                run.report.unchanged += 1
+                continue
+            if request.since and file.newest.timestamp() < request.since:
+                run.report.skip("file older than --since")
+                continue
+            run.report.files += 1
+            try:
+                async for reached in run.read(source, file, state, start):
+                    await report((done + reached - start) // 1024, total // 1024 or 1, title)
+            except FormatError as error:
+                problem = str(error)
+                run.report.skip("file of another format")
+            except OSError:
+                run.report.skip("file that cannot be read")
+            done += file.bytes - start
+        if problem and not run.report.read:
+            raise ValidationError(problem, "VAL_004")
+        await run.finish()
+        if run.report.memories or run.report.updated:
+            await self._embed(report)
+        logger.info(
+            "import_finished",
+            source=source.name,
+            batch=run.report.batch,
+            dry_run=dry_run,
+            read=run.report.read,
+            kept=run.report.kept,
+        )
+        return run.report
+
+    async def _embed(self, report: Report) -> None:
+        """Make the vectors of what was imported; without a model they stay pending."""
+        if not self._writer.memories.embeddings.embedders:
+            return
+        await report(0, None, "Making vectors")
+        try:
+            await self._writer.memories.fill_pending()
+        except EmbeddingError as error:
+            logger.warning("vectors_still_pending", error_code=error.error_code)
+
+    # --- what was imported --------------------------------------------------------------------
+
+    async def _batch(self, batch_id: str) -> ImportBatch:
+        batch = await self._store.get_batch(batch_id)
+        if batch is None or batch.state == "undone":
+            raise NotFoundError("No import has this id, or it was undone.")
+        return batch
+
+    @operation()
+    async def undo(self, batch_id: str) -> UndoneImport:
+        """Remove what a batch imported; it can be imported again.
+
+        Raises:
+            NotFoundError: There is no such batch.
+        """
+        batch = await self._batch(batch_id)
+        observations, memories = await self._store.list_imported(batch.id)
+        for memory_id in memories:
+            try:
+                await self._writer.delete(memory_id)
+            except NotFoundError:
+                continue  # The user was first.
+        removed = await self._writer.projects.observations.delete(observations)
+        await self._store.forget_batch(batch.id, int(time.time()))
+        return UndoneImport(batch.id, removed, len(memories))
+
+    @operation()
+    async def trust(self, batch_id: str) -> int:
+        """Let sessions be given the memories of a batch; return how many there are.
+
+        Raises:
+            NotFoundError: There is no such batch.
+        """
+        batch = await self._batch(batch_id)
+        _, memories = await self._store.list_imported(batch.id)
+        trusted = 0
+        for memory_id in memories:
+            try:
+                await self._writer.update(UpdateMemoryRequest(memory_id=memory_id, trusted=True))
+            except NotFoundError:
+                continue
+            trusted += 1
+        return trusted
+
+
+async def _report_nothing(*_: Any) -> None:
+    await asyncio.sleep(0)
+
+
+def _environment(folder: str, path: str) -> SourceEnvironment:
+    here = Path(folder) if folder else Path.cwd()
+    named = Path(path).expanduser().absolute() if path else None
+    return SourceEnvironment(Path.home(), os.environ, here, named)
+
+
+def _summarize(
+    name: str, files: Sequence[FoundFile], known: Mapping[str, ImportFile]
+) -> FoundSource:
+    request = ImportRequest(name)
+    new = [one for one in files if _choose_start(one, known, request)[0] is not None]
+    limit = datetime.now(UTC) + SOON
+    deletions = sorted(
+        one.deleted_after for one in new if one.deleted_after is not None and one.records
+    )
+    return FoundSource(
+        name,
+        get_source(name).title,
+        sum(one.records for one in files),
+        len(files),
+        sum(one.bytes for one in files),
+        min(one.oldest for one in files),
+        max(one.newest for one in files),
+        len(new),
+        sum(moment <= limit for moment in deletions),
+        deletions[0] if deletions else None,
+    )
+
+
+def _choose_start(
+    file: FoundFile, known: Mapping[str, ImportFile], request: ImportRequest
+) -> tuple[int | None, ImportFile | None]:
+    """Return where to begin reading, and the file's state; None: it was read as it is."""
+    path = str(file.path)
+    seen = known.get(path)
+    try:
+        state = file.path.stat()
+        head = b""
+        if file.path.is_file():
+            with open_regular(file.path) as stream:
+                # A file that grows keeps its first line.
+                head = hashlib.blake2b(stream.readline(HEAD), digest_size=16).digest()
+    except OSError:
+        return 0, ImportFile(path, 0, -1, 0, b"", 0, request.since)
+    size, mtime = state.st_size, state.st_mtime_ns
+    now = ImportFile(path, state.st_ino, size, mtime, head, 0, request.since)
+    if seen is None or seen.since > request.since or seen.head != head:
+        return 0, now
+    now = now._replace(since=max(seen.since, request.since))
+    if seen.size == size and seen.mtime == mtime:
+        return None, now
+    return (seen.byte_offset if seen.byte_offset <= size else 0), now
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def _take(iterator: Iterator[Item], start: int) -> tuple[list[Item], bool]:
+    """Return the items of the next step, and whether there may be more."""
+    items: list[Item] = []
+    for item in iterator:
+        items.append(item)
+        if len(items) >= STEP_ITEMS or item.resume - start >= STEP_BYTES:
+            return items, True
+    return items, False
+
+
+class _Run:
+    """One run of an import: the files one after another, a step at a time."""
+
+    def __init__(
+        self,
+        store: SqliteImports,
+        settings: Settings,
+        writer: MemoryWriter,
+        redactor: Redactor,
+        request: ImportRequest,
+    ) -> None:
+        self.report = ImportReport(request.source)
+        self._store = store
+        self._settings = settings
+        self._writer = writer
+        self._redactor = redactor
+        self._request = request
+        self._private = PrivatePaths(settings.private_paths)
+        self._projects: dict[str, Project] = {}
+        self._given: Project | None = None
+        self._captured: dict[str, int | None] = {}
+        self._key = b""
+        self._dry_run = False
+        self._batch: ImportBatch | None = None
+
+    async def prepare(self, *, dry_run: bool) -> None:
+        """Find the project that was asked for, and the batch that was not ended."""
+        self._dry_run = dry_run
+        self._key = await asyncio.to_thread(capture_key, str(self._settings.home))
+        observations = self._writer.projects.observations
+        if wanted := self._request.project:
+            key = await observations.place("", wanted)
+            name = (await observations.names()).get(key, wanted)
+            self._given = Project(key, name) if key else None
+        if not dry_run:
+            asked = self._asked()
+            self._batch = await self._store.find_running(self._request.source, asked)
+        if self._batch is not None:
+            self.report = ImportReport(**{**asdict(self.report), **self._batch.counts})
+            self.report.batch = self._batch.id
+            self.report.unchanged = 0
+
+    def _asked(self) -> dict[str, Any]:
+        asked = asdict(self._request)
+        del asked["source"], asked["folder"]
+        return asked
+
+    async def read(
+        self, source: ImportSource, file: FoundFile, state: ImportFile, start: int
+    ) -> Any:
+        """Read a file to its end; yield how far it is read after each step."""
+        iterator = source.read(file, start)
+        offset, more = start, True
+        try:
+            while more:
+                items, more = await asyncio.to_thread(_take, iterator, offset)
+                if items:
+                    offset = items[-1].resume
+                # What is still open at its end is read again, once it has grown or is quiet.
+                is_read = not more and (offset == 0 or offset >= state.size)
+                here = state._replace(byte_offset=offset, size=state.size if is_read else -1)
+                await self._step(items, here, file.newest)
+                yield max(offset, start)
+        finally:
+            await asyncio.to_thread(_close, iterator)
+
+    async def finish(self) -> None:
+        """Close the batch; one that stored nothing is not kept."""
+        if self._batch is None:
+            return
+        if self.report.kept or self.report.updated:
+            counts = {**asdict(self.report), "batch": self._batch.id}
+            await self._store.end_batch(self._batch.id, counts, int(time.time()))
+        else:
+            await self._store.drop_batch(self._batch.id)
+            self.report.batch = None
+
+    # --- one step ---------------------------------------------------------------------------
+
+    async def _step(self, items: Sequence[Item], file: ImportFile, newest: datetime) -> None:
+        named = [one for one in items if not isinstance(one, SkippedRecord)]
+        natives = {one.native_id: _hash(one.native_id) for one in named}
+        known = await self._store.get_items(self._request.source, list(natives.values()))
+        for session in {one.session_id for one in named if one.session_id} - set(self._captured):
+            self._captured[session] = await self._store.captured_since(session)
+        events: list[tuple[bytes, ImportedEvent]] = []
+        texts: list[tuple[bytes, ImportedMemory]] = []
+        changed: list[tuple[bytes, ImportedMemory, str]] = []
+        seen: set[bytes] = set()
+        for item in items:
+            if isinstance(item, SkippedRecord):
+                self.report.read += item.count
+                self.report.skip(item.reason, item.count)
+                continue
+            self.report.read += 1
+            native = natives[item.native_id]
+            before = known.get(native)
+            if (
+                isinstance(item, ImportedMemory)
+                and item.follows
+                and before is not None
+                and before.memory
+                and before.hash != _hash(_full_text(item))
+            ):
+                changed.append((native, item, before.memory))
+            elif before is not None or native in seen:
+                self.report.duplicates += 1
+            elif reason := self._reason_to_skip(item):
+                self.report.skip(reason)
+            elif isinstance(item, ImportedEvent):
+                seen.add(native)
+                events.append((native, item))
+            else:
+                seen.add(native)
+                texts.append((native, item))
+        rows = await asyncio.to_thread(self._make_rows, events, newest)
+        if self._dry_run:
+            self._count({"stored": len(rows)})
+            self.report.memories += len(texts)
+            self.report.kept += len(texts)
+            self.report.updated += len(changed)
+            return
+        batch = await self._begin()
+        memories = [*await self._add(texts, newest), *await self._change(changed)]
+        counts = {**asdict(self.report), "batch": batch.id}
+        became = await self._store.store_step(
+            self._request.source, batch.id, rows, memories, file, counts
+        )
+        self._count(became)
+
+    def _count(self, became: Mapping[str, int]) -> None:
+        self.report = ImportReport(**add_counts(asdict(self.report), became))
+
+    def _reason_to_skip(self, item: ImportedEvent | ImportedMemory) -> str:
+        when = item.when.timestamp() if item.when is not None else None
+        if self._request.since and when is not None and when < self._request.since:
+            return "older than --since"
+        captured = self._captured.get(item.session_id)
+        if captured is not None and (when is None or when > captured - OVERLAP_SECONDS):
+            return "captured by hooks already"
+        return ""
+
+    async def _begin(self) -> ImportBatch:
+        if self._batch is None:
+            await back_up(self._settings, reason="before-import")
+            self._batch = await self._store.begin_batch(
+                self._request.source, self._asked(), int(time.time())
+            )
+            self.report.batch = self._batch.id
+        return self._batch
+
+    def _make_rows(
+        self, events: Sequence[tuple[bytes, ImportedEvent]], newest: datetime
+    ) -> list[tuple[bytes, dict[str, Any]]]:
+        """Return the observations of events, as a hook would have made them."""
+        rows = []
+        for native, item in events:
+            try:
+                event = read_event(strip_private(item.payload), item.host)
+            except PayloadError:
+                self.report.skip("incomplete record")
+                continue
+            if event is None:
+                self.report.skip("nothing to remember")
+                continue
+            event.cwd = event.cwd[:MAX_PATH]
+            if self._private.concern(event.data):
+                self.report.skip("private file")
+                continue
+            observation = extract(event, self._redactor, self._key)
+            if observation is None:
+                self.report.skip("nothing to remember")
+                continue
+            if item.when is None:
+                observation.metadata["time"] = "file"
+            project = self._given or self._project(event.cwd)
+            trusts_all = self._given is not None or self._settings.trust == "all"
+            mine = () if event.event_id else ("import", self._request.source, item.native_id)
+            row = make_row(
+                event,
+                observation,
+                Project(
+                    project.key,
+                    project.name,
+                    item.branch or project.branch,
+                    project.root,
+                    project.identity,
+                    project.main,
+                ),
+                self._redactor,
+                hash_event(event, self._key, *mine),
+                folder="" if trusts_all else project.root,
+                moment=int((item.when or newest).timestamp()),
+            )
+            rows.append((native, row))
+        return rows
+
+    def _project(self, folder: str) -> Project:
+        if folder not in self._projects:
+            roots = str(self._settings.home / "roots.json")
+            self._projects[folder] = project_of(folder, roots)
+        return self._projects[folder]
+
+    # --- memories ---------------------------------------------------------------------------
+
+    async def _add(
+        self, texts: Sequence[tuple[bytes, ImportedMemory]], newest: datetime
+    ) -> list[tuple[bytes, str, bytes]]:
+        stored: list[tuple[bytes, str, bytes]] = []
+        ids: dict[bytes, str] = {}
+        group: list[tuple[bytes, ImportedMemory, AddMemoryRequest]] = []
+
+        async def flush() -> None:
+            for native, item, memory_id in await self._store_group(group):
+                ids[native] = memory_id
+                stored.append((native, memory_id, _hash(_full_text(item))))
+            group.clear()
+
+        for native, item in texts:
+            replaced = None
+            if item.supersedes:
+                older = _hash(item.supersedes)
+                if any(older == other for other, _, _ in group):
+                    await flush()
+                before = await self._store.get_items(self._request.source, [older])
+                replaced = ids.get(older) or (before[older].memory if older in before else None)
+            group.append((native, item, await self._request_for(native, item, replaced, newest)))
+        await flush()
+        return stored
+
+    async def _request_for(
+        self, native: bytes, item: ImportedMemory, replaced: str | None, newest: datetime
+    ) -> AddMemoryRequest:
+        metadata = dict(item.metadata)
+        if item.title:
+            metadata.setdefault("title", item.title)
+        if item.when is None:
+            metadata.setdefault("time", "file")
+        folder, project = item.folder[:MAX_PATH], self._request.project or item.project
+        if self._request.project:
+            folder = ""
+        elif folder:
+            scope = await self._writer.projects.observations.scope(folder)
+            if not scope.project.identity:
+                # It is no longer there: what hooks did in it has its path as the key.
+                folder, project = "", project or scope.key
+        return AddMemoryRequest(
+            text=_full_text(item),
+            metadata=metadata,
+            project=project,
+            folder=folder,
+            source=self._request.source,
+            kind=item.kind,
+            tags=list(item.tags),
+            pinned=item.pinned,
+            idempotency_key=f"import:{self._request.source}:{native.hex()}",
+            supersedes=replaced,
+            parent=item.parent,
+            position=item.position,
+            occurred_at=item.when or newest,
+            origin=f"import:{self._request.source}",
+            trusted=False,
+            cites=list(item.cites),
+            redact=True,
+        )
+
+    async def _store_group(
+        self, group: Sequence[tuple[bytes, ImportedMemory, AddMemoryRequest]]
+    ) -> list[tuple[bytes, ImportedMemory, str]]:
+        if not group:
+            return []
+        try:
+            answers = await self._writer.add([one[2] for one in group], embed=False)
+        except (ValidationError, NotFoundError):
+            if len(group) == 1:
+                self.report.skip("not storable")
+                return []
+            # One of them is at fault: each by itself.
+            single = [await self._store_group([one]) for one in group]
+            return [found for part in single for found in part]
+        for answer in answers:
+            created = answer.status == "created"
+            self.report.memories += created
+            self.report.kept += created
+            self.report.duplicates += not created
+        return [
+            (native, item, answer.memory_id)
+            for (native, item, _), answer in zip(group, answers, strict=True)
+        ]
+
+    async def _change(
+        self, changed: Sequence[tuple[bytes, ImportedMemory, str]]
+    ) -> list[tuple[bytes, str, bytes]]:
+        done = []
+        for native, item, memory_id in changed:
+            text = _full_text(item)
+            update = UpdateMemoryRequest(
+                memory_id=memory_id, text=text, tags=list(item.tags) or None, redact=True
+            )
+            try:
+                await self._writer.update(update)
+            except NotFoundError:
+                self.report.skip("forgotten by the user")
+            except ValidationError:
+                self.report.skip("not storable")
+            else:
+                self.report.updated += 1
+                done.append((native, memory_id, _hash(text)))
+        return done
+
+
+def _close(iterator: Iterator[Item]) -> None:
+    close = getattr(iterator, "close", None)
+    if close is not None:
+        close()
+
+
+def _full_text(item: ImportedMemory) -> str:
+    if not item.title or item.text.lstrip("# \n").startswith(item.title):
+        return item.text
+    return f"{item.title}\n\n{item.text}"

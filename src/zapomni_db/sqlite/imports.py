@@ -1,0 +1,287 @@
+"""What was imported, in the local file, whichever engine stores the memories.
+
+A step stores observations, which records they came from, how far the file was read and the report
+so far in one transaction: a process that is killed has done a step or has not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, LiteralString, NamedTuple
+
+from zapomni_db.sqlite.file import SqliteFile, reading, writing
+from zapomni_db.sqlite.observations_write import ROW_ERRORS, store_row
+from zapomni_db.values import from_json, to_json
+
+__all__ = ["ImportBatch", "ImportFile", "ImportItem", "SqliteImports"]
+
+_BATCH: Final[LiteralString] = "id, source, state, request, counts, started_at, ended_at"
+
+GET_BATCH: Final[LiteralString] = "SELECT " + _BATCH + " FROM import_batches WHERE id = ?"
+LIST_BATCHES: Final[LiteralString] = (
+    "SELECT " + _BATCH + " FROM import_batches ORDER BY started_at DESC, length(id) DESC, id DESC"
+)
+RUNNING_BATCH: Final[LiteralString] = (
+    "SELECT "
+    + _BATCH
+    + " FROM import_batches WHERE source = ? AND request = ? AND state = 'running'"
+)
+BATCHES_OF_DAY: Final[LiteralString] = "SELECT id FROM import_batches WHERE id LIKE ? || '%'"
+INSERT_BATCH: Final[LiteralString] = """
+INSERT INTO import_batches (id, source, state, request, counts, started_at)
+VALUES (?, ?, 'running', ?, '{}', ?)"""
+SET_COUNTS: Final[LiteralString] = "UPDATE import_batches SET counts = ? WHERE id = ?"
+SET_STATE: Final[LiteralString] = "UPDATE import_batches SET state = ?, ended_at = ? WHERE id = ?"
+DELETE_BATCH: Final[LiteralString] = "DELETE FROM import_batches WHERE id = ?"
+
+GET_ITEM: Final[LiteralString] = """
+SELECT observation, memory, hash, batch FROM import_items WHERE source = ? AND native = ?"""
+PUT_ITEM: Final[LiteralString] = """
+INSERT INTO import_items (source, native, batch, observation, memory, hash)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (source, native) DO UPDATE SET hash = excluded.hash WHERE memory = excluded.memory"""
+ITEMS_OF_BATCH: Final[LiteralString] = """
+SELECT observation, memory FROM import_items WHERE batch = ?"""
+DELETE_ITEMS: Final[LiteralString] = "DELETE FROM import_items WHERE batch = ?"
+
+_FILE: Final[LiteralString] = "path, inode, size, mtime, head, byte_offset, since"
+LIST_FILES: Final[LiteralString] = "SELECT " + _FILE + " FROM import_files WHERE source = ?"
+PUT_FILE: Final[LiteralString] = """
+INSERT INTO import_files (source, batch, path, inode, size, mtime, head, byte_offset, since)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source, path) DO UPDATE SET batch = excluded.batch, inode = excluded.inode,
+    size = excluded.size, mtime = excluded.mtime, head = excluded.head,
+    byte_offset = excluded.byte_offset, since = excluded.since"""
+DELETE_FILES: Final[LiteralString] = """
+DELETE FROM import_files WHERE source = (SELECT source FROM import_batches WHERE id = ?)"""
+
+# When hooks captured the first event of a session, as far as no import did.
+CAPTURED_SINCE: Final[LiteralString] = """
+SELECT min(timestamp) FROM observations o WHERE session_id = ? AND NOT EXISTS
+    (SELECT 1 FROM import_items i WHERE i.observation = o.id)"""
+
+
+class ImportBatch(NamedTuple):
+    """One run of an import, from its start to its end, however often it was interrupted."""
+
+    id: str
+    source: str
+    state: str
+    request: dict[str, Any]
+    counts: dict[str, Any]
+    started_at: int
+    ended_at: int | None
+
+
+class ImportItem(NamedTuple):
+    """What became of a record."""
+
+    observation: int | None
+    memory: str | None
+    hash: bytes | None
+    batch: str
+
+
+class ImportFile(NamedTuple):
+    """How far a file was read, and how it is recognized."""
+
+    path: str
+    inode: int
+    size: int
+    """When it was read to its end; -1: it was not yet."""
+    mtime: int
+    head: bytes
+    byte_offset: int
+    since: int
+
+
+def _batch(row: Sequence[Any]) -> ImportBatch:
+    name, source, state, request, counts, started, ended = row
+    return ImportBatch(name, source, state, from_json(request), from_json(counts), started, ended)
+
+
+def get_batch(connection: sqlite3.Connection, batch_id: str) -> ImportBatch | None:
+    """Return a batch; None if there is none of this id."""
+    row = connection.execute(GET_BATCH, (batch_id,)).fetchone()
+    return None if row is None else _batch(row)
+
+
+def list_batches(connection: sqlite3.Connection) -> list[ImportBatch]:
+    """Return all batches, the newest first."""
+    return [_batch(row) for row in connection.execute(LIST_BATCHES)]
+
+
+def find_running(
+    connection: sqlite3.Connection, source: str, request: Mapping[str, Any]
+) -> ImportBatch | None:
+    """Return the batch of the same request that was not ended."""
+    row = connection.execute(RUNNING_BATCH, (source, to_json(dict(request)))).fetchone()
+    return None if row is None else _batch(row)
+
+
+def begin_batch(
+    connection: sqlite3.Connection, source: str, request: Mapping[str, Any], now: int
+) -> ImportBatch:
+    """Add a batch and return it; its id is the day and a number."""
+    day = f"i-{datetime.fromtimestamp(now, UTC):%Y%m%d}-"
+    numbers = [int(name[len(day) :]) for (name,) in connection.execute(BATCHES_OF_DAY, (day,))]
+    name = f"{day}{max(numbers, default=0) + 1}"
+    connection.execute(INSERT_BATCH, (name, source, to_json(dict(request)), now))
+    return ImportBatch(name, source, "running", dict(request), {}, now, None)
+
+
+def end_batch(
+    connection: sqlite3.Connection, batch_id: str, counts: Mapping[str, Any], now: int
+) -> None:
+    """Close a batch with its report."""
+    connection.execute(SET_COUNTS, (to_json(dict(counts)), batch_id))
+    connection.execute(SET_STATE, ("done", now, batch_id))
+
+
+def drop_batch(connection: sqlite3.Connection, batch_id: str) -> None:
+    """Delete a batch that stored nothing."""
+    connection.execute(DELETE_BATCH, (batch_id,))
+
+
+def list_files(connection: sqlite3.Connection, source: str) -> dict[str, ImportFile]:
+    """Return the files of a source that were read, by their path."""
+    return {row[0]: ImportFile(*row) for row in connection.execute(LIST_FILES, (source,))}
+
+
+def get_items(
+    connection: sqlite3.Connection, source: str, natives: Sequence[bytes]
+) -> dict[bytes, ImportItem]:
+    """Return those of the records that were imported before."""
+    found = {}
+    for native in natives:
+        row = connection.execute(GET_ITEM, (source, native)).fetchone()
+        if row is not None:
+            found[native] = ImportItem(*row)
+    return found
+
+
+def captured_since(connection: sqlite3.Connection, session_id: str) -> int | None:
+    """Return when hooks began to capture a session; None if they did not."""
+    row = connection.execute(CAPTURED_SINCE, (session_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def store_observations(
+    connection: sqlite3.Connection, source: str, batch_id: str, rows: Sequence[tuple[bytes, Any]]
+) -> Counter[str]:
+    """Store rows of observations, in order; return what became of them by its name.
+
+    `stored`, `duplicate` (imported before), or why a row was not stored, see `store_row`.
+    """
+    became: Counter[str] = Counter()
+    for native, row in rows:
+        if connection.execute(GET_ITEM, (source, native)).fetchone() is not None:
+            became["duplicate"] += 1
+            continue
+        connection.execute("SAVEPOINT one_row")
+        try:
+            stored = store_row(connection, row)
+        except ROW_ERRORS:
+            connection.execute("ROLLBACK TO one_row")
+            stored = "refused"
+        connection.execute("RELEASE one_row")
+        is_stored = isinstance(stored, int)
+        became["stored" if is_stored else str(stored)] += 1
+        if stored != "excluded":
+            # An excluded project may be included later.
+            found = stored if is_stored else None
+            connection.execute(PUT_ITEM, (source, native, batch_id, found, None, None))
+    return became
+
+
+def store_step(
+    connection: sqlite3.Connection,
+    source: str,
+    batch_id: str,
+    rows: Sequence[tuple[bytes, Any]],
+    memories: Sequence[tuple[bytes, str, bytes]],
+    file: ImportFile,
+    counts: Mapping[str, Any],
+) -> Counter[str]:
+    """Store one step of an import; return what became of the rows, which is counted, too.
+
+    Args:
+        connection: In a transaction for writing.
+        source: The name of the source.
+        batch_id: The batch.
+        rows: Hashes of records, and their observations.
+        memories: Hashes of records, the memories that were stored of them, and hashes of the texts.
+        file: How far the file is read now.
+        counts: The report without these rows.
+    """
+    became = store_observations(connection, source, batch_id, rows)
+    for native, memory_id, text_hash in memories:
+        connection.execute(PUT_ITEM, (source, native, batch_id, None, memory_id, text_hash))
+    connection.execute(PUT_FILE, (source, batch_id, *file))
+    merged = add_counts(counts, became)
+    connection.execute(SET_COUNTS, (to_json(merged), batch_id))
+    return became
+
+
+def add_counts(counts: Mapping[str, Any], became: Mapping[str, int]) -> dict[str, Any]:
+    """Return a report with what became of some rows added to it."""
+    merged = {**counts, "skipped": dict(counts.get("skipped", {}))}
+    merged["observations"] = merged.get("observations", 0) + became.get("stored", 0)
+    merged["kept"] = merged.get("kept", 0) + became.get("stored", 0)
+    merged["duplicates"] = (
+        merged.get("duplicates", 0) + became.get("duplicate", 0) + became.get("known", 0)
+    )
+    for reason, words in SKIPPED.items():
+        if became.get(reason):
+            merged["skipped"][words] = merged["skipped"].get(words, 0) + became[reason]
+    return merged
+
+
+SKIPPED: Final[Mapping[str, str]] = {
+    "excluded": "excluded project",
+    "empty": "empty session",
+    "repeated": "repetition",
+    "refused": "not storable",
+}
+"""Why a row is not stored, in the words of a report."""
+
+
+def list_imported(connection: sqlite3.Connection, batch_id: str) -> tuple[list[int], list[str]]:
+    """Return the observations and the memories of a batch."""
+    observations, memories = [], []
+    for observation, memory in connection.execute(ITEMS_OF_BATCH, (batch_id,)):
+        if observation is not None:
+            observations.append(observation)
+        if memory is not None:
+            memories.append(memory)
+    return observations, memories
+
+
+def forget_batch(connection: sqlite3.Connection, batch_id: str, now: int) -> None:
+    """Forget what a batch imported, so that it can be imported again."""
+    connection.execute(DELETE_FILES, (batch_id,))
+    connection.execute(DELETE_ITEMS, (batch_id,))
+    connection.execute(SET_STATE, ("undone", now, batch_id))
+
+
+class SqliteImports(SqliteFile):
+    """Reads and writes what was imported. The first call opens the file."""
+
+    threads = 1
+    opened_by_first_call = True
+
+    get_batch = reading("reading imports", get_batch)
+    list_batches = reading("reading imports", list_batches)
+    find_running = reading("reading imports", find_running)
+    begin_batch = writing("writing imports", begin_batch)
+    end_batch = writing("writing imports", end_batch)
+    drop_batch = writing("writing imports", drop_batch)
+    list_files = reading("reading imports", list_files)
+    get_items = reading("reading imports", get_items)
+    captured_since = reading("reading imports", captured_since)
+    store_step = writing("importing", store_step)
+    list_imported = reading("reading imports", list_imported)
+    forget_batch = writing("undoing an import", forget_batch)
