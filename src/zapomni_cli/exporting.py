@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["export"]
 
-PARTS = ["history", "citations", "all"]
+# As `zapomni_core.workflows.export_memories` has them; help does not import that.
+PARTS = ["history", "citations", "projects", "graph", "observations", "all"]
 
 
 @click.command(
@@ -35,7 +36,7 @@ PARTS = ["history", "citations", "all"]
     "parts",
     multiple=True,
     type=click.Choice(PARTS),
-    help="Also export this; repeatable.",
+    help="Also export this; repeatable. history: earlier texts; graph: merged entities.",
 )
 @export_filter_options
 @json_option
@@ -55,15 +56,15 @@ def export(
         raise click.UsageError("Give a folder, or --jsonl FILE.")
     if as_json and jsonl == "-":
         raise click.UsageError("--json reports what was written; give --jsonl a file.")
-    given: list[ExportPart] = ["history", "citations"] if "all" in parts else list(parts)  # type: ignore[arg-type]
+    wanted = cast("list[ExportPart]", PARTS[:-1] if "all" in parts else list(parts))
 
     async def write(engine: ZapomniEngine) -> ExportReport:
         with progress_bar("Exporting") as report:
             if folder is not None:
-                return await engine.exports.to_folder(folder, chosen(filters), given, report)
+                return await engine.exports.to_folder(folder, chosen(filters), wanted, report)
             file = None if jsonl == "-" else Path(jsonl or "")
             out = sys.stdout.buffer
-            return await engine.exports.to_lines(file, chosen(filters), given, report, out=out)
+            return await engine.exports.to_lines(file, chosen(filters), wanted, report, out=out)
 
     done = with_engine(write)
     if as_json:

@@ -272,7 +272,13 @@ class ZapomniEngine:
         """Memories read from an export."""
         from zapomni_core.workflows.import_records import RecordImports
 
-        return RecordImports(self.storage, self.memories, self.citations, lambda: self._redactor)
+        return RecordImports(
+            self.storage,
+            self.memories,
+            self.citations,
+            self.observations,
+            lambda: self._redactor,
+        )
 
     @cached_property
     def imports(self) -> Imports:

@@ -22,6 +22,7 @@ from zapomni_core.interfaces import (
 )
 from zapomni_core.settings import load_settings
 from zapomni_core.workflows.export_memories import PARTS
+from zapomni_db.copy_models import MergeCopy
 from zapomni_db.sqlite.deletions import SqliteDeletions
 
 pytestmark = pytest.mark.anyio
@@ -96,20 +97,57 @@ async def fill(engine, repository: Path) -> list[str]:
     return [one.memory_id for one in (first, second, third)]
 
 
+async def fill_others(engine) -> None:
+    """Add projects, sessions, observations and a merge of entities."""
+    project = {"key": "example.org/ann/shop", "name": "Shop", "injection": False, "created_at": 7}
+    rules = {"aliases": ["/old/shop"], "private": True, "excluded": False}
+    await engine.observations.import_projects([{**project, **rules}])
+    session = {"id": "s1", "project": "example.org/ann/shop", "host": "codex", "branch": "main"}
+    times = {"started_at": 1_700_000_000, "last_at": 1_702_000_000, "ended_at": None}
+    events = [
+        {
+            "session_id": "s1",
+            "project": "example.org/ann/shop",
+            "host": "codex",
+            # Two months; the prompt has the later hash.
+            "timestamp": 1_700_000_000 + number * 2_000_000,
+            "obs_type": "command" if number else "user_prompt",
+            "source_event": "PostToolUse",
+            "tool_name": "Bash" if number else None,
+            "file_path": None,
+            "content": f"observation {number} \u2028",
+            "metadata": {"exit": 1} if number else None,
+            "signature": None,
+            "pinned": bool(number),
+            "event_hash": f"{255 - number:064x}",
+            "prompt": f"{255:064x}" if number else None,
+        }
+        for number in range(2)
+    ]
+    await engine.observations.import_observations(events, [{**session, **times}])
+    merge = MergeCopy(source_id="a", target_id="b", automatic=False, merged_at=LATER)
+    await engine.storage.import_merges([merge])
+
+
 async def test_a_round_trip_into_an_empty_home_is_equal_byte_for_byte(homes, tmp_path):
     source, target = homes
     async with await create_engine(source) as engine:
         ids = await fill(engine, tmp_path / "repository")
+        await fill_others(engine)
         for name, parts in (("plain", ()), ("whole", PARTS)):
             await engine.exports.to_folder(tmp_path / name, {}, parts)
             await engine.exports.to_lines(tmp_path / f"{name}.jsonl", {}, parts)
-    whole = {
-        json.loads(data).get("id"): json.loads(data)
-        for data in contents(tmp_path / "whole").values()
-    }
-    assert [one["text"] for one in whole[ids[0]]["history"]] == [
-        whole[ids[0]]["history"][0]["text"]
+    there = contents(tmp_path / "whole")
+    assert [name for name in there if not name.startswith("memories/")] == [
+        "graph/merges.jsonl",
+        "observations/2023-11.jsonl",
+        "observations/2023-12.jsonl",
+        "observations/sessions.jsonl",
+        "projects.jsonl",
+        "zapomni.json",
     ]
+    whole = {one.get("id"): one for one in map(json.loads, there.values())}
+    assert whole[ids[0]]["history"][0]["text"].startswith("We chose Postgres.\r\n\u2028")
     assert whole[ids[0]]["citations"][0]["symbol"] == "charge"
     assert whole[ids[1]]["supersedes"] == [ids[0]]
 
@@ -118,12 +156,15 @@ async def test_a_round_trip_into_an_empty_home_is_equal_byte_for_byte(homes, tmp
         async with await create_engine(target) as engine:
             for memory_id in await engine.storage.list_ids(_everything()):
                 await engine.delete_memory(memory_id)
-            report = await engine.record_imports.import_export(given)
+            report = await engine.record_imports.import_export(given, observations=True)
+            assert (report.projects, report.observations) == (1, 2)
             assert (report.read, report.added, report.skipped_count) == (3, 3, 0)
             assert sum(report.secrets.values()) == 1
             for name, parts in (("plain", ()), ("whole", PARTS)):
                 again = tmp_path / f"{given.name}-{name}"
                 await engine.exports.to_folder(again, {}, parts)
+                written = await engine.exports.to_folder(again, {}, parts)
+                assert written.written == 0
                 mine = {k: v for k, v in contents(again).items() if not k.startswith("tombstones")}
                 assert mine == contents(tmp_path / name)
             await engine.exports.to_lines(tmp_path / "again.jsonl", {"project": "shop"}, PARTS)
@@ -132,7 +173,8 @@ async def test_a_round_trip_into_an_empty_home_is_equal_byte_for_byte(homes, tmp
             assert not any(one.trusted for one in listed.items)
             found = await engine.search_memory(SearchRequest(query="DuckDB"))
             assert [hit.memory_id for hit in found.results] == [ids[1]]
-            same = await engine.record_imports.import_export(given)
+            same = await engine.record_imports.import_export(given, observations=True)
+            assert (same.projects, same.merges, same.observations) == (0, 0, 0)
             assert (same.added, same.unchanged, same.differing) == (0, 3, 0)
 
 

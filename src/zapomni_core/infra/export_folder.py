@@ -162,14 +162,14 @@ class ExportFolder:
                 raise ValidationError(f"{path} is larger than {limit >> 20} MiB", "VAL_003")
             return stream.read(limit + 1)
 
-    def write(self, path: str, data: bytes) -> bool:
+    def write(self, path: str, data: bytes, limit: int = MAX_FILE_BYTES) -> bool:
         """Make this the content of a file; return whether it was another before.
 
         Raises:
             ValidationError: The file is a link, or lies behind one.
             OSError: The disk is full or refuses; the file is what it was.
         """
-        if self.read(path) == data:
+        if self.read(path, limit) == data:
             return False
         folder, _, name = path.rpartition("/")
         with self._opened(folder, create=True) as fd:

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -27,13 +27,18 @@ from pydantic import ValidationError as PydanticError
 
 from zapomni_core.shared.dates import in_calendar
 from zapomni_db.code_models import Citation
-from zapomni_db.copy_models import MemoryCopy, VersionCopy
+from zapomni_db.copy_models import MemoryCopy, MergeCopy, VersionCopy
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import FrozenModel
 
 __all__ = [
     "FORMAT",
     "MAX_RECORD_BYTES",
+    "RecordedMerge",
+    "RecordedObservation",
+    "RecordedProject",
+    "RecordedSession",
+    "check_fields",
     "check_record",
     "dump_line",
     "dump_record",
@@ -42,6 +47,7 @@ __all__ = [
     "memory_path",
     "parse_record",
     "to_citations",
+    "to_merge",
     "to_record",
     "to_tombstone",
     "tombstone_path",
@@ -134,6 +140,61 @@ class ExportedRecord(_RecordModel):
     history: list[RecordedVersion] | None = None
 
 
+class RecordedProject(_RecordModel):
+    """A project, its other keys, and what the user decided about it."""
+
+    key: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+    name: _Name
+    injection: bool = True
+    created_at: int = Field(ge=0, lt=1 << 40)
+    aliases: list[_Name] = []
+    private: bool = False
+    excluded: bool = False
+
+
+class RecordedMerge(_RecordModel):
+    """Two entities that the user said are one."""
+
+    source_id: _Name
+    target_id: _Name
+    merged_at: _Time
+    undone_at: _Time | None = None
+
+
+class RecordedSession(_RecordModel):
+    """One run of an agent."""
+
+    id: _Name
+    project: _Name
+    host: _Name
+    branch: _Name = ""
+    started_at: int = Field(ge=0, lt=1 << 40)
+    last_at: int = Field(ge=0, lt=1 << 40)
+    ended_at: int | None = Field(default=None, ge=0, lt=1 << 40)
+
+
+_Hash = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,64}$")]
+
+
+class RecordedObservation(_RecordModel):
+    """One recorded action of an agent."""
+
+    session_id: _Name
+    project: _Name
+    host: _Name
+    timestamp: int = Field(ge=0, lt=1 << 40)
+    obs_type: _Name
+    source_event: _Name
+    tool_name: _Name | None = None
+    file_path: Annotated[str, StringConstraints(max_length=10_000)] | None = None
+    content: _Text
+    metadata: dict[str, Any] | None = None
+    signature: _Name | None = None
+    pinned: bool = False
+    event_hash: _Hash
+    prompt: _Hash | None = None
+
+
 # --- Between the store and the record ---------------------------------------------------
 
 
@@ -215,6 +276,16 @@ def to_citations(record: dict[str, Any]) -> list[Citation] | None:
     return None if given is None else [Citation(**one) for one in given]
 
 
+def to_merge(merge: MergeCopy) -> dict[str, Any]:
+    """Return what is exported of a merge."""
+    return {
+        "source_id": merge.source_id,
+        "target_id": merge.target_id,
+        "merged_at": write_time(merge.merged_at),
+        "undone_at": None if merge.undone_at is None else write_time(merge.undone_at),
+    }
+
+
 def to_tombstone(
     memory_id: str,
     deleted_at: datetime,
@@ -282,8 +353,27 @@ def check_record(value: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValidationError: It is no record of a memory; the message names the field.
     """
+    valid = check_fields(ExportedRecord, value)
+    made = valid.model_dump(mode="json")
+    made["tags"] = sorted(set(valid.tags))
+    made["supersedes"] = sorted(set(valid.supersedes) - {valid.id})
+    for optional in ("citations", "device", "history"):
+        if made[optional] is None:
+            del made[optional]
+    return made
+
+
+M = TypeVar("M", bound=_RecordModel)
+
+
+def check_fields(model: type[M], value: dict[str, Any]) -> M:
+    """Return an object of an export as a model.
+
+    Raises:
+        ValidationError: It is none; the message names the field.
+    """
     try:
-        valid = ExportedRecord(**value)
+        valid = model(**value)
     except PydanticError as error:
         field = ".".join(str(part) for part in error.errors()[0]["loc"][:1])
         raise ValidationError(f"the field {field} is missing or not valid", "VAL_004") from error
@@ -294,13 +384,7 @@ def check_record(value: dict[str, Any]) -> dict[str, Any]:
         raise ValidationError("it has a lone surrogate or an infinite number", "VAL_004") from error
     if _NUL.search(written):
         raise ValidationError("it has a NUL character", "VAL_004")
-    made = valid.model_dump(mode="json")
-    made["tags"] = sorted(set(valid.tags))
-    made["supersedes"] = sorted(set(valid.supersedes) - {valid.id})
-    for optional in ("citations", "device", "history"):
-        if made[optional] is None:
-            del made[optional]
-    return made
+    return valid
 
 
 def parse_record(data: bytes) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
@@ -30,6 +30,7 @@ from zapomni_core.shared.records import (
     load_object,
     memory_path,
     parse_record,
+    to_merge,
     to_record,
     to_tombstone,
     tombstone_path,
@@ -50,11 +51,12 @@ __all__ = ["MARKER", "PARTS", "ExportPart", "ExportReport", "Exports", "check_fo
 PAGE = 200
 MARKER = "zapomni.json"
 """The file that says a folder is an export, and in which format."""
+MAX_LINES_BYTES = 1 << 30
 HEADER = {"format": FORMAT, "zapomni": "export"}
 
-ExportPart = Literal["history", "citations"]
-PARTS: tuple[ExportPart, ...] = ("history", "citations")
-"""What is exported on request."""
+ExportPart = Literal["history", "citations", "projects", "graph", "observations"]
+PARTS: tuple[ExportPart, ...] = get_args(ExportPart)
+"""What is exported on request: old texts, cited code, projects, merged entities, observations."""
 
 Progress = Callable[[int, int], None]
 
@@ -76,6 +78,9 @@ class ExportReport:
     """Files left alone because the memory in them is newer than the one here."""
     unreadable: int = 0
     """Files left alone because they are damaged."""
+    projects: int = 0
+    merges: int = 0
+    observations: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
@@ -160,6 +165,8 @@ class Exports:
             await self._remove_others(folder, set(ids), report)
             graves = await self._tombstones()
             await asyncio.to_thread(_write_tombstones, folder, graves, report)
+            async for name, objects in self._parts(filters, parts, report):
+                await asyncio.to_thread(_add_lines, folder, f"{name}.jsonl", objects)
             await asyncio.to_thread(folder.flush)
         logger.info("memories_exported", **report.to_json())
         return report
@@ -184,14 +191,14 @@ class Exports:
         report.memories = report.written = len(ids)
         if path is None:
             assert out is not None
-            await self._write_lines(out, ids, parts, progress)
+            await self._write_lines(out, ids, filters, parts, progress, report)
             return report
         before = await asyncio.to_thread(_hash_lines, path)
         note_export(self.settings, path, "export")
         handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                digest = await self._write_lines(file, ids, parts, progress)
+                digest = await self._write_lines(file, ids, filters, parts, progress, report)
                 file.flush()
                 await asyncio.to_thread(os.fsync, file.fileno())
             if digest != before:
@@ -204,7 +211,13 @@ class Exports:
         return report
 
     async def _write_lines(
-        self, file: IO[bytes], ids: Sequence[str], parts: Sequence[ExportPart], progress: Progress
+        self,
+        file: IO[bytes],
+        ids: Sequence[str],
+        filters: dict[str, Any],
+        parts: Sequence[ExportPart],
+        progress: Progress,
+        report: ExportReport,
     ) -> str:
         digest = hashlib.sha256()
         done = 0
@@ -220,6 +233,10 @@ class Exports:
             progress(done, len(ids))
         for grave in await self._tombstones():
             write(dump_line({"part": "tombstone", **grave}))
+        async for name, objects in self._parts(filters, parts, report):
+            kind = _LINE_PARTS.get(name, "observation")
+            lines = [dump_line({"part": kind, **one}) for one in objects]
+            await asyncio.to_thread(write, b"".join(lines))
         return digest.hexdigest()
 
     # --- selecting ----------------------------------------------------------------------
@@ -247,6 +264,31 @@ class Exports:
                 )
                 for one in sorted(copies, key=_id_of)
             ]
+
+    async def _parts(
+        self, filters: dict[str, Any], parts: Sequence[ExportPart], report: ExportReport
+    ) -> AsyncIterator[tuple[str, list[dict[str, Any]]]]:
+        """Yield what else is asked for: the name of its file, and its objects."""
+        observations = self.projects.observations
+        chosen: list[str] | None = None
+        if wanted := filters.get("project"):
+            chosen = (await observations.reach("", wanted)).projects
+        if "projects" in parts:
+            found = await observations.export_projects()
+            known = [one for one in found if chosen is None or one["key"] in chosen]
+            report.projects = len(known)
+            yield "projects", known
+        if "graph" in parts:
+            # The others are made again where the memories are read.
+            merges = [one for one in await self.storage.export_merges() if not one.automatic]
+            report.merges = len(merges)
+            yield "graph/merges", [to_merge(one) for one in merges]
+        if "observations" in parts:
+            yield "observations/sessions", await observations.export_sessions(chosen)
+            for month in await observations.export_months(chosen):
+                rows = await observations.export_month(month, chosen)
+                report.observations += len(rows)
+                yield f"observations/{month}", rows
 
     async def _tombstones(self) -> list[dict[str, Any]]:
         """Return the tombstones of deleted memories, by id."""
@@ -333,6 +375,31 @@ def _write_tombstones(
         report.tombstones += 1
         if before is None or _deleted_at(before) < tombstone["deleted_at"]:
             folder.write(grave, dump_record(tombstone))
+
+
+# What lines of JSON are, by the name of the file they would be in; otherwise observations.
+_LINE_PARTS = {
+    "projects": "project",
+    "graph/merges": "merge",
+    "observations/sessions": "session",
+}
+_IDENTITY = ("timestamp", "merged_at", "key", "id", "source_id", "target_id", "event_hash")
+
+
+def _add_lines(folder: ExportFolder, path: str, objects: Sequence[dict[str, Any]]) -> None:
+    """Add lines to a file; what other devices wrote into it stays."""
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def add(one: dict[str, Any]) -> None:
+        lines[tuple(str(one.get(name, "")) for name in _IDENTITY)] = one
+
+    for line in (folder.read(path, MAX_LINES_BYTES) or b"").split(b"\n"):
+        with suppress(ValidationError):
+            add(load_object(line))
+    for one in objects:
+        add(one)
+    ordered = b"".join(dump_line(one) for _, one in sorted(lines.items()))
+    folder.write(path, ordered, MAX_LINES_BYTES)
 
 
 def _deleted_at(tombstone: bytes) -> str:

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from zapomni_core.exceptions import QueryError, ValidationError
 from zapomni_core.infra.correlation import operation
@@ -25,24 +25,32 @@ from zapomni_core.infra.logging import get_logger
 from zapomni_core.shared.records import (
     FORMAT,
     MAX_RECORD_BYTES,
+    RecordedMerge,
+    RecordedObservation,
+    RecordedProject,
+    RecordedSession,
+    check_fields,
+    check_record,
     from_record,
     load_object,
     parse_record,
     to_citations,
     to_record,
 )
-from zapomni_core.workflows.export_memories import check_folder
+from zapomni_core.workflows.export_memories import MAX_LINES_BYTES, check_folder
+from zapomni_db.copy_models import MemoryCopy, MergeCopy
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase import Citations
     from zapomni_core.modules.memories import Memories
+    from zapomni_core.modules.observations import Observations
     from zapomni_core.shared.redaction import Redactor
-    from zapomni_db.copy_models import MemoryCopy
     from zapomni_db.interfaces import StorageProvider
 
 __all__ = ["ExportSource", "RecordImportReport", "RecordImports", "is_export"]
 
 BATCH = 64
+OBSERVATIONS_AT_ONCE = 500
 MAX_REASONS = 20
 
 Progress = Callable[[int, int], None]
@@ -69,6 +77,9 @@ class RecordImportReport:
     """Memories were said to replace others that are not in the export and not here."""
     secrets: dict[str, int] = field(default_factory=dict)
     """How many secrets the added memories seem to have, by kind."""
+    projects: int = 0
+    merges: int = 0
+    observations: int = 0
     trusted: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -100,6 +111,17 @@ def _is_header(line: bytes) -> bool:
         return False
 
 
+# Where a folder has other objects than memories: a folder, and how the file's name ends.
+_PART_FILES = {
+    "project": ("", "projects.jsonl"),
+    "merge": ("graph", "merges.jsonl"),
+    "session": ("observations", ".jsonl"),
+    "observation": ("observations", ".jsonl"),
+}
+
+M = TypeVar("M", RecordedProject, RecordedMerge, RecordedSession, RecordedObservation)
+
+
 class _Entry(NamedTuple):
     """A valid record, and where it is: a file of the folder, or an offset in the file."""
 
@@ -119,6 +141,7 @@ class ExportSource(AbstractContextManager["ExportSource"]):
 
     def __init__(self, path: Path) -> None:
         self._opened = ExitStack()
+        self._places: dict[str, list[int]] = {}
         self.folder: ExportFolder | None = None
         self._file: IO[bytes] | None = None
         if path.is_dir():
@@ -165,13 +188,17 @@ class ExportSource(AbstractContextManager["ExportSource"]):
         """Check every record; return the valid ones so that replaced memories come first."""
         found: dict[str, _Entry] = {}
         for place, data in self._everything():
-            report.read += 1
             where = place if isinstance(place, str) else f"byte {place}"
             try:
                 record = _parse_at(place, data)
             except ValidationError as error:
+                report.read += 1
                 report.skip(where, error.message)
                 continue
+            if "part" in record:
+                self._places.setdefault(record["part"], []).append(int(place))
+                continue
+            report.read += 1
             if record["id"] in found:
                 report.skip(where, "its id occurs twice")
                 continue
@@ -198,6 +225,28 @@ class ExportSource(AbstractContextManager["ExportSource"]):
             raise ValidationError("The export was changed while it was read", "VAL_004")
         return record
 
+    def part(self, name: str, model: type[M], report: RecordImportReport) -> Iterator[M]:
+        """Return the other objects of this kind, after all records were checked."""
+        for place, line in self._lines_of(name):
+            try:
+                yield check_fields(model, load_object(line))
+            except ValidationError as error:
+                report.skip(place, error.message)
+
+    def _lines_of(self, name: str) -> Iterator[tuple[str, bytes]]:
+        if self.folder is None:
+            assert self._file is not None
+            for offset in self._places.get(name, ()):
+                self._file.seek(offset)
+                yield f"byte {offset}", self._file.readline()
+            return
+        for path in self.folder.files(*_PART_FILES[name]):
+            if (name == "session") == path.endswith("sessions.jsonl"):
+                data = self.folder.read(path, MAX_LINES_BYTES) or b""
+                for number, line in enumerate(data.split(b"\n"), 1):
+                    if line:
+                        yield f"{path}:{number}", line
+
     def _everything(self) -> Iterator[tuple[str | int, bytes | None]]:
         if self.folder is not None:
             for path in self.folder.files("memories", ".json"):
@@ -216,14 +265,17 @@ class ExportSource(AbstractContextManager["ExportSource"]):
                 while line and not line.endswith(b"\n"):
                     line = self._file.readline(1 << 20)
                 yield offset, None
-            elif line.strip() and not line.startswith(b'{"part":'):
+            elif line.strip():
                 yield offset, line
 
 
 def _parse_at(place: str | int, data: bytes | None) -> dict[str, Any]:
     if data is None:
         raise ValidationError("it is too large", "VAL_003")
-    record = parse_record(data)
+    given = load_object(data)
+    if isinstance(place, int) and isinstance(given.get("part"), str):
+        return given
+    record = check_record(given)
     if isinstance(place, str) and place.rpartition("/")[2] != f"{record['id']}.json":
         raise ValidationError("its file has another name than its id", "VAL_004")
     return record
@@ -263,6 +315,7 @@ class RecordImports:
     storage: StorageProvider
     memories: Memories
     citations: Citations
+    observations: Observations
     get_redactor: Callable[[], Redactor]
 
     @operation()
@@ -272,6 +325,7 @@ class RecordImports:
         *,
         trusted: bool = False,
         dry_run: bool = False,
+        observations: bool = False,
         resolve: Resolve | None = None,
         progress: Progress = lambda *_: None,
     ) -> RecordImportReport:
@@ -281,6 +335,8 @@ class RecordImports:
             path: The folder or file.
             trusted: Whether sessions may be given what is new; otherwise it waits for the user.
             dry_run: Only count.
+            observations: Import what agents did, too. Sessions are given context from it, so only
+                if the user knows where the export comes from.
             resolve: Merges memories that are here in another state; None leaves those as they are.
             progress: Told how many records are done.
 
@@ -315,6 +371,8 @@ class RecordImports:
                     report.merged += await resolve(differing)
                 stored.update(entry.memory_id for entry in batch)
                 progress(start + len(batch), len(entries))
+            if not dry_run:
+                await self._import_parts(source, report, observations=observations)
         report.secrets = dict(sorted(secrets.items()))
         logged = report.to_json()
         logger.info(
@@ -323,6 +381,42 @@ class RecordImports:
             **{name: value for name, value in logged.items() if isinstance(value, int)},
         )
         return report
+
+    async def _import_parts(
+        self, source: ExportSource, report: RecordImportReport, *, observations: bool
+    ) -> None:
+        projects = await asyncio.to_thread(
+            lambda: [one.model_dump() for one in source.part("project", RecordedProject, report)]
+        )
+        if projects:
+            report.projects = await self.observations.import_projects(projects)
+        report.merges = await self._import_merges(
+            await asyncio.to_thread(lambda: list(source.part("merge", RecordedMerge, report)))
+        )
+        if not observations:
+            return
+        sessions = [one.model_dump() for one in source.part("session", RecordedSession, report)]
+        batch: list[dict[str, Any]] = []
+        for one in source.part("observation", RecordedObservation, report):
+            batch.append(one.model_dump())
+            if len(batch) == OBSERVATIONS_AT_ONCE:
+                report.observations += await self.observations.import_observations(batch, sessions)
+                batch, sessions = [], []
+        report.observations += await self.observations.import_observations(batch, sessions)
+
+    async def _import_merges(self, merges: Sequence[RecordedMerge]) -> int:
+        """Add merges of entities that were neither made nor undone here; return how many."""
+        here = await self.storage.export_merges()
+        known = {(one.source_id, one.target_id) for one in here}
+        new = [
+            MergeCopy(automatic=False, **one.model_dump())
+            for one in merges
+            if (one.source_id, one.target_id) not in known and one.source_id != one.target_id
+        ]
+        if new:
+            everything = sorted([*here, *new], key=lambda one: one.merged_at)
+            await self.storage.import_merges(everything)
+        return len(new)
 
     async def read_records(
         self, memory_ids: Sequence[str], like: Sequence[dict[str, Any]] = ()

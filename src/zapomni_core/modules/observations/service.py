@@ -402,6 +402,49 @@ class Observations:
 
         return await asyncio.to_thread(purge_expired, self._settings, dry_run=dry_run)
 
+    # --- Exports ------------------------------------------------------------------------
+
+    async def export_projects(self) -> list[dict[str, Any]]:
+        """Return all projects as JSON objects."""
+        from zapomni_db.sqlite import local_copies
+
+        return await self._file.read([], local_copies.export_projects)
+
+    async def import_projects(self, projects: Sequence[dict[str, Any]]) -> int:
+        """Add the projects that are not here; return how many."""
+        from zapomni_db.sqlite import local_copies
+
+        return await self._file.write(local_copies.import_projects, projects)
+
+    async def export_months(self, projects: Sequence[str] | None) -> list[str]:
+        """Return the months that have observations of these projects."""
+        from zapomni_db.sqlite import local_copies
+
+        return await self._file.read([], local_copies.list_months, projects)
+
+    async def export_month(
+        self, month: str, projects: Sequence[str] | None
+    ) -> list[dict[str, Any]]:
+        """Return the observations of a month as JSON objects, by time."""
+        from zapomni_db.sqlite import local_copies
+
+        return await self._file.read([], local_copies.export_observations, month, projects)
+
+    async def export_sessions(self, projects: Sequence[str] | None) -> list[dict[str, Any]]:
+        """Return sessions as JSON objects, by id."""
+        from zapomni_db.sqlite import local_copies
+
+        return await self._file.read([], local_copies.export_sessions, projects)
+
+    async def import_observations(
+        self, observations: Sequence[dict[str, Any]], sessions: Sequence[dict[str, Any]] = ()
+    ) -> int:
+        """Add the sessions and observations that are not here; return how many observations."""
+        from zapomni_db.sqlite import local_copies
+
+        await self._file.write(local_copies.import_sessions, sessions)
+        return await self._file.write(local_copies.import_observations, observations)
+
     async def drain_spool(self) -> int:
         """Store all events that wait in the spool; return how many."""
         from zapomni_core.modules.observations.purge import drain_spool
