@@ -34,6 +34,7 @@ from zapomni_db.models import FrozenModel
 __all__ = [
     "FORMAT",
     "MAX_RECORD_BYTES",
+    "SYNCED",
     "RecordedMerge",
     "RecordedObservation",
     "RecordedProject",
@@ -45,7 +46,10 @@ __all__ = [
     "from_record",
     "load_object",
     "memory_path",
+    "own_origin",
     "parse_record",
+    "parse_tombstone",
+    "synced_origin",
     "to_citations",
     "to_merge",
     "to_record",
@@ -57,6 +61,8 @@ __all__ = [
 FORMAT = 1
 """The version of the format; a reader refuses a newer one."""
 MAX_RECORD_BYTES = 64 << 20
+SYNCED = "sync:"
+"""How the origin of a memory begins that another device wrote."""
 _MAX_DEPTH = 100
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{1,99}")
 # As JSON writes it, and not a backslash followed by "u0000".
@@ -79,6 +85,7 @@ _Time = Annotated[
 ]
 _Id = Annotated[str, StringConstraints(pattern=rf"^{_ID.pattern}$")]
 _Name = Annotated[str, StringConstraints(max_length=1000)]
+_Device = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{0,64}$")]
 _Text = Annotated[str, StringConstraints(max_length=10_000_000)]
 
 
@@ -134,10 +141,23 @@ class ExportedRecord(_RecordModel):
     origin: _Name = ""
     supersedes: list[_Id] = Field(default=[], max_length=10_000)
     metadata: dict[str, Any] = {}
-    device: _Name | None = None
-    """Which device wrote this state, for merging; names nothing but a random id."""
+    device: _Device | None = None
+    """The device that changed it last, a random id; left out if that is not known."""
     citations: list[RecordedCitation] | None = None
     history: list[RecordedVersion] | None = None
+
+
+class RecordedTombstone(_RecordModel):
+    """A memory that was deleted."""
+
+    id: _Id
+    deleted_at: _Time
+    device: _Device = ""
+    purged: bool = False
+    """Nothing of it may be left, on any device."""
+    same_as: _Id | None = None
+    """The memory with the same text that took its place."""
+    supersedes: list[_Id] = Field(default=[], max_length=10_000)
 
 
 class RecordedProject(_RecordModel):
@@ -205,7 +225,10 @@ def to_record(
     history: bool = True,
     device: str | None = None,
 ) -> dict[str, Any]:
-    """Return the record of a stored memory; what is None is left out."""
+    """Return the record of a stored memory; what is None is left out.
+
+    What came from another device has the origin it has there: records are equal in all homes.
+    """
     superseded = [] if memory.supersedes is None else [memory.supersedes]
     made: dict[str, Any] = {
         "id": memory.memory_id,
@@ -222,7 +245,7 @@ def to_record(
         "created_at": write_time(memory.timestamp),
         "updated_at": write_time(memory.updated_at),
         "expires_at": None if memory.expires_at is None else write_time(memory.expires_at),
-        "origin": memory.origin,
+        "origin": own_origin(memory.origin),
         "supersedes": sorted({*superseded, *memory.also_supersedes}),
         "metadata": memory.metadata,
     }
@@ -270,6 +293,16 @@ def from_record(record: dict[str, Any], *, trusted: bool) -> MemoryCopy:
     )
 
 
+def synced_origin(device: str, origin: str) -> str:
+    """Return the origin that a memory of another device is stored with."""
+    return f"{SYNCED}{device or 'unknown'}" + (f"/{origin}" if origin else "")
+
+
+def own_origin(origin: str) -> str:
+    """Return the origin that a memory has on its own device."""
+    return origin.partition("/")[2] if origin.startswith(SYNCED) else origin
+
+
 def to_citations(record: dict[str, Any]) -> list[Citation] | None:
     """Return what the memory of a valid record cites; None if the record does not say."""
     given = record.get("citations")
@@ -295,8 +328,8 @@ def to_tombstone(
     supersedes: Sequence[str] = (),
     device: str = "",
 ) -> dict[str, Any]:
-    """Return what is exported of a deleted memory."""
-    return {
+    """Return what is exported of a deleted memory; what is empty is left out."""
+    made = {
         "id": memory_id,
         "deleted_at": write_time(deleted_at),
         "purged": purged,
@@ -304,6 +337,7 @@ def to_tombstone(
         "supersedes": sorted(supersedes),
         "device": device,
     }
+    return {name: value for name, value in made.items() if value}
 
 
 # --- Between the record and its bytes ---------------------------------------------------
@@ -394,6 +428,20 @@ def parse_record(data: bytes) -> dict[str, Any]:
         ValidationError: They hold none.
     """
     return check_record(load_object(data))
+
+
+def parse_tombstone(data: bytes) -> dict[str, Any]:
+    """Return the valid tombstone in these bytes.
+
+    Raises:
+        ValidationError: They hold none.
+    """
+    try:
+        valid = RecordedTombstone(**load_object(data))
+    except PydanticError as error:
+        field = ".".join(str(part) for part in error.errors()[0]["loc"][:1])
+        raise ValidationError(f"the field {field} is missing or not valid", "VAL_004") from error
+    return {name: value for name, value in valid.model_dump(mode="json").items() if value}
 
 
 # --- Names of files ---------------------------------------------------------------------
