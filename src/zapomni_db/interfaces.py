@@ -494,6 +494,25 @@ class CopyStore(Protocol):
         """
         ...
 
+    async def put_memory(self, memory: MemoryCopy) -> None:
+        """Make a memory this one, with its id, dates and history, whether it is here or not.
+
+        Equal texts are not joined. What it supersedes is left to `set_successors`. An idempotency
+        key that another memory has is left out. The vectors of an unchanged text stay.
+
+        Raises:
+            DatabaseError: Writing failed; it is what it was.
+        """
+        ...
+
+    async def set_successors(self, successors: Mapping[str, str | None]) -> None:
+        """Let each of these memories be superseded by another one, or by none.
+
+        Unlike an update this does not depend on which of two was stored first. Ids that are not
+        here are passed over; the caller sees to it that none supersede each other in a circle.
+        """
+        ...
+
     async def export_entities(self, after: str | None, limit: int) -> list[EntityData]:
         """Return the next entities given by callers; `after` is the last id seen.
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import SPACE, memory, vector
-from zapomni_db.copy_models import MemoryCopy
+from zapomni_db.copy_models import MemoryCopy, VersionCopy
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.models import (
+    ChunkData,
     ChunkVector,
     EntityData,
     MemoryFilter,
@@ -209,3 +210,62 @@ async def test_copies_are_given_by_id_with_or_without_passages(storage):
     assert bare == copies[1].model_copy(update={"chunks": [], "space": None})
     assert await storage.list_ids(MemoryFilter(project="shop")) == ["00000000", "00000002"]
     assert len(await storage.list_ids(MemoryFilter())) == 3
+
+
+async def test_a_memory_is_put_whether_it_is_there_or_not(storage):
+    first = whole(idempotency_key="once")
+    await storage.put_memory(first)
+    assert await exported(storage) == [as_kept(first)]
+    changed = first.model_copy(
+        update={
+            "text": "another text",
+            "tags": ["c"],
+            "pinned": False,
+            "origin": "sync:other",
+            "trusted": False,
+            "expires_at": LONG_AGO,
+            "updated_at": LONG_AGO + timedelta(days=2),
+            "chunks": [ChunkData(text="another text", index=0, end_char=12)],
+            "space": None,
+            "history": [
+                VersionCopy(
+                    replaced_at=LONG_AGO + timedelta(days=1),
+                    fields={"tags": ["a", "b"]},
+                    text="first part | second",
+                )
+            ],
+        }
+    )
+    await storage.put_memory(changed)
+    assert await exported(storage) == [changed]
+    # The same text keeps its passages, and another memory's key is not taken.
+    same = changed.model_copy(update={"chunks": [], "kind": "note"})
+    await storage.put_memory(same)
+    assert await exported(storage) == [changed.model_copy(update={"kind": "note"})]
+    other = whole(idempotency_key="once")
+    await storage.put_memory(other)
+    assert (await exported(storage))[1] == as_kept(
+        other.model_copy(update={"idempotency_key": None})
+    )
+
+
+async def test_successors_are_set_whatever_was_stored_first(storage):
+    newer, older = whole(project="a"), whole(project="b")
+    await storage.put_memory(newer)
+    await storage.put_memory(older)
+    await storage.set_successors({older.memory_id: newer.memory_id, "unknown": newer.memory_id})
+    found = await storage.get_summaries([older.memory_id, newer.memory_id])
+    assert found[older.memory_id].superseded_by == newer.memory_id
+    await storage.set_successors({older.memory_id: None})
+    found = await storage.get_summaries([older.memory_id])
+    assert found[older.memory_id].superseded_by is None
+
+
+async def test_a_change_is_later_than_the_one_before_whatever_the_clock_says(storage):
+    ahead = datetime.now(UTC) + timedelta(days=30)
+    copy = whole().model_copy(update={"updated_at": ahead})
+    await storage.put_memory(copy)
+    await storage.update_memory(copy.memory_id, MemoryPatch(pinned=False))
+    (found,) = await exported(storage)
+    assert found.updated_at == ahead + timedelta(milliseconds=1)
+    assert found.history[-1].replaced_at == found.updated_at

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from zapomni_core.shared.records import write_time
@@ -170,7 +171,7 @@ def _history(snapshots: list[_Snapshot], created_at: str) -> list[Record]:
     if snapshots[0].since != created_at:
         # What it was before is not known, or was deleted.
         made.append({"replaced_at": snapshots[0].since, "fields": {}, "text": None})
-    for older, newer in zip(snapshots, snapshots[1:], strict=False):
+    for older, newer in pairwise(snapshots):
         before, after = json.loads(older.content), json.loads(newer.content)
         made.append(
             {

@@ -251,6 +251,8 @@ class FalkorDBClient:
     count_by_project = operation(memories.count_by_project)
     delete_memory = operation(memories.delete_memory)
     get_history = operation(memories.get_history)
+    put_memory = operation(memories.put_memory)
+    set_successors = operation(memories.set_successors)
 
     # --- Search -------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, LiteralString
@@ -75,6 +75,8 @@ __all__ = [
     "get_memory",
     "get_summaries",
     "list_memories",
+    "put_memory",
+    "set_successors",
     "store_memories",
     "to_beginnings",
     "to_summaries",
@@ -740,6 +742,78 @@ async def _replace_text(
         **claim_values(slot, is_active=True),
     )
     return bool(written)
+
+
+# --- Merging ----------------------------------------------------------------------------
+
+# Finds whether another memory has an idempotency key.
+_KEY_IS_USED: LiteralString = (
+    "MATCH (m:Memory {idempotency_hash: $key}) WHERE m.id <> $id RETURN 1 LIMIT 1"
+)
+# Overwrites everything but the text of a memory and what supersedes it; its versions are replaced.
+_PUT: LiteralString = f"""
+MATCH (s:Store) WHERE s.graph = $seen MATCH (m:Memory {{id: $id}})
+OPTIONAL MATCH (m)-[:WAS]->(old:Version)
+WITH s, m, s.keys AS base, collect(old) AS olds
+SET s.version = s.version + 1, s.graph = s.graph + 1, s.keys = base + $keys
+SET m += $changes
+FOREACH (old IN olds | DELETE old)
+{_CREATE_VERSIONS}
+RETURN 1 LIMIT 1
+"""
+# Lets memories be superseded by others, or by none.
+_SET_SUCCESSORS: LiteralString = f"""
+MATCH (s:Store) SET s.version = s.version + 1, s.graph = s.graph + 1
+WITH s UNWIND $pairs AS pair MATCH (o:Memory {{id: pair.older}})
+OPTIONAL MATCH (n:Memory {{id: pair.newer}})
+SET o.superseded_by = n.id, o.superseded_at = n.created_at, o.superseded_when = n.occurred_at
+WITH o.id AS older, n.occurred_at AS ended
+{END_EVIDENCE}
+RETURN 1 LIMIT 1
+"""
+
+
+async def put_memory(session: Session, memory: MemoryCopy) -> None:
+    used = _idempotency_hash(memory.idempotency_key)
+    if used and await session.read(_KEY_IS_USED, key=used, id=memory.memory_id):
+        memory = memory.model_copy(update={"idempotency_key": None})
+    row = _memory_row(memory, 0)
+    changes = {name: value for name, value in row.items() if name not in ("id", "key")}
+    while True:
+        rows = await session.read(_TO_UPDATE, id=memory.memory_id)
+        if not rows:
+            alone = memory.model_copy(update={"supersedes": None, "also_supersedes": []})
+            await store_memories(session, [alone], join=False)
+            return
+        ((seen, _, _, found),) = rows
+        values = {"id": memory.memory_id, "seen": seen, "changes": dict(changes)}
+        if _to_state(found)["text"] != memory.text:
+            # The versions come with the next statement; without it the next merge brings them.
+            patch = MemoryPatch(text=memory.text, chunks=memory.chunks, space=memory.space)
+            await _replace_text(session, patch, {**values, "replaced": []}, [], "")
+            continue
+        replaced = [
+            {
+                "key": number,
+                "replaced_at": to_time(version.replaced_at),
+                "fields": to_json(version.fields),
+                "text": version.text,
+            }
+            for number, version in enumerate(memory.history, 1)
+        ]
+        if await session.write(_PUT, replaced=replaced, keys=len(replaced) + 1, **values):
+            return
+
+
+async def set_successors(session: Session, successors: Mapping[str, str | None]) -> None:
+    known = await get_summaries(session, list(successors))
+    pairs = [
+        {"older": older, "newer": newer}
+        for older, newer in successors.items()
+        if older in known and known[older].superseded_by != newer
+    ]
+    if pairs:
+        await session.write(_SET_SUCCESSORS, pairs=pairs)
 
 
 # --- Deleting ---------------------------------------------------------------------------

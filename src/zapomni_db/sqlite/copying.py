@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -22,7 +22,7 @@ from zapomni_db.models import ChunkData, EntityData, MemoryFilter, RelationshipD
 from zapomni_db.rules import EVER, stated_beginning
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.graph import entity_row, reroot, store_extractions
-from zapomni_db.sqlite.memories import insert_memory, supersede
+from zapomni_db.sqlite.memories import insert_memory, overwrite_memory, supersede
 from zapomni_db.sqlite.rows import from_blob, from_json, from_time, to_json, to_time, where
 from zapomni_db.sqlite.vectors import read_active_space
 
@@ -37,6 +37,8 @@ __all__ = [
     "import_merges",
     "import_readings",
     "list_ids",
+    "put_memory",
+    "set_successors",
 ]
 
 
@@ -181,6 +183,42 @@ def import_memories(connection: sqlite3.Connection, memories: Sequence[MemoryCop
                 for version in memory.history
             ],
         )
+
+
+# Which memory, other than this one, has an idempotency key.
+_KEY_IS_USED: LiteralString = "SELECT 1 FROM memories WHERE idempotency_key = ? AND id <> ?"
+_DELETE_VERSIONS: LiteralString = "DELETE FROM memory_history WHERE memory_key = ?"
+_SET_SUCCESSOR: LiteralString = """
+UPDATE memories SET superseded_by = (SELECT n.key FROM memories n WHERE n.id = :newer)
+WHERE id = :older
+    AND superseded_by IS NOT (SELECT n.key FROM memories n WHERE n.id = :newer)"""
+
+
+def put_memory(connection: sqlite3.Connection, memory: MemoryCopy) -> None:
+    used = (memory.idempotency_key, memory.memory_id)
+    if fetch_value(connection, _KEY_IS_USED, used) is not None:
+        memory = memory.model_copy(update={"idempotency_key": None})
+    key = fetch_value(connection, _MEMORY_KEY, (memory.memory_id,))
+    if key is None:
+        alone = memory.model_copy(update={"supersedes": None})
+        key = insert_memory(connection, alone, memory.updated_at)
+    else:
+        overwrite_memory(connection, key, memory, memory.updated_at)
+        connection.execute(_DELETE_VERSIONS, (key,))
+    connection.executemany(
+        _INSERT_VERSION,
+        [
+            (key, to_time(version.replaced_at), to_json(version.fields), version.text)
+            for version in memory.history
+        ],
+    )
+
+
+def set_successors(connection: sqlite3.Connection, successors: Mapping[str, str | None]) -> None:
+    connection.executemany(
+        _SET_SUCCESSOR,
+        [{"older": older, "newer": newer} for older, newer in successors.items()],
+    )
 
 
 # --- The graph: what callers stored ----------------------------------------------------

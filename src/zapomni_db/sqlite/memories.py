@@ -58,6 +58,7 @@ __all__ = [
     "get_summaries",
     "insert_memory",
     "list_memories",
+    "overwrite_memory",
     "store_memories",
     "supersede",
     "update_memory",
@@ -378,15 +379,65 @@ def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryP
         connection.execute(_DELETE_TAGS, (key,))
         connection.executemany(_INSERT_TAG, [(key, tag) for tag in patch.tags])
     supersede(connection, key, patch.supersedes or [])
-    text = patch.text
-    if text is not None and fetch_value(connection, _CONTENT_HASH, (key,)) != content_hash(text):
-        _close_evidence(connection, key, now)
-        fields = (content_hash(text), text[:PREVIEW_CHARS], len(text))
-        connection.execute(_UPDATE_TEXT_FIELDS, (*fields, key))
-        connection.execute(_UPDATE_TEXT, (text, key))
-        connection.execute(_DELETE_CHUNKS, (key,))
-        _insert_chunks(connection, key, patch.chunks or [], patch.space)
+    if patch.text is not None:
+        replace_text(connection, key, patch.text, patch.chunks or [], patch.space, now)
     return True
+
+
+def replace_text(
+    connection: sqlite3.Connection,
+    key: int,
+    text: str,
+    chunks: Sequence[ChunkData],
+    space: EmbeddingSpace | None,
+    now: int,
+) -> None:
+    """Give a memory another text; the same one changes nothing."""
+    if fetch_value(connection, _CONTENT_HASH, (key,)) == content_hash(text):
+        return
+    _close_evidence(connection, key, now)
+    fields = (content_hash(text), text[:PREVIEW_CHARS], len(text))
+    connection.execute(_UPDATE_TEXT_FIELDS, (*fields, key))
+    connection.execute(_UPDATE_TEXT, (text, key))
+    connection.execute(_DELETE_CHUNKS, (key,))
+    _insert_chunks(connection, key, chunks, space)
+
+
+# Everything but the text, the tags and what superseded it.
+_OVERWRITE: LiteralString = """
+UPDATE memories SET metadata = ?, project = ?, source = ?, kind = ?, pinned = ?, parent = ?,
+    position = ?, occurred_at = ?, created_at = ?, updated_at = ?, idempotency_key = ?,
+    expires_at = ?, origin = ?, trusted = ?
+WHERE key = ?"""
+
+
+def overwrite_memory(
+    connection: sqlite3.Connection, key: int, memory: MemoryData, updated_at: datetime
+) -> None:
+    """Make a stored memory this one, but for its history and what supersedes it."""
+    connection.execute(
+        _OVERWRITE,
+        (
+            to_json(memory.metadata),
+            memory.project,
+            memory.source,
+            memory.kind,
+            int(memory.pinned),
+            memory.parent,
+            memory.position,
+            to_time(memory.occurred_at or memory.timestamp),
+            to_time(memory.timestamp),
+            to_time(updated_at),
+            memory.idempotency_key,
+            None if memory.expires_at is None else to_time(memory.expires_at),
+            memory.origin,
+            int(memory.trusted),
+            key,
+        ),
+    )
+    connection.execute(_DELETE_TAGS, (key,))
+    connection.executemany(_INSERT_TAG, [(key, tag) for tag in memory.tags])
+    replace_text(connection, key, memory.text, memory.chunks, memory.space, to_time(updated_at))
 
 
 def delete_memory(connection: sqlite3.Connection, memory_id: str) -> bool:

@@ -266,6 +266,8 @@ class SqliteStorage(SqliteFile):
     get_copies = reading("exporting", copying.get_copies)
     list_ids = reading("exporting", copying.list_ids)
     import_memories = writing("importing", copying.import_memories)
+    put_memory = writing("merging", copying.put_memory)
+    set_successors = writing("merging", copying.set_successors)
     export_entities = reading("exporting", copying.export_entities)
     export_relationships = reading("exporting", copying.export_relationships)
     export_readings = reading("exporting", copying.export_readings)
