@@ -47,7 +47,7 @@ class MemoryState(NamedTuple):
     tombstone: Record | None = None
 
 
-class _Snapshot(NamedTuple):
+class _Wording(NamedTuple):
     """The fields that have a history, as they were from a time on; sorts by time, then content."""
 
     since: str
@@ -119,8 +119,8 @@ def _order_of_tombstone(tombstone: Record) -> tuple[str, str, str]:
 
 def _merge_records(records: Collection[Record], superseded: Iterable[str], cut: str) -> Record:
     """Return the latest record with every other snapshot as a version of its history."""
-    snapshots: set[_Snapshot] = set()
-    currents: list[tuple[_Snapshot, str, Record]] = []
+    snapshots: set[_Wording] = set()
+    currents: list[tuple[_Wording, str, Record]] = []
     for record in records:
         own = _snapshots(record)
         snapshots.update(own)
@@ -138,7 +138,7 @@ def _merge_records(records: Collection[Record], superseded: Iterable[str], cut: 
 _NOT_COMPARED: Final = frozenset([*_TRACKED, "updated_at", "supersedes", "history"])
 
 
-def _snapshots(record: Record) -> list[_Snapshot]:
+def _snapshots(record: Record) -> list[_Wording]:
     """Return what a memory was from its beginning on, oldest first, the current one last."""
     content = {name: record[name] for name in _TRACKED}
     contents = [_canonical(content)]
@@ -149,23 +149,23 @@ def _snapshots(record: Record) -> list[_Snapshot]:
             content["text"] = version["text"]
         contents.append(_canonical(content))
     beginnings = [record["created_at"], *(version["replaced_at"] for version in history)]
-    found: list[_Snapshot] = []
+    found: list[_Wording] = []
     for since, written in zip(beginnings, reversed(contents), strict=True):
-        _append(found, _Snapshot(since, written))
+        _append(found, _Wording(since, written))
     # The last change may have been one of fields that have no history.
     if record["updated_at"] != found[-1].since:
-        _append(found, _Snapshot(record["updated_at"], contents[0]))
+        _append(found, _Wording(record["updated_at"], contents[0]))
     return found
 
 
-def _append(found: list[_Snapshot], snapshot: _Snapshot) -> None:
+def _append(found: list[_Wording], snapshot: _Wording) -> None:
     """Add a snapshot, later than the one before it: a clock may have been set back."""
     if found and snapshot <= found[-1]:
-        snapshot = _Snapshot(later(found[-1].since), snapshot.content)
+        snapshot = _Wording(later(found[-1].since), snapshot.content)
     found.append(snapshot)
 
 
-def _history(snapshots: list[_Snapshot], created_at: str) -> list[Record]:
+def _history(snapshots: list[_Wording], created_at: str) -> list[Record]:
     """Return the versions between snapshots, oldest first."""
     made: list[Record] = []
     if snapshots[0].since != created_at:
