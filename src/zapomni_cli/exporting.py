@@ -1,22 +1,25 @@
-"""`zapomni export`."""
+"""`zapomni export`, and `zapomni import` of what it wrote."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from zapomni_cli.options import chosen, examples, export_filter_options, json_option
-from zapomni_cli.output import count_of, print_json, progress_bar
+from zapomni_cli.output import count_of, one_line, print_json, progress_bar
 from zapomni_cli.runtime import with_engine
+from zapomni_core.exceptions import EmbeddingError
 
 if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
     from zapomni_core.workflows.export_memories import ExportPart, ExportReport
+    from zapomni_core.workflows.import_records import RecordImportReport
 
-__all__ = ["export"]
+__all__ = ["export", "import_export"]
 
 # As `zapomni_core.workflows.export_memories` has them; help does not import that.
 PARTS = ["history", "citations", "projects", "graph", "observations", "all"]
@@ -47,7 +50,7 @@ def export(
 
     One JSON file per memory, which changes when the memory does: exporting twice writes nothing.
     All memories are exported, replaced ones too, or those that the filters select. Vectors and
-    the graph are left out; they are made again where it is imported.
+    the graph are left out; they are made again. `zapomni import DIR` reads it.
 
     Texts are written as they are stored, secrets included: keep the folder to yourself, or
     check it first.
@@ -84,3 +87,51 @@ def _print_report(done: ExportReport) -> None:
     if done.unreadable:
         files = count_of(done.unreadable, "file is damaged", "files are damaged")
         click.echo(f"{files} and was left alone; delete it and export again.", err=True)
+
+
+def import_export(
+    path: Path, *, dry_run: bool, observations: bool, yes: bool, as_json: bool
+) -> None:
+    """Import an export of ours: a folder or a file of lines."""
+    del yes
+
+    async def read(engine: ZapomniEngine) -> RecordImportReport:
+        with progress_bar("Importing") as report:
+            done = await engine.record_imports.import_export(
+                path, dry_run=dry_run, observations=observations, progress=report
+            )
+        if done.added and not dry_run:
+            with progress_bar("Making vectors") as report, suppress(EmbeddingError):
+                await engine.memories.fill_pending(report)
+        return done
+
+    done = with_engine(read)
+    if as_json:
+        print_json({**done.to_json(), "dry_run": dry_run})
+        return
+    verb = "Would import" if dry_run else "Imported"
+    click.echo(f"{verb} {count_of(done.added, 'memory', 'memories')}.")
+    counts = [f"{done.read} read", f"{done.unchanged} known already"]
+    counts += [f"{done.merged} merged"] if done.merged else []
+    counts += [f"{done.differing} left as they are here"] if done.differing else []
+    others = (
+        (done.observations, "observation"),
+        (done.projects, "project"),
+        (done.merges, "merge"),
+    )
+    counts += [count_of(number, name) for number, name in others if number]
+    click.echo("; ".join(counts) + ".", err=True)
+    if done.skipped_count:
+        click.echo(f"{count_of(done.skipped_count, 'record')} left out:", err=True)
+        for place, why in done.skipped.items():
+            click.echo(f"  {one_line(place)}: {why}", err=True)
+    if done.secrets:
+        found = ", ".join(f"{number} {kind}" for kind, number in done.secrets.items())
+        click.echo(f"They seem to contain secrets, stored as they are: {found}.", err=True)
+    if done.batch:
+        click.echo(
+            "No session is given them before you trust them: `zapomni review`, or all of them:\n"
+            f"  zapomni import --trust {done.batch}\n"
+            f"To take it back: zapomni import --undo {done.batch}",
+            err=True,
+        )

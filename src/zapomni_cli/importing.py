@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zapomni_cli.exporting import import_export
 from zapomni_cli.options import examples, json_option, when_value
 from zapomni_cli.output import count_of, day, is_terminal, print_json, print_table
 from zapomni_cli.runtime import with_engine
@@ -30,6 +31,7 @@ __all__ = ["describe_found", "import_", "run_import"]
         "zapomni import claude-code --dry-run",
         "zapomni import claude-code --since 30d --yes",
         "zapomni import --undo i-20261116-1",
+        "zapomni import ~/memories",
     ),
 )
 @click.argument("source", required=False)
@@ -41,6 +43,7 @@ __all__ = ["describe_found", "import_", "run_import"]
 @click.option("--undo", metavar="BATCH", help="Remove what an import stored.")
 @click.option("--trust", metavar="BATCH", help="Let sessions be given the memories of an import.")
 @click.option("--batches", is_flag=True, help="List the imports so far.")
+@click.option("--observations", is_flag=True, help="Of an export: also what agents did.")
 @background_option
 @json_option
 def import_(  # noqa: PLR0913 - the options of the command, all of them
@@ -54,6 +57,7 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
     undo: str | None,
     trust: str | None,
     batches: bool,
+    observations: bool,
     background: bool,
     as_json: bool,
 ) -> None:
@@ -64,6 +68,9 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
     captured it, and texts become memories. Secrets are masked, times are those of the records,
     projects are found as hooks find them, and sessions that hooks captured are left out. A backup
     is made first. Importing again adds only what is new; an import that was stopped continues.
+
+    A folder or a .jsonl file that `zapomni export` wrote is imported as it is: ids, times, history,
+    secrets included.
 
     Imported memories are found by searches, and are given to no session before you trust them: with
     `zapomni review`, or all of an import with --trust.
@@ -82,8 +89,19 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
         if path or project or since or dry_run or background:
             raise click.UsageError("Name a source; `zapomni import` lists them.")
         _list_sources(as_json=as_json)
-    elif "/" in source or source in (".", "..") or Path(source, "zapomni.json").is_file():
-        _import_folder(source)
+    elif (
+        "/" in source
+        or source in (".", "..")
+        or source.endswith(".jsonl")
+        or Path(source, "zapomni.json").is_file()
+    ):
+        if path or project or since or background:
+            raise click.UsageError("For an export: --dry-run, --observations, --yes, --json.")
+        import_export(
+            Path(source), dry_run=dry_run, observations=observations, yes=yes, as_json=as_json
+        )
+    elif observations:
+        raise click.UsageError("--observations is for exports of Zapomni.")
     else:
         run_import(
             source,
@@ -95,11 +113,6 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
             background=background,
             as_json=as_json,
         )
-
-
-def _import_folder(folder: str) -> None:
-    """Import our own export. The one place where that is dispatched."""
-    raise click.ClickException(f"{folder} holds no zapomni.json: it is no export of Zapomni.")
 
 
 def run_import(

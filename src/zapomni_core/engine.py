@@ -271,12 +271,15 @@ class ZapomniEngine:
     def record_imports(self) -> RecordImports:
         """Memories read from an export."""
         from zapomni_core.workflows.import_records import RecordImports
+        from zapomni_db.sqlite.imports import SqliteImports
 
         return RecordImports(
             self.storage,
             self.memories,
             self.citations,
             self.observations,
+            SqliteImports(observations_path(self._settings)),
+            self._settings,
             lambda: self._redactor,
         )
 
@@ -318,6 +321,8 @@ class ZapomniEngine:
             await self.review.close()
         if "exports" in vars(self):
             await self.exports.deletions.close()
+        if "record_imports" in vars(self):
+            await self.record_imports.imports.close()
         if "imports" in vars(self):
             await self.imports.close()
         await self._code.close()

@@ -269,3 +269,11 @@ async def test_a_change_is_later_than_the_one_before_whatever_the_clock_says(sto
     (found,) = await exported(storage)
     assert found.updated_at == ahead + timedelta(milliseconds=1)
     assert found.history[-1].replaced_at == found.updated_at
+
+
+async def test_trusting_a_memory_is_no_change_of_it(storage):
+    copy = whole(trusted=False)
+    await storage.import_memories([copy])
+    assert await storage.update_memory(copy.memory_id, MemoryPatch(trusted=True))
+    (now,) = await storage.get_copies([copy.memory_id])
+    assert now == as_kept(copy).model_copy(update={"trusted": True})

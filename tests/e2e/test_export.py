@@ -59,3 +59,65 @@ def test_exporting_twice_writes_nothing_and_a_change_writes_one_file(tmp_path):
     assert changed == {f"memories/{second[:2]}/{second}.json"}
     assert all(path.stat().st_mode & 0o077 == 0 for path in [folder, *folder.rglob("*")])
     assert str(folder) in (Path(os.environ["ZAPOMNI_HOME"]) / "exports.jsonl").read_text()
+
+
+def as_json(*args: str | Path) -> dict:
+    done = zapomni(*map(str, args), "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def other_home(tmp_path, monkeypatch):
+    """Move to another home, which is empty."""
+
+    def move() -> None:
+        monkeypatch.setenv("ZAPOMNI_HOME", str(tmp_path / "other"))
+
+    return move
+
+
+def test_another_home_imports_an_export_verbatim_and_can_trust_it_or_take_it_back(
+    tmp_path, other_home
+):
+    folder, lines = tmp_path / "out", tmp_path / "out.jsonl"
+    secret = "ghp_" + "a1B2" * 9
+    first = add("We chose Postgres.", "--kind", "decision")
+    second = add(f"The token is {secret}.", "--supersedes", first)
+    zapomni("update", second, "--text", f"The new token is {secret}.")
+    assert export(folder, "--with", "all")["written"] == 2
+    assert as_json("export", "--jsonl", lines, "--with", "all")["written"] == 2
+    assert as_json("export", "--jsonl", lines, "--with", "all")["unchanged"] == 2
+    printed = zapomni("export", "--jsonl", "-", "--with", "all").stdout
+    assert printed == lines.read_bytes()
+    before = files(folder)
+    other_home()
+    assert as_json("import", folder, "--dry-run")["added"] == 2
+    assert as_json("list")["total"] == 0
+    told = zapomni("import", str(folder))
+    assert b"Imported 2 memories." in told.stdout
+    assert b"secrets" in told.stderr
+    assert secret.encode() not in told.stderr
+    again = tmp_path / "again"
+    export(again, "--with", "all")
+    assert {k: v for k, (v, _) in files(again).items()} == {k: v for k, (v, _) in before.items()}
+    assert as_json("import", lines)["unchanged"] == 2
+    (batch,) = as_json("import", "--batches")
+    assert not as_json("get", second)["trusted"]
+    zapomni("import", "--trust", batch["id"])
+    assert as_json("get", second)["trusted"]
+    # Trusting is no change of the memory.
+    assert export(again, "--with", "all")["written"] == 0
+    zapomni("import", "--undo", batch["id"], "--yes")
+    assert as_json("list")["total"] == 0
+
+
+def test_what_is_no_export_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    for args in (["export"], ["import"]):
+        done = zapomni(*args, str(tmp_path / "notes"))
+        assert done.returncode == 2
+        assert b"no export of Zapomni" in done.stderr
+    assert zapomni("export").returncode == 2
+    assert zapomni("import", str(tmp_path / "missing.jsonl")).returncode == 2

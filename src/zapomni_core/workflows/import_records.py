@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -37,6 +38,7 @@ from zapomni_core.shared.records import (
     to_citations,
     to_record,
 )
+from zapomni_core.workflows.backup import back_up
 from zapomni_core.workflows.export_memories import MAX_LINES_BYTES, check_folder
 from zapomni_db.copy_models import MemoryCopy, MergeCopy
 
@@ -44,8 +46,10 @@ if TYPE_CHECKING:
     from zapomni_core.modules.codebase import Citations
     from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import Observations
+    from zapomni_core.settings import Settings
     from zapomni_core.shared.redaction import Redactor
     from zapomni_db.interfaces import StorageProvider
+    from zapomni_db.sqlite.imports import SqliteImports
 
 __all__ = ["ExportSource", "RecordImportReport", "RecordImports", "is_export"]
 
@@ -81,6 +85,8 @@ class RecordImportReport:
     merges: int = 0
     observations: int = 0
     trusted: bool = False
+    batch: str = ""
+    """What `zapomni import --undo` and `--trust` take; empty if nothing was added."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
@@ -316,6 +322,8 @@ class RecordImports:
     memories: Memories
     citations: Citations
     observations: Observations
+    imports: SqliteImports
+    settings: Settings
     get_redactor: Callable[[], Redactor]
 
     @operation()
@@ -354,8 +362,14 @@ class RecordImports:
                 records = await asyncio.to_thread(lambda: [source.record(e) for e in batch])  # noqa: B023
                 here = await self.read_records([entry.memory_id for entry in batch], records)
                 new = [record for record in records if record["id"] not in here]
-                if not dry_run:
+                if new and not dry_run:
+                    if not report.batch:
+                        await back_up(self.settings, reason="before-import")
+                        begun = await self.imports.begin_batch("export", {}, int(time.time()))
+                        report.batch = begun.id
                     report.links_dropped += await self.store_new(new, trusted=trusted, known=stored)
+                    added = [record["id"] for record in new]
+                    await self.imports.add_memories("export", report.batch, added)
                 for record in new:
                     await asyncio.to_thread(self.count_secrets, record, secrets)
                 report.added += len(new)
@@ -374,6 +388,9 @@ class RecordImports:
             if not dry_run:
                 await self._import_parts(source, report, observations=observations)
         report.secrets = dict(sorted(secrets.items()))
+        if report.batch:
+            counts = {"kept": report.added, "memories": report.added}
+            await self.imports.end_batch(report.batch, counts, int(time.time()))
         logged = report.to_json()
         logger.info(
             "records_imported",

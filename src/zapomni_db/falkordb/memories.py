@@ -659,6 +659,8 @@ async def update_memory(session: Session, memory_id: str, patch: MemoryPatch) ->
         state = _to_state(found)
         # Later than the change before it, also if that was made by a device whose clock is ahead.
         now = max(to_time(datetime.now(UTC)), updated + 1000)
+        if patch == MemoryPatch(trusted=patch.trusted):
+            now = updated  # To trust it is a decision of this home, no change of the memory.
         changes = _changed_properties(memory_id, parent, patch, now)
         replaced: list[dict[str, Any]] = []
         if (before := replaced_fields(state, patch)) is not None:

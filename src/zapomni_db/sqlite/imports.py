@@ -43,6 +43,9 @@ PUT_ITEM: Final[LiteralString] = """
 INSERT INTO import_items (source, native, batch, observation, memory, hash)
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (source, native) DO UPDATE SET hash = excluded.hash WHERE memory = excluded.memory"""
+# A memory that an earlier import stored and the user deleted since.
+REPLACE_ITEM: Final[LiteralString] = """
+INSERT OR REPLACE INTO import_items (source, native, batch, memory) VALUES (?, ?, ?, ?)"""
 ITEMS_OF_BATCH: Final[LiteralString] = """
 SELECT observation, memory FROM import_items WHERE batch = ?"""
 DELETE_ITEMS: Final[LiteralString] = "DELETE FROM import_items WHERE batch = ?"
@@ -226,6 +229,15 @@ def store_step(
     return became
 
 
+def add_memories(
+    connection: sqlite3.Connection, source: str, batch_id: str, memory_ids: Sequence[str]
+) -> None:
+    """Note memories that a batch stored under the ids they had elsewhere."""
+    connection.executemany(
+        REPLACE_ITEM, [(source, one.encode(), batch_id, one) for one in memory_ids]
+    )
+
+
 def add_counts(counts: Mapping[str, Any], became: Mapping[str, int]) -> dict[str, Any]:
     """Return a report with what became of some rows added to it."""
     merged = {**counts, "skipped": dict(counts.get("skipped", {}))}
@@ -283,5 +295,6 @@ class SqliteImports(SqliteFile):
     get_items = reading("reading imports", get_items)
     captured_since = reading("reading imports", captured_since)
     store_step = writing("importing", store_step)
+    add_memories = writing("importing", add_memories)
     list_imported = reading("reading imports", list_imported)
     forget_batch = writing("undoing an import", forget_batch)

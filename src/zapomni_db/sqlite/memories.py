@@ -361,7 +361,10 @@ def update_memory(connection: sqlite3.Connection, memory_id: str, patch: MemoryP
     if key is None:
         return False
     # Later than the change before it, also if that was made by a device whose clock is ahead.
-    now = max(to_time(datetime.now(UTC)), fetch_value(connection, _UPDATED_AT, (key,)) + 1000)
+    updated = fetch_value(connection, _UPDATED_AT, (key,))
+    now = max(to_time(datetime.now(UTC)), updated + 1000)
+    if patch == MemoryPatch(trusted=patch.trusted):
+        now = updated  # To trust it is a decision of this home, no change of the memory.
     if (before := replaced_fields(_read_current(connection, key), patch)) is not None:
         replaced, old_text = before
         connection.execute(_INSERT_VERSION, (key, now, to_json(replaced), old_text))
