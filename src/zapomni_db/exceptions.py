@@ -116,6 +116,7 @@ class NotFoundError(ZapomniError):
         CODE_001: No indexed symbol or file has this name.
         CODE_002: The repository was not indexed.
         GRAPH_002: No merge to undo.
+        IMPORT_001: Unknown import.
         MEM_001: Unknown memory id.
         REVIEW_001: Unknown item of the inbox.
         TASK_001: Unknown task id.

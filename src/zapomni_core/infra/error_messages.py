@@ -204,6 +204,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "There is no merge to undo.",
         "Name the entity that was merged; `zapomni graph entities --json` shows its merged_ids.",
     ),
+    "IMPORT_001": (
+        "There is no import with this id, or it was undone.",
+        "List the imports to find its id: `zapomni import --batches`.",
+    ),
     "REVIEW_001": (
         "Nothing in the inbox has this id.",
         "List what waits to find its id: `zapomni review --json`.",

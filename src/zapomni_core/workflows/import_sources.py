@@ -273,7 +273,7 @@ class Imports:
     async def _batch(self, batch_id: str) -> ImportBatch:
         batch = await self._store.get_batch(batch_id)
         if batch is None or batch.state == "undone":
-            raise NotFoundError("No import has this id, or it was undone.")
+            raise NotFoundError("No import has this id, or it was undone.", "IMPORT_001")
         return batch
 
     @operation()
@@ -406,6 +406,7 @@ class _Run:
         self._projects: dict[str, Project] = {}
         self._given: Project | None = None
         self._captured: dict[str, int | None] = {}
+        self._seen: set[bytes] = set()
         self._key = b""
         self._dry_run = False
         self._batch: ImportBatch | None = None
@@ -473,7 +474,8 @@ class _Run:
         events: list[tuple[bytes, ImportedEvent]] = []
         texts: list[tuple[bytes, ImportedMemory]] = []
         changed: list[tuple[bytes, ImportedMemory, str]] = []
-        seen: set[bytes] = set()
+        if not self._dry_run:
+            self._seen.clear()  # What earlier steps read is stored.
         for item in items:
             if isinstance(item, SkippedRecord):
                 self.report.read += item.count
@@ -490,15 +492,15 @@ class _Run:
                 and before.hash != _hash(_full_text(item))
             ):
                 changed.append((native, item, before.memory))
-            elif before is not None or native in seen:
+            elif before is not None or native in self._seen:
                 self.report.duplicates += 1
             elif reason := self._reason_to_skip(item):
                 self.report.skip(reason)
             elif isinstance(item, ImportedEvent):
-                seen.add(native)
+                self._seen.add(native)
                 events.append((native, item))
             else:
-                seen.add(native)
+                self._seen.add(native)
                 texts.append((native, item))
         rows = await asyncio.to_thread(self._make_rows, events, newest)
         if self._dry_run:

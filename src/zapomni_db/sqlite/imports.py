@@ -7,6 +7,7 @@ so far in one transaction: a process that is killed has done a step or has not.
 from __future__ import annotations
 
 import sqlite3
+from bisect import insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -60,6 +61,11 @@ ON CONFLICT (source, path) DO UPDATE SET batch = excluded.batch, inode = exclude
     byte_offset = excluded.byte_offset, since = excluded.since"""
 DELETE_FILES: Final[LiteralString] = """
 DELETE FROM import_files WHERE source = (SELECT source FROM import_batches WHERE id = ?)"""
+
+# When the prompts of a session were given.
+PROMPTS: Final[LiteralString] = """
+SELECT timestamp, id FROM observations WHERE session_id = ? AND +obs_type = 'user_prompt'
+ORDER BY timestamp, id"""
 
 # When hooks captured the first event of a session, as far as no import did.
 CAPTURED_SINCE: Final[LiteralString] = """
@@ -180,18 +186,24 @@ def store_observations(
     `stored`, `duplicate` (imported before), or why a row was not stored, see `store_row`.
     """
     became: Counter[str] = Counter()
+    prompts: dict[str, list[tuple[int, int]]] = {}
     for native, row in rows:
         if connection.execute(GET_ITEM, (source, native)).fetchone() is not None:
             became["duplicate"] += 1
             continue
         connection.execute("SAVEPOINT one_row")
         try:
-            stored = store_row(connection, row)
+            session = row["session_id"]
+            if session not in prompts:
+                prompts[session] = connection.execute(PROMPTS, (session,)).fetchall()
+            stored = store_row(connection, row, prompts[session])
         except ROW_ERRORS:
             connection.execute("ROLLBACK TO one_row")
             stored = "refused"
         connection.execute("RELEASE one_row")
         is_stored = isinstance(stored, int)
+        if isinstance(stored, int) and row["obs_type"] == "user_prompt":
+            insort(prompts[session], (row["timestamp"], stored))
         became["stored" if is_stored else str(stored)] += 1
         if stored != "excluded":
             # An excluded project may be included later.

@@ -198,21 +198,23 @@ BY_IDS: LiteralString = (
     "SELECT " + reads.COLUMNS + " FROM observations WHERE id IN (SELECT value FROM json_each(?))"
 )
 
-# What came before an observation in its session, the nearest first.
+# What came before an observation in its session, the nearest first. By time: what was imported or
+# waited in the spool has a later id than what came after it.
 BEFORE: LiteralString = (
     "SELECT " + reads.COLUMNS + " FROM observations"
-    " WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+    " WHERE session_id = ? AND (timestamp, id) < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?"
 )
 
 # What came after an observation in its session.
 AFTER: LiteralString = (
     "SELECT " + reads.COLUMNS + " FROM observations"
-    " WHERE session_id = ? AND id > ? ORDER BY id LIMIT ?"
+    " WHERE session_id = ? AND (timestamp, id) > (?, ?) ORDER BY timestamp, id LIMIT ?"
 )
 
 # A session's observations from its first one.
 OF_SESSION: LiteralString = (
-    "SELECT " + reads.COLUMNS + " FROM observations WHERE session_id = ? ORDER BY id LIMIT ?"
+    "SELECT " + reads.COLUMNS + " FROM observations WHERE session_id = ?"
+    " ORDER BY timestamp, id LIMIT ?"
 )
 
 PIN: LiteralString = "UPDATE observations SET pinned = ? WHERE id = ?"
@@ -246,8 +248,9 @@ def get_timeline(
     if not found:
         return None
     (anchor,) = found
-    earlier = _select(connection, BEFORE, anchor.session_id, anchor_id, before)
-    later = _select(connection, AFTER, anchor.session_id, anchor_id, after)
+    here = (anchor.session_id, anchor.timestamp, anchor_id)
+    earlier = _select(connection, BEFORE, *here, before)
+    later = _select(connection, AFTER, *here, after)
     return Timeline(anchor=anchor, before=earlier[::-1], after=later)
 
 
@@ -321,7 +324,7 @@ FROM (SELECT obs_type, signature FROM observations WHERE session_id = ? LIMIT 50
 
 FIRST_PROMPT: LiteralString = """
 SELECT substr(content, 1, 120) FROM observations
-WHERE session_id = ? AND obs_type = 'user_prompt' ORDER BY id LIMIT 1"""
+WHERE session_id = ? AND obs_type = 'user_prompt' ORDER BY timestamp, id LIMIT 1"""
 
 
 def list_sessions(

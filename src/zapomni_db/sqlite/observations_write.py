@@ -294,11 +294,20 @@ def store_captured(
     return processed, refused
 
 
-def store_row(connection: sqlite3.Connection, row: Mapping[str, Any]) -> int | str:
+def store_row(
+    connection: sqlite3.Connection,
+    row: Mapping[str, Any],
+    prompts: Sequence[tuple[int, int]] | None = None,
+) -> int | str:
     """Store one row in the transaction that is open; return its id, or why it was not stored.
 
     The reasons: `excluded` (its project is), `empty` (the end of a session in which nothing was
     done), `repeated` (like a recent one), `known` (its event is stored already).
+
+    Args:
+        connection: In a transaction for writing.
+        row: As `zapomni record` makes them.
+        prompts: The times and ids of its session's prompts, sorted, if it did not happen just now.
     """
     folder, identity = row.get("folder") or "", row.get("identity") or ""
     main = row.get("main_folder") or ""
@@ -321,7 +330,10 @@ def store_row(connection: sqlite3.Connection, row: Mapping[str, Any]) -> int | s
         known = connection.execute(IS_STORED, (event_hash,)).fetchone()
         return "repeated" if known is None else "known"
     prompt = None
-    if row["obs_type"] != "user_prompt":
+    if prompts is not None:
+        earlier = [found for moment, found in prompts if moment <= when]
+        prompt = earlier[-1] if earlier and row["obs_type"] != "user_prompt" else None
+    elif row["obs_type"] != "user_prompt":
         (prompt,) = connection.execute(LATEST_PROMPT, (session,)).fetchone() or (None,)
     texts = ("obs_type", "source_event", "tool_name", "file_path", "content", "metadata")
     values = (session, project, host, prompt, when, *(row[name] for name in texts))

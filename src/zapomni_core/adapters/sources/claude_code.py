@@ -124,8 +124,8 @@ def _examine(path: Path, days: int) -> FoundFile | None:
         state = path.stat()
     except OSError:
         return None
-    first = head.partition(b"\n")[0]
-    if not head or (first[:1] == b"{" and b'"type"' not in head):
+    first, line_feed, _ = head.lstrip().partition(b"\n")
+    if first[:1] != b"{" or (line_feed and b'"type"' not in first):
         return None
     newest = datetime.fromtimestamp(state.st_mtime, UTC)
     stamped = _TIMESTAMP.search(head)
@@ -243,6 +243,8 @@ class _Reader:
 
         The last record is open until the file has ended: only then it is known to be the last.
         """
+        if self._is_first and not self._started and not self._agent:
+            return 0  # The session's start is still to come.
         starts = [one.start for one in self._calls.values()]
         starts += [one.start for one in self._answers.values()]
         starts += [one.start for one in self._queued]
