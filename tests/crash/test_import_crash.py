@@ -48,7 +48,7 @@ def stored(home: Path) -> list[list]:
         return [
             database.execute(query).fetchall()
             for query in (
-                "SELECT session_id, timestamp, obs_type, content FROM observations ORDER BY 1, 2, 4",
+                "SELECT session_id, timestamp, content FROM observations ORDER BY 1, 2, 3",
                 "SELECT kind, preview FROM memories ORDER BY 1, 2",
                 "SELECT native FROM import_items ORDER BY 1",
                 "SELECT path, size, byte_offset FROM import_files ORDER BY 1",
