@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from builders import memory
-from zapomni_db.graph_models import ExtractedChunk, GraphScope
-from zapomni_db.models import EntityData, RelationshipData
+import pytest
+
+from builders import memory, vector
+from zapomni_db.graph_models import EdgeQuery, EntityQuery, ExtractedChunk, GraphScope
+from zapomni_db.models import EntityData, MemoryPatch, RelationshipData
 
 EVERYTHING = GraphScope()
 READER = "reader-1"
+PG, POSTGRES = "TECHNOLOGY:pg", "TECHNOLOGY:postgresql"
+REDIS, SHOP = "TECHNOLOGY:redis", "TECHNOLOGY:shop"
 
 
 def day(year: int, month: int, day_of_month: int = 1) -> datetime:
@@ -70,3 +74,86 @@ def extracted(chunk, names=(), facts=()) -> ExtractedChunk:
             for source, kind, target, *more in facts
         ],
     )
+
+
+async def works_at(storage, firm, when, fields=None, **more) -> str:
+    return await learn(
+        storage,
+        f"Anna works at {firm}, {when:%Y}",
+        [("Anna", "PERSON"), (firm, "ORG")],
+        [("Anna", "WORKS_AT", firm, {"exclusive": True, **more})],
+        occurred_at=when,
+        **(fields or {}),
+    )
+
+
+async def fill_store(storage) -> dict[str, str]:
+    """Let everything happen to memories and the graph that can; return some memories by name."""
+    told = [
+        entity("Shop", description="what we sell", confidence=1 / 3),
+        EntityData(entity_id="odd 'id\" \\", name="a\0b", type="", confidence=0.1 + 0.2),
+    ]
+    fact = stated("we say so", told[0], "HAS", told[1], strength=1 / 7, valid_from=day(2020, 2),
+                  valid_to=day(2031, 1), exclusive=True)  # fmt: skip
+    await storage.store_entities(told, [fact])
+    ids = {}
+    ids["changed"] = await learn(
+        storage,
+        "Shop uses Redis.",
+        ["Shop", "Redis"],
+        [("Shop", "USES", "Redis", {"strength": 0.1 + 0.2})],
+        occurred_at=day(2025, 1),
+        tags=["b", "a"],
+        metadata={"n": 1},
+    )
+    changed = memory("Shop uses Redis and Varnish now.", vector(1))
+    await storage.update_memory(
+        ids["changed"], MemoryPatch(text=changed.text, chunks=changed.chunks, space=changed.space)
+    )
+    await storage.update_memory(ids["changed"], MemoryPatch(tags=["c"], pinned=True))
+    await read(storage, ids["changed"], ["Shop", "Varnish"], [("Shop", "USES", "Varnish")])
+    ids["past"] = await learn(
+        storage, "Shop used Lighttpd.", ["Shop", "Lighttpd"], [("Shop", "USED", "Lighttpd")]
+    )
+    plain = memory("Nothing to see here.")
+    await storage.update_memory(ids["past"], MemoryPatch(text=plain.text, chunks=plain.chunks))
+    await works_at(storage, "Acme", day(2024, 1))
+    await works_at(storage, "Brill", day(2025, 6), valid_from=day(2025, 7))
+    await works_at(storage, "Cern", day(2025, 8), valid_to=day(2019, 1))
+    older = await learn(
+        storage,
+        "psql: postgres and pg",
+        [("PostgreSQL", "TECHNOLOGY", "postgres"), ("PG", "TECHNOLOGY", "pg"), "psql"],
+        occurred_at=day(2025, 2),
+    )
+    await storage.store_memory(memory("newer", supersedes=older, occurred_at=day(2025, 3)))
+    await learn(storage, "PG and PostgreSQL", ["PG", "PostgreSQL"])
+    await storage.merge_entities("TECHNOLOGY:psql", PG)
+    await storage.merge_entities(PG, POSTGRES)
+    await storage.merge_entities(REDIS, SHOP)
+    await storage.undo_merge(REDIS)
+    two = await storage.store_memory(memory("first Rust | second", vector(1), vector(0, 1)))
+    unread = await storage.get_unread(READER, EVERYTHING, None, 99)
+    (first,) = [chunk for chunk in unread if chunk.memory_id == two and "Rust" in chunk.text]
+    await storage.store_extractions("reader-2", [extracted(first, ["Rust"])])
+    return ids
+
+
+async def read_graph(storage) -> dict[str, object]:
+    """What a user sees of the graph."""
+    found: dict[str, object] = {}
+    for when in (None, day(2024, 6), day(2025, 2), day(2018, 1)):
+        entities = await storage.find_entities(EntityQuery(as_of=when, limit=99))
+        ids = sorted(e.entity_id for e in entities)
+        edges = sorted(await storage.get_edges(ids, EdgeQuery(as_of=when)))
+        evidence = await storage.get_evidence([edge.key for edge in edges], when, 9)
+        mentions = await storage.get_mentions(ids, when, 9)
+        found[str(when)] = (
+            entities,
+            [(e.key, pytest.approx(e.strength), e.support) for e in edges],
+            {k: [s.model_copy(update={"chunk_id": None}) for s in v] for k, v in evidence.items()},
+            {i: [m[1:] for m in named] for i, named in mentions.items()},
+        )
+    found["stats"] = await storage.get_graph_stats(READER)
+    found["unread"] = [c.text for c in await storage.get_unread(READER, EVERYTHING, None, 99)]
+    return found

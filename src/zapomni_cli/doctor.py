@@ -407,11 +407,11 @@ async def _check_loop(engine: ZapomniEngine) -> CheckResult:
         query = SearchRequest(query=token, filters={"project": PROBE_PROJECT})
         found = await engine.search_memory(query)
         record = await engine.memories.get(memory_id)
-        await engine.delete_memory(memory_id)
+        await engine.memories.delete(memory_id)
     except ZapomniError as error:
         if memory_id:
             with suppress(ZapomniError):
-                await engine.delete_memory(memory_id)
+                await engine.memories.delete(memory_id)
         return _failure(name, error)
     if record.text != request.text or memory_id not in [hit.memory_id for hit in found.results]:
         fix = "Report this: what was stored did not come back."

@@ -234,6 +234,9 @@ def _undo(batch: str, *, yes: bool, as_json: bool) -> None:
         print_json(asdict(done))
     else:
         click.echo(f"Removed {_kept(done.observations, done.memories)}.")
+        if done.trash:
+            undo = f"zapomni forget --undo {done.trash}"
+            click.echo(f"The memories are in the trash for 30 days: {undo}", err=True)
 
 
 def _trust(batch: str, *, as_json: bool) -> None:

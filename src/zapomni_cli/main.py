@@ -58,7 +58,10 @@ COMMANDS = {
     ),
     "update": ("zapomni_cli.writing:update", "Change a memory."),
     "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
-    "forget": ("zapomni_cli.writing:forget", "Delete memories for good."),
+    "forget": (
+        "zapomni_cli.forgetting:forget",
+        "Move memories into the trash, and take that back.",
+    ),
     "review": ("zapomni_cli.review:review", "Decide what waits in the inbox, with one key each."),
     "export": (
         "zapomni_cli.exporting:export",

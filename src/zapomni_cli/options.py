@@ -24,6 +24,7 @@ __all__ = [
     "label_options",
     "page_options",
     "redact_option",
+    "selection_options",
     "since_options",
     "when_option",
     "when_value",
@@ -51,8 +52,12 @@ def filter_options(command: F) -> F:
     command = click.option(
         "--superseded", "include_superseded", is_flag=True, help="Also replaced ones."
     )(command)
-    default = "this repository's and global ones"
-    return _selection(default)(command)
+    return selection_options(command)
+
+
+def selection_options(command: F) -> F:
+    """Add the filters that select memories here, whether they were replaced or not."""
+    return _selection("this repository's and global ones")(command)
 
 
 def export_filter_options(command: F) -> F:
@@ -88,7 +93,9 @@ def _selection(projects: str) -> Callable[[F], F]:
 
 def since_options(command: F) -> F:
     """Add --since and --until."""
-    command = click.option("--until", callback=when_value, help="Before: as --since.")(command)
+    command = click.option("--until", "--before", callback=when_value, help="Before: as --since.")(
+        command
+    )
     help_text = "Since: 2026-01-31, 24h, 7d, 2w."
     return click.option("--since", callback=when_value, help=help_text)(command)
 

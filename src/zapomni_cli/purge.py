@@ -14,7 +14,7 @@ from zapomni_core.exceptions import ValidationError
 from zapomni_core.modules.observations import PurgeScope, PurgeSelection
 from zapomni_core.shared.dates import parse_when
 
-__all__ = ["purge"]
+__all__ = ["print_purged", "purge"]
 
 SHOWN = 10
 
@@ -77,8 +77,8 @@ def purge(
     settings = read_settings()
     if where != "observations" and settings.server is not None:
         raise click.UsageError(
-            "On a FalkorDB server, delete with `zapomni forget`; its log on disk drops what was "
-            "deleted when it is rewritten: send the server BGREWRITEAOF."
+            "On a FalkorDB server, delete with `zapomni forget --now`; its log on disk drops what "
+            "was deleted when it is rewritten: send the server BGREWRITEAOF."
         )
     report = with_observations(
         lambda observations: (
@@ -92,7 +92,7 @@ def purge(
     if as_json:
         print_json(answer)
     else:
-        _print(answer)
+        print_purged(answer)
     if answer.get("log_emptied") is False:
         click.get_current_context().exit(1)
 
@@ -122,7 +122,8 @@ def _selection(where: PurgeScope, parts: Mapping[str, Any]) -> PurgeSelection:
     )
 
 
-def _print(answer: Mapping[str, Any]) -> None:
+def print_purged(answer: Mapping[str, Any]) -> None:
+    """Print what a purge found, deleted and could not reach."""
     nouns = {"memories": ("memory", "memories"), "observations": ("observation",)}
     noun = nouns.get(answer["in"], ("memory or observation", "memories and observations"))
     if answer["dry_run"]:

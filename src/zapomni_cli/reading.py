@@ -32,7 +32,7 @@ from zapomni_core.interfaces import ListRequest, SearchRequest, SearchResponse, 
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.models import MemoryRecord, MemorySummary
 
-__all__ = ["citation_line", "get", "list_memories", "print_memory", "search"]
+__all__ = ["chosen_filters", "citation_line", "get", "list_memories", "print_memory", "search"]
 
 PASSAGE_CHARS = 300
 # Of a hit when no hit is close.
@@ -112,7 +112,7 @@ def search(  # noqa: PLR0913 - every option is an argument
         query=" ".join(query),
         limit=limit,
         offset=offset,
-        filters=_chosen_filters(without_filters(filters)),
+        filters=chosen_filters(without_filters(filters)),
         folder=str(Path.cwd()),
         within=where,
         fusion=fusion,
@@ -155,7 +155,7 @@ def _print_hits(response: SearchResponse, offset: int) -> None:
     _print_elsewhere(response.elsewhere)
 
 
-def _chosen_filters(options: dict[str, Any]) -> dict[str, Any]:
+def chosen_filters(options: dict[str, Any]) -> dict[str, Any]:
     """Return the filters that were given; --all is a project of `*`."""
     filters = chosen(options)
     if filters.pop("every_project", False):
@@ -297,7 +297,7 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
     separated by tabs.
     """
     request = ListRequest(
-        limit=limit, offset=offset, filters=_chosen_filters(filters), folder=str(Path.cwd())
+        limit=limit, offset=offset, filters=chosen_filters(filters), folder=str(Path.cwd())
     )
     page = with_engine(lambda engine: engine.list_memories(request))
     if as_json:

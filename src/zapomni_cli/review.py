@@ -238,6 +238,8 @@ async def _ask_each(engine: ZapomniEngine, page: ReviewPage, read: Callable[[], 
                     decided.append(item.id)
         click.echo()
         number += 1
+    if decided:
+        click.echo(f"The last decision is taken back with: zapomni review --undo {decided[-1]}")
 
 
 def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
@@ -246,7 +248,6 @@ def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
     words = [f"[{key}] {_WORDS[word]}" for key, word in keys.items()]
     words += ["[space] later", *(["[u] undo"] if undo else []), "[q] quit"]
     click.echo("  ".join(words))
-    sure = False
     while True:
         try:
             key = read().lower()
@@ -258,14 +259,8 @@ def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
             return " "
         if key == "u" and undo:
             return key
-        if key not in keys:
-            continue
-        # A memory that is deleted does not come back; a candidate does.
-        if key == "f" and item.kind != "candidate" and not sure:
-            click.echo("It is deleted for good. Press f again to forget it.")
-            sure = True
-            continue
-        return key
+        if key in keys:
+            return key
 
 
 def _shown(item: ReviewItem, number: int, total: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Commands that write: add, update, pin, forget."""
+"""Commands that write: add, update, pin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from zapomni_core.exceptions import (
 from zapomni_core.interfaces import AddMemoryRequest, AddMemoryResponse, UpdateMemoryRequest
 from zapomni_db.models import MemoryRecord
 
-__all__ = ["add", "forget", "pin", "update"]
+__all__ = ["add", "fill_vectors", "pin", "update"]
 
 
 @click.command(
@@ -100,7 +100,7 @@ async def _add_text(engine: ZapomniEngine, request: AddMemoryRequest, *, as_json
     else:
         _print_added(response)
     if response.pending_vectors:
-        await _fill(engine)
+        await fill_vectors(engine)
 
 
 def _print_added(response: AddMemoryResponse, name: str = "") -> None:
@@ -122,7 +122,7 @@ def _print_added(response: AddMemoryResponse, name: str = "") -> None:
         )
 
 
-async def _fill(engine: ZapomniEngine) -> None:
+async def fill_vectors(engine: ZapomniEngine) -> None:
     """Make missing vectors while the user watches; the text is kept whatever happens."""
     try:
         # A program that reads our output may use the id.
@@ -152,7 +152,7 @@ def _add_files(files: Sequence[Path], labels: dict[str, Any], *, as_json: bool) 
         if as_json:
             print_json({"added": added, "failed": failed})
         if any(outcome["pending_vectors"] for outcome in added):
-            await _fill(engine)
+            await fill_vectors(engine)
         return failed
 
     if failed := with_engine(work):
@@ -263,29 +263,3 @@ def pin(memory_id: str, *, observation: bool, off: bool, as_json: bool) -> None:
     request = UpdateMemoryRequest(memory_id=memory_id, pinned=not off)
     record = with_engine(lambda engine: engine.update_memory(request))
     _print_changed(record, "Unpinned" if off else "Pinned", as_json=as_json)
-
-
-@click.command(epilog=examples("zapomni forget ID", "zapomni forget ID ID --yes"))
-@click.argument("memory_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def forget(memory_ids: tuple[str, ...], *, yes: bool) -> None:
-    """Delete memories for good.
-
-    Asks first. In a script give --yes. If one id is unknown, nothing is deleted.
-    """
-    if not yes and not sys.stdin.isatty():
-        raise click.UsageError(
-            "There is no terminal to ask on; give --yes to delete without asking."
-        )
-
-    async def work(engine: ZapomniEngine) -> int:
-        records = [await engine.get_memory(memory_id) for memory_id in dict.fromkeys(memory_ids)]
-        for record in records:
-            click.echo(f"{record.memory_id}  {one_line(record.preview, 60)}", err=True)
-        if not yes:
-            click.confirm(f"Delete {count_of(len(records), 'memory', 'memories')}?", abort=True)
-        for record in records:
-            await engine.delete_memory(record.memory_id)
-        return len(records)
-
-    click.echo(f"Forgot {count_of(with_engine(work), 'memory', 'memories')}.")

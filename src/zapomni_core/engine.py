@@ -14,6 +14,7 @@ from zapomni_core.adapters.chunkers import SemanticChunker
 from zapomni_core.adapters.embedders import adapt_embedder, build_cache, build_embedders
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
+from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.import_sources import Imports
     from zapomni_core.workflows.review import ReviewInbox
+    from zapomni_core.workflows.trash import Trash, TrashBatch
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["ZapomniEngine", "create_engine", "create_extractor", "open_storage"]
@@ -243,6 +245,20 @@ class ZapomniEngine:
         )
 
     @cached_property
+    def trash(self) -> Trash:
+        """What was forgotten and can come back."""
+        from zapomni_core.workflows.trash import Trash
+        from zapomni_db.sqlite.trash_file import SqliteTrash
+
+        return Trash(
+            SqliteTrash(observations_path(self._settings)),
+            self.storage,
+            self.memories,
+            self.citations,
+            self.projects,
+        )
+
+    @cached_property
     def review(self) -> ReviewInbox:
         """What waits for the user's decision."""
         from zapomni_core.workflows.review import ReviewInbox
@@ -252,6 +268,7 @@ class ZapomniEngine:
             SqliteReview(observations_path(self._settings)),
             self.storage,
             self._writer,
+            self.trash,
             self.citations,
             self.projects,
             lambda: self._redactor,
@@ -293,6 +310,7 @@ class ZapomniEngine:
             SqliteImports(observations_path(self._settings)),
             self._settings,
             self._writer,
+            self.trash,
             self.tasks.submit_task,
             lambda: self._redactor,
         )
@@ -325,6 +343,8 @@ class ZapomniEngine:
             await self.record_imports.imports.close()
         if "imports" in vars(self):
             await self.imports.close()
+        if "trash" in vars(self):
+            await self.trash.close()
         await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()
@@ -351,9 +371,9 @@ class ZapomniEngine:
         return await self._writer.update(request)
 
     @operation()
-    async def delete_memory(self, memory_id: str) -> None:
-        """Delete a memory for good."""
-        await self._writer.delete(memory_id)
+    async def delete_memory(self, memory_id: str) -> TrashBatch:
+        """Move a memory into the trash; `engine.trash.undo` brings it back within 30 days."""
+        return await self.trash.put([memory_id], "delete_memory")
 
     @operation()
     async def search_memory(self, request: SearchRequest) -> SearchResponse:
@@ -461,7 +481,14 @@ class ZapomniEngine:
         await asyncio.sleep(BACKUP_AFTER_SECONDS)  # The call that opened the engine comes first.
         while True:
             await self.back_up_if_due()
+            await self._empty_trash()
             await asyncio.sleep(BACKUP_CHECK_SECONDS)
+
+    async def _empty_trash(self) -> None:
+        try:
+            await self.trash.empty_expired()
+        except ZapomniError as error:
+            logger.warning("trash_not_emptied", error_code=error.error_code)
 
     @operation()
     async def back_up_if_due(self) -> None:

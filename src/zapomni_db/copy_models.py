@@ -17,6 +17,7 @@ __all__ = [
     "ReadingCopy",
     "ReadingExport",
     "VersionCopy",
+    "WholeMemory",
 ]
 
 
@@ -92,3 +93,13 @@ class MergeCopy(Merge):
     """A merge, undone or not."""
 
     undone_at: datetime | None = None
+
+
+class WholeMemory(FrozenModel):
+    """A memory with all that a store knows of it, to be deleted and stored again."""
+
+    memory: MemoryCopy
+    reading: ReadingCopy
+    order: int
+    """Its number among all memories, in the order they were stored."""
+    superseded_by: str | None = None

@@ -120,6 +120,7 @@ class NotFoundError(ZapomniError):
         MEM_001: Unknown memory id.
         REVIEW_001: Unknown item of the inbox.
         TASK_001: Unknown task id.
+        TRASH_001: The batch is not in the trash.
     """
 
     default_code = "MEM_001"

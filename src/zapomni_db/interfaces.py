@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         MergeCopy,
         ReadingCopy,
         ReadingExport,
+        WholeMemory,
     )
     from zapomni_db.graph_models import (
         Edge,
@@ -132,6 +133,13 @@ class MemoryStore(Protocol):
 
     async def delete_memory(self, memory_id: str) -> bool:
         """Delete a memory and everything derived from it; False if there is none."""
+        ...
+
+    async def delete_memories(self, unchanged: Mapping[str, datetime]) -> list[str]:
+        """Delete those of the memories that were last changed at the time given; return their ids.
+
+        One that was changed meanwhile stays.
+        """
         ...
 
     async def get_history(self, memory_id: str) -> list[MemoryVersion]:
@@ -534,6 +542,24 @@ class CopyStore(Protocol):
         """Let these memories, which are here already, say this; the same again changes nothing.
 
         Those deleted meanwhile are passed over.
+        """
+        ...
+
+    async def export_whole(self, memory_ids: Sequence[str]) -> list[WholeMemory]:
+        """Return those of the memories that exist, whole, in the order they were stored."""
+        ...
+
+    async def restore_memories(
+        self, memories: Sequence[WholeMemory], links: Sequence[tuple[str, str]]
+    ) -> None:
+        """Store deleted memories again, in their old places; the same again changes nothing.
+
+        One that is here already is left as it is, unless it is what was exported: then what was
+        extracted from it is stored again. `links` are pairs of an older memory and the one that
+        supersedes it. A link is made if both are here and the older one is current.
+
+        Raises:
+            DatabaseError: Writing failed; call it again.
         """
         ...
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import sqlite3
@@ -77,13 +78,30 @@ def test_each_key_on_a_terminal_does_what_it_says(private_home):
             (end, "s"),
             ("The newer one replaces the older.", ""),
             ("untrusted", ""),
+            (end, "u"),
+            ("Undone.", ""),
+            ("tuesday became thursday", ""),
             (end, "f"),
-            ("Press f again", "f"),
+            ("Forgotten.", ""),
+            ("untrusted", ""),
+            (end, "u"),
+            ("Undone.", ""),
+            ("tuesday became thursday", ""),
+            (end, "s"),
+            ("The newer one replaces the older.", ""),
+            ("untrusted", ""),
+            (end, "f"),
             ("Forgotten.", ""),
         ]
     )
     assert code == 0, shown
     assert "Nothing is left." in shown
+    (command,) = re.findall(r"zapomni (review --undo \d+)", shown)
+    assert "waits again" in answer(*command.split())
+    assert json.loads(answer("get", lonely, "--json"))["trusted"] is False
+    assert as_json("review")["total"] == 1
+    number = command.split()[-1]
+    assert "forget" in answer("review", "--decide", f"{number}=forget")
     assert json.loads(answer("get", old, "--json"))["superseded_by"] == new
     texts = {item["preview"] for item in as_json("list", "--all")["items"]}
     assert texts == {NEW, RULE}

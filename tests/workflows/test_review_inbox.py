@@ -102,9 +102,6 @@ async def test_contradictions_and_duplicates_are_decided_once(engine):
     assert (await engine.get_memory(old)).superseded_by == new
     with pytest.raises(ValidationError, match="decided before"):
         await engine.review.decide(conflict.id, "merge")
-    with pytest.raises(ValidationError, match="cannot be undone"):
-        await engine.review.undo(conflict.id)
-
     await engine.review.decide(double.id, "merge")
     merged = await engine.get_memory(second)
     assert (sorted(merged.tags), merged.pinned) == (["ops", "search"], True)
@@ -112,6 +109,51 @@ async def test_contradictions_and_duplicates_are_decided_once(engine):
     assert await waiting(engine) == []
     with pytest.raises(NotFoundError):
         await engine.review.decide(999, "keep")
+
+
+async def test_superseding_merging_and_forgetting_are_taken_back(engine):
+    first = await add(engine, TWICE[0], tags=["search"], pinned=True, metadata={"by": "Ada"})
+    second = await add(engine, TWICE[1], tags=["ops"])
+    before = [await engine.get_memory(one) for one in (first, second)]
+    for decision in ("supersede", "merge", "forget"):
+        (double,) = await waiting(engine)
+        assert (await engine.review.decide(double.id, decision)).can_undo
+        assert await waiting(engine) == []
+        undone = await engine.review.undo(double.id)
+        assert (undone.state, undone.can_undo) == ("open", False)
+        for old in before:
+            now = await engine.get_memory(old.memory_id)
+            same = {"updated_at": old.updated_at}
+            assert now.model_copy(update=same) == old
+        assert [one.id for one in await waiting(engine)] == [double.id]
+
+
+async def test_an_item_is_open_again_when_its_memory_comes_back_from_the_trash(engine):
+    await add(engine, TWICE[0])
+    await add(engine, TWICE[1])
+    (double,) = await waiting(engine)
+    await engine.review.decide(double.id, "forget")
+    (batch,) = await engine.trash.list_batches()
+    assert batch.why == "review"
+    await engine.trash.undo(batch.batch)
+    assert [one.id for one in await waiting(engine)] == [double.id]
+
+    await engine.review.decide(double.id, "forget")
+    await engine.trash.purge()
+    with pytest.raises(NotFoundError):
+        await engine.review.undo(double.id)
+    assert await waiting(engine) == []
+
+
+async def test_a_pair_of_which_one_was_forgotten_and_restored_waits_again(engine):
+    await add(engine, TWICE[0])
+    second = await add(engine, TWICE[1])
+    (double,) = await waiting(engine)
+    batch = await engine.delete_memory(second)
+    assert await waiting(engine) == []
+    await engine.trash.undo(batch.batch)
+    (again,) = await waiting(engine)
+    assert again.memories == double.memories
 
 
 async def test_what_is_no_conflict_is_never_asked_again(engine):

@@ -216,6 +216,10 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "There is no task with this id. Tasks that ended a month ago are forgotten.",
         "List the tasks to find its id: `zapomni tasks`.",
     ),
+    "TRASH_001": (
+        "This batch is not in the trash: it was emptied, or there was none.",
+        "List what is in the trash: `zapomni forget --trash`.",
+    ),
     "TXN_001": (
         "A change failed and could not be undone at once. Nothing of it is kept.",
         "Try again, then run `zapomni doctor`.",

@@ -1,4 +1,4 @@
-"""Adding, changing and deleting memories with the code they cite."""
+"""Adding and changing memories with the code they cite."""
 
 from __future__ import annotations
 
@@ -101,16 +101,6 @@ class MemoryWriter:
             duration_ms=_milliseconds_since(started),
         )
         return record
-
-    async def delete(self, memory_id: str) -> None:
-        """Delete a memory and its citations."""
-        started = time.perf_counter()
-        await self.memories.delete(memory_id, self.citations.forget)
-        logger.info(
-            "memory_deleted",
-            memory_id=memory_id.strip(),
-            duration_ms=_milliseconds_since(started),
-        )
 
 
 def _milliseconds_since(started: float) -> float:

@@ -13,6 +13,7 @@ import hashlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,6 +53,7 @@ from zapomni_db.sqlite.imports import ImportBatch, ImportFile, SqliteImports, ad
 
 if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
+    from zapomni_core.workflows.trash import Trash
 
 __all__ = ["FoundSource", "ImportReport", "ImportRequest", "Imports", "UndoneImport"]
 
@@ -139,6 +141,8 @@ class UndoneImport:
     batch: str
     observations: int
     memories: int
+    trash: str
+    """The batch of the trash that has the memories; empty: none had to be removed."""
 
 
 class Imports:
@@ -149,12 +153,14 @@ class Imports:
         store: SqliteImports,
         settings: Settings,
         writer: MemoryWriter,
+        trash: Trash,
         submit: Callable[[str, Mapping[str, Any]], Awaitable[str]],
         get_redactor: Callable[[], Redactor],
     ) -> None:
         self._store = store
         self._settings = settings
         self._writer = writer
+        self._trash = trash
         self._submit = submit
         self._get_redactor = get_redactor
 
@@ -285,14 +291,13 @@ class Imports:
         """
         batch = await self._batch(batch_id)
         observations, memories = await self._store.list_imported(batch.id)
-        for memory_id in memories:
-            try:
-                await self._writer.delete(memory_id)
-            except NotFoundError:
-                continue  # The user was first.
+        trash = ""
+        if memories:
+            with suppress(NotFoundError):  # The user was first.
+                trash = (await self._trash.put(memories, "import")).batch
         removed = await self._writer.projects.observations.delete(observations)
         await self._store.forget_batch(batch.id, int(time.time()))
-        return UndoneImport(batch.id, removed, len(memories))
+        return UndoneImport(batch.id, removed, len(memories), trash)
 
     @operation()
     async def trust(self, batch_id: str) -> int:

@@ -31,7 +31,7 @@ from zapomni_core.modules.memories import (
 )
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import show_project
-from zapomni_db.models import FrozenModel, MemoryFilter, MemorySummary
+from zapomni_db.models import FrozenModel, MemoryFilter, MemoryPatch, MemorySummary
 from zapomni_db.sqlite.recalls import feedback, recalled_items
 from zapomni_db.sqlite.review import (
     OPEN,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
     from zapomni_core.workflows.add_memory import MemoryWriter
     from zapomni_core.workflows.projects import Projects
+    from zapomni_core.workflows.trash import Trash
     from zapomni_db.interfaces import StorageProvider
 
 __all__ = ["REVIEW_KINDS", "Decision", "ReviewInbox", "ReviewItem", "ReviewPage", "ReviewedMemory"]
@@ -133,6 +134,7 @@ class ReviewInbox:
     file: SqliteReview
     storage: StorageProvider
     writer: MemoryWriter
+    trash: Trash
     citations: Citations
     projects: Projects
     get_redactor: Callable[[], Redactor]
@@ -266,8 +268,8 @@ class ReviewInbox:
             item_id: The item.
             decision: keep: a candidate becomes a memory, anything else stays as it is. supersede:
                 the newer of two replaces the older. merge: also with the older one's tags. forget:
-                the memory, or the older of two, is deleted; a candidate is dropped. trust: it may
-                be given to sessions. not_a_conflict: both stay.
+                the memory, or the older of two, goes into the trash; a candidate is dropped.
+                trust: it may be given to sessions. not_a_conflict: both stay.
             folder: Where an agent decides.
             agent: Whether an agent decides: only about what it is shown, and it cannot trust.
 
@@ -288,13 +290,12 @@ class ReviewInbox:
         except BaseException:
             await asyncio.shield(self.file.reopen(item_id))
             raise
-        if undo is not None:
-            await self.file.set_undo(item_id, undo)
+        await self.file.set_undo(item_id, undo)
         logger.info("review_decided", kind=row.kind, decision=decision)
         return await self.get(item_id)
 
-    async def _act(self, row: ReviewRow, decision: str) -> dict[str, Any] | None:
-        """Do what was decided; return what takes it back, None if nothing does."""
+    async def _act(self, row: ReviewRow, decision: str) -> dict[str, Any]:
+        """Do what was decided; return what takes it back."""
         ids = row.memory_ids
         if row.kind == "candidate":
             if decision == "forget":
@@ -310,8 +311,7 @@ class ReviewInbox:
             await self.writer.update(UpdateMemoryRequest(memory_id=ids[0], trusted=True))
             return {"distrust": ids[0]}
         if decision == "forget":
-            await self.writer.delete(ids[0])
-            return None
+            return {"batch": (await self.trash.put(ids[:1], "review")).batch}
         older, newer = [await self.writer.memories.get(one) for one in ids]
         changes: dict[str, Any] = {}
         if decision == "merge":
@@ -320,10 +320,11 @@ class ReviewInbox:
                 "pinned": newer.pinned or older.pinned,
                 "metadata": {**older.metadata, **newer.metadata},
             }
-        await self.writer.update(
+        record = await self.writer.update(
             UpdateMemoryRequest(memory_id=newer.memory_id, supersedes=[older.memory_id], **changes)
         )
-        return None
+        # What the newer one was before is in its history: an undo has no text of a memory.
+        return {"release": ids, "merged_at": to_time(record.updated_at) if changes else 0}
 
     @operation()
     async def undo(self, item_id: int, *, folder: str = "", agent: bool = False) -> ReviewItem:
@@ -338,9 +339,13 @@ class ReviewInbox:
         if undo is None:
             reason = "is not decided" if row.state == OPEN else f"cannot be undone: {row.state}"
             raise ValidationError(f"Item {item_id} {reason}", "VAL_003")
+        if "batch" in undo:
+            await self.trash.undo(undo["batch"])
         try:
             if "delete" in undo:
-                await self.writer.delete(undo["delete"])
+                await self.trash.put([undo["delete"]], "review")
+            if "release" in undo:
+                await self._release(undo["release"], undo["merged_at"])
             if "distrust" in undo:
                 await self.writer.update(
                     UpdateMemoryRequest(memory_id=undo["distrust"], trusted=False)
@@ -349,6 +354,28 @@ class ReviewInbox:
             pass  # It was deleted meanwhile, which is what was wanted or leaves nothing to do.
         await self.file.reopen(item_id)
         return await self.get(item_id)
+
+    async def _release(self, pair: Sequence[str], merged_at: int) -> None:
+        """Make the older of two current again, and the newer one what it was before a merge."""
+        older, newer = pair
+        before: dict[str, Any] = {}
+        if merged_at:
+            before = next(
+                (
+                    {name: version.fields[name] for name in ("tags", "pinned", "metadata")}
+                    for version in await self.storage.get_history(newer)
+                    if version.memory_id == newer
+                    and version.valid_to is not None
+                    and to_time(version.valid_to) == merged_at
+                ),
+                {},
+            )
+        if before:
+            await self.storage.update_memory(newer, MemoryPatch(**before))
+        known = (await self.storage.get_summaries([older])).get(older)
+        if known is not None and known.superseded_by == newer:
+            await self.storage.set_successors({older: None})
+        await self.writer.memories.digest.refresh([older, newer])
 
     # --- Finding what waits -------------------------------------------------------------
 

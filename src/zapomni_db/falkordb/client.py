@@ -250,6 +250,7 @@ class FalkorDBClient:
     list_memories = operation(memories.list_memories)
     count_by_project = operation(memories.count_by_project)
     delete_memory = operation(memories.delete_memory)
+    delete_memories = operation(memories.delete_memories)
     get_history = operation(memories.get_history)
     put_memory = operation(memories.put_memory)
     set_successors = operation(memories.set_successors)
@@ -317,6 +318,8 @@ class FalkorDBClient:
     export_relationships = operation(copying.export_relationships)
     export_readings = operation(copying.export_readings)
     import_readings = operation(copying.import_readings)
+    export_whole = operation(copying.export_whole)
+    restore_memories = operation(copying.restore_memories)
     export_merges = operation(copying.export_merges)
     import_merges = operation(copying.import_merges)
 

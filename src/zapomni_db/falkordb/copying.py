@@ -19,6 +19,7 @@ from zapomni_db.copy_models import (
     ReadingCopy,
     ReadingExport,
     VersionCopy,
+    WholeMemory,
 )
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.graph import (
@@ -32,12 +33,13 @@ from zapomni_db.falkordb.graph import (
     read_graph_state,
 )
 from zapomni_db.falkordb.graph_reads import ENTITY_DATA, to_entity_data
+from zapomni_db.falkordb.memories import END_EVIDENCE, store_memories
 from zapomni_db.falkordb.spaces import SLOT_ROW, slot_of
 from zapomni_db.falkordb.values import from_tokens, where
 from zapomni_db.graph_models import ExtractedChunk
 from zapomni_db.models import ChunkData, EntityData, MemoryFilter, RelationshipData
 from zapomni_db.rules import stated_beginning
-from zapomni_db.values import from_json, from_time
+from zapomni_db.values import from_json, from_time, to_time
 
 __all__ = [
     "export_entities",
@@ -45,10 +47,12 @@ __all__ = [
     "export_merges",
     "export_readings",
     "export_relationships",
+    "export_whole",
     "get_copies",
     "import_merges",
     "import_readings",
     "list_ids",
+    "restore_memories",
 ]
 
 IDS_AT_ONCE = 200
@@ -280,9 +284,14 @@ _CHUNKS_OF: LiteralString = "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id
 
 async def export_readings(session: Session, after: str | None, limit: int) -> ReadingExport:
     rows = await session.read(_NEXT_MEMORIES, after=int(after or 0), limit=limit)
-    if not rows:
-        return ReadingExport(items=[], after=None)
-    ids = [memory_id for _, memory_id in rows]
+    readings = await _read_readings(session, [memory_id for _, memory_id in rows])
+    return ReadingExport(items=readings, after=str(rows[-1][0]) if rows else None)
+
+
+async def _read_readings(session: Session, ids: list[str]) -> list[ReadingCopy]:
+    """Return what was extracted from those of the memories that an extractor has read."""
+    if not ids:
+        return []
     passages: dict[str, Any] = dict(await session.read(_PASSAGES, ids=ids))
     statements = {
         memory_id: [_StatementRow(*row) for row in found]
@@ -299,14 +308,11 @@ async def export_readings(session: Session, after: str | None, limit: int) -> Re
         )
     ]
     known = {entity.entity_id: entity for entity in entities}
-    return ReadingExport(
-        items=[
-            _to_reading(i, passages.get(i, []), statements.get(i, []), known)
-            for i in ids
-            if i in passages or i in statements
-        ],
-        after=str(rows[-1][0]),
-    )
+    return [
+        _to_reading(i, passages.get(i, []), statements.get(i, []), known)
+        for i in ids
+        if i in passages or i in statements
+    ]
 
 
 def _to_reading(
@@ -404,6 +410,73 @@ def _to_extractions(
                     )
                 )
     return extractors, chunks
+
+
+# --- Single memories, to be deleted and restored ----------------------------------------
+
+# Finds the places of memories, and what superseded them.
+_PLACES: LiteralString = "MATCH (m:Memory) WHERE m.id IN $ids RETURN m.id, m.key, m.superseded_by"
+# Finds which of some memories are stored, and when they were last changed.
+_STORED: LiteralString = "MATCH (m:Memory) WHERE m.id IN $ids RETURN m.id, m.updated_at"
+# Gives memories their old places, where no other memory has them.
+_PLACE: LiteralString = """
+UNWIND $places AS place MATCH (m:Memory {id: place.id})
+OPTIONAL MATCH (other:Memory {key: place.key}) WITH m, place, other WHERE other IS NULL
+SET m.key = place.key"""
+# Marks memories as superseded, if both exist and the older one is current; to be followed by
+# `END_EVIDENCE`.
+_LINK: LiteralString = """
+MATCH (s:Store) SET s.version = s.version + 1, s.graph = s.graph + 1
+WITH s UNWIND $links AS link MATCH (m:Memory {id: link.newer}) MATCH (o:Memory {id: link.older})
+WHERE o.superseded_by IS NULL AND o.key < m.key
+SET o.superseded_by = m.id, o.superseded_at = m.created_at, o.superseded_when = m.occurred_at
+WITH o.id AS older, m.occurred_at AS ended
+"""
+
+
+async def export_whole(session: Session, memory_ids: Sequence[str]) -> list[WholeMemory]:
+    copies = await get_copies(session, memory_ids)
+    ids = [copy.memory_id for copy in copies]
+    readings = {one.memory_id: one for one in await _read_readings(session, ids)}
+    found = {
+        memory_id: (key, newer) for memory_id, key, newer in await session.read(_PLACES, ids=ids)
+    }
+    return [
+        WholeMemory(
+            memory=copy,
+            reading=readings.get(copy.memory_id)
+            or ReadingCopy(memory_id=copy.memory_id, entities=[], passages=[], past=[]),
+            order=found[copy.memory_id][0],
+            superseded_by=found[copy.memory_id][1],
+        )
+        for copy in copies
+        if copy.memory_id in found
+    ]
+
+
+async def restore_memories(
+    session: Session, memories: Sequence[WholeMemory], links: Sequence[tuple[str, str]]
+) -> None:
+    ids = [one.memory.memory_id for one in memories]
+    stored = dict(await session.read(_STORED, ids=ids))
+    missing = [one.memory for one in memories if one.memory.memory_id not in stored]
+    if missing:
+        # What they superseded is among the links.
+        alone = [
+            one.model_copy(update={"supersedes": None, "also_supersedes": []}) for one in missing
+        ]
+        await store_memories(session, alone, join=False)
+    unchanged = [
+        one
+        for one in memories
+        if stored.get(one.memory.memory_id) in (None, to_time(one.memory.updated_at))
+    ]
+    places = [{"id": one.memory.memory_id, "key": one.order} for one in unchanged]
+    await session.write(_PLACE, places=places)
+    if links:
+        pairs = [{"older": older, "newer": newer} for older, newer in links]
+        await session.write(_LINK + END_EVIDENCE, links=pairs)
+    await import_readings(session, [one.reading for one in unchanged])
 
 
 # --- Merges -----------------------------------------------------------------------------

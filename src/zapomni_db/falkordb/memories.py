@@ -68,6 +68,7 @@ __all__ = [
     "LONG_BEGINNINGS",
     "SUMMARIES",
     "SUMMARY",
+    "delete_memories",
     "delete_memory",
     "find_existing",
     "get_beginnings",
@@ -822,9 +823,11 @@ async def set_successors(session: Session, successors: Mapping[str, str | None])
 
 # Finds out whether a memory exists.
 _EXISTS: LiteralString = "MATCH (m:Memory {id: $id}) RETURN 1"
+# Finds when a memory was last changed.
+_UPDATED_AT: LiteralString = "MATCH (m:Memory {id: $id}) RETURN m.updated_at"
 # Deletes a memory with everything derived from it, and restores the memory it superseded.
 _DELETE: LiteralString = f"""
-MATCH (s:Store) MATCH (m:Memory {{id: $id}})
+MATCH (s:Store) MATCH (m:Memory {{id: $id}}) WHERE coalesce($changed, m.updated_at) = m.updated_at
 OPTIONAL MATCH (m)-[:HAS_CHUNK]->(:Chunk)-[:MENTIONS]->(named:Entity)
 WITH s, m, collect(DISTINCT named.id) AS names
 OPTIONAL MATCH ()-[v:RELATES {{memory: $id}}]->()
@@ -854,6 +857,20 @@ RETURN 1 LIMIT 1
 async def delete_memory(session: Session, memory_id: str) -> bool:
     if await session.read(_EXISTS, id=memory_id):
         session.notes["existed"] = True
-        return bool(await session.write(_DELETE, id=memory_id)) or session.is_repeated
+        deleted = bool(await session.write(_DELETE, id=memory_id, changed=None))
+        return deleted or session.is_repeated
     # An earlier attempt whose answer was lost has deleted it.
     return "existed" in session.notes
+
+
+async def delete_memories(session: Session, unchanged: Mapping[str, datetime]) -> list[str]:
+    deleted: dict[str, bool] = session.notes.setdefault("deleted", {})
+    for memory_id, at in unchanged.items():
+        rows = await session.read(_UPDATED_AT, id=memory_id)
+        if rows == [[to_time(at)]]:
+            deleted[memory_id] = True
+            if not await session.write(_DELETE, id=memory_id, changed=to_time(at)):
+                del deleted[memory_id]
+        elif rows:
+            deleted.pop(memory_id, None)
+    return list(deleted)

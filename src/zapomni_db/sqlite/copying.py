@@ -16,6 +16,7 @@ from zapomni_db.copy_models import (
     ReadingCopy,
     ReadingExport,
     VersionCopy,
+    WholeMemory,
 )
 from zapomni_db.graph_models import ExtractedChunk
 from zapomni_db.models import ChunkData, EntityData, MemoryFilter, RelationshipData
@@ -32,12 +33,14 @@ __all__ = [
     "export_merges",
     "export_readings",
     "export_relationships",
+    "export_whole",
     "get_copies",
     "import_memories",
     "import_merges",
     "import_readings",
     "list_ids",
     "put_memory",
+    "restore_memories",
     "set_successors",
 ]
 
@@ -176,13 +179,64 @@ def import_memories(connection: sqlite3.Connection, memories: Sequence[MemoryCop
     for memory in memories:
         key = insert_memory(connection, memory, memory.updated_at)
         supersede(connection, key, memory.also_supersedes)
-        connection.executemany(
-            _INSERT_VERSION,
-            [
-                (key, to_time(version.replaced_at), to_json(version.fields), version.text)
-                for version in memory.history
-            ],
-        )
+        _insert_versions(connection, key, memory.history)
+
+
+def _insert_versions(
+    connection: sqlite3.Connection, key: int, versions: Sequence[VersionCopy]
+) -> None:
+    connection.executemany(
+        _INSERT_VERSION,
+        [
+            (key, to_time(version.replaced_at), to_json(version.fields), version.text)
+            for version in versions
+        ],
+    )
+
+
+# --- Single memories, to be deleted and restored ---------------------------------------
+
+# The keys of memories, and what superseded them.
+_PLACES: LiteralString = """
+SELECT m.id, m.key, newer.id FROM memories m LEFT JOIN memories newer ON newer.key = m.superseded_by
+WHERE m.id IN (SELECT value FROM json_each(?))"""
+_STORED: LiteralString = "SELECT updated_at FROM memories WHERE id = ?"
+_IS_TAKEN: LiteralString = "SELECT 1 FROM memories WHERE key = ?"
+# As `supersede` has it, a memory replaces only what was stored before it.
+_LINK: LiteralString = """
+UPDATE memories SET superseded_by = (SELECT key FROM memories WHERE id = ?2)
+WHERE id = ?1 AND superseded_by IS NULL AND key < (SELECT key FROM memories WHERE id = ?2)"""
+
+
+def export_whole(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> list[WholeMemory]:
+    rows = connection.execute(_PLACES, (to_json(list(memory_ids)),)).fetchall()
+    places = {memory_id: (key, newer) for memory_id, key, newer in rows}
+    found = []
+    for memory in get_copies(connection, memory_ids):
+        key, newer = places[memory.memory_id]
+        read = _to_reading(connection, key, memory.memory_id)
+        found.append(WholeMemory(memory=memory, reading=read, order=key, superseded_by=newer))
+    return found
+
+
+def restore_memories(
+    connection: sqlite3.Connection,
+    memories: Sequence[WholeMemory],
+    links: Sequence[tuple[str, str]],
+) -> None:
+    unchanged = []
+    for one in memories:
+        # What it superseded is among the links.
+        memory = one.memory.model_copy(update={"supersedes": None})
+        stored = fetch_value(connection, _STORED, (memory.memory_id,))
+        if stored is None:
+            taken = fetch_value(connection, _IS_TAKEN, (one.order,))
+            key = insert_memory(connection, memory, memory.updated_at, None if taken else one.order)
+            _insert_versions(connection, key, memory.history)
+        if stored in (None, to_time(memory.updated_at)):
+            unchanged.append(one.reading)
+    connection.executemany(_LINK, links)
+    import_readings(connection, unchanged)
 
 
 # Which memory, other than this one, has an idempotency key.
@@ -205,13 +259,7 @@ def put_memory(connection: sqlite3.Connection, memory: MemoryCopy) -> None:
     else:
         overwrite_memory(connection, key, memory, memory.updated_at)
         connection.execute(_DELETE_VERSIONS, (key,))
-    connection.executemany(
-        _INSERT_VERSION,
-        [
-            (key, to_time(version.replaced_at), to_json(version.fields), version.text)
-            for version in memory.history
-        ],
-    )
+    _insert_versions(connection, key, memory.history)
 
 
 def set_successors(connection: sqlite3.Connection, successors: Mapping[str, str | None]) -> None:

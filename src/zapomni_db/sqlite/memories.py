@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "count_by_project",
+    "delete_memories",
     "delete_memory",
     "find_existing",
     "get_beginnings",
@@ -83,10 +84,10 @@ ORDER BY key LIMIT 1"""
 
 # A new memory, without its text, tags and chunks.
 _INSERT_MEMORY: LiteralString = """
-INSERT INTO memories (id, content_hash, project, source, kind, pinned, metadata, preview, length,
-    parent, position, occurred_at, created_at, updated_at, idempotency_key, expires_at, origin,
-    trusted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT INTO memories (key, id, content_hash, project, source, kind, pinned, metadata, preview,
+    length, parent, position, occurred_at, created_at, updated_at, idempotency_key, expires_at,
+    origin, trusted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 _INSERT_TEXT: LiteralString = "INSERT INTO memory_texts (memory_key, text) VALUES (?, ?)"
 _INSERT_TAG: LiteralString = "INSERT OR IGNORE INTO memory_tags (memory_key, tag) VALUES (?, ?)"
@@ -151,11 +152,17 @@ def find_existing(
     return None if memory_id is None else StoredMemory(memory_id=memory_id, status="duplicate")
 
 
-def insert_memory(connection: sqlite3.Connection, memory: MemoryData, updated_at: datetime) -> int:
-    """Store a memory without looking for duplicates, and return its key."""
+def insert_memory(
+    connection: sqlite3.Connection,
+    memory: MemoryData,
+    updated_at: datetime,
+    key: int | None = None,
+) -> int:
+    """Store a memory without looking for duplicates, and return its key; None: a new one."""
     key = connection.execute(
         _INSERT_MEMORY,
         (
+            key,
             memory.memory_id,
             content_hash(memory.text),
             memory.project,
@@ -451,6 +458,16 @@ def delete_memory(connection: sqlite3.Connection, memory_id: str) -> bool:
     connection.execute(_DELETE_CHUNKS, (key,))
     connection.execute(_DELETE_MEMORY, (key,))
     return True
+
+
+def delete_memories(connection: sqlite3.Connection, unchanged: Mapping[str, datetime]) -> list[str]:
+    return [
+        memory_id
+        for memory_id, at in unchanged.items()
+        if (key := fetch_value(connection, _KEY, (memory_id,))) is not None
+        and fetch_value(connection, _UPDATED_AT, (key,)) == to_time(at)
+        and delete_memory(connection, memory_id)
+    ]
 
 
 # --- History ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, LiteralString
 
+from zapomni_db.sqlite import trash
 from zapomni_db.sqlite.connection import write_transaction
 from zapomni_db.sqlite.versions import CHANGE_VERSION
 
@@ -26,13 +27,16 @@ __all__ = [
     "delete_memories",
     "delete_mentions",
     "delete_observations",
+    "delete_trash",
     "find_due",
     "find_memories",
     "find_observations",
+    "find_trash",
     "is_sweep_due",
     "item_ids",
     "project_keys",
     "sample",
+    "sample_trash",
     "scrub",
     "sweep",
 ]
@@ -88,6 +92,19 @@ WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"""
 SAMPLE_OBSERVATIONS: Final[LiteralString] = """
 SELECT CAST(id AS TEXT), obs_type, substr(content, 1, ?) FROM observations
 WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+
+# The beginnings of some memories in the trash.
+SAMPLE_TRASH: Final[LiteralString] = """
+SELECT memory_id, kind || ' in the trash', substr(preview, 1, ?) FROM trash
+WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY stored_at"""
+
+# The memories `m` of a project: its key, its name or an alias.
+OF_PROJECT: Final[LiteralString] = (
+    "(m.project = ? OR m.project IN (SELECT key FROM projects WHERE name = ?)"
+    " OR m.project IN (SELECT project_key FROM project_aliases WHERE alias = ?)"
+    " OR m.project IN (SELECT a.alias FROM project_aliases a JOIN projects p"
+    " ON p.key = a.project_key WHERE ? IN (p.key, p.name)))"
+)
 
 # The ids of some memories.
 MEMORY_IDS: Final[LiteralString] = """
@@ -159,6 +176,17 @@ ON CONFLICT (memory_id) DO UPDATE SET deleted_at = max(deleted_at, excluded.dele
 DELETE_WRITERS: Final[LiteralString] = """
 DELETE FROM memory_writers WHERE memory_id IN
     (SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?)))"""
+NOTE_TRASH_PURGED: Final[LiteralString] = """
+INSERT INTO deletions (memory_id, deleted_at, purged)
+SELECT memory_id, ?2, 1 FROM trash
+WHERE memory_id IN (SELECT value FROM json_each(?1)) AND kind <> 'code'
+ON CONFLICT (memory_id) DO UPDATE SET deleted_at = max(deleted_at, excluded.deleted_at),
+    purged = 1, same_as = '', supersedes = '[]', device = '', undone_at = NULL"""
+DELETE_TRASHED_WRITERS: Final[LiteralString] = """
+DELETE FROM memory_writers WHERE memory_id IN (SELECT value FROM json_each(?))"""
+DELETE_TRASHED_ITEMS: Final[LiteralString] = """
+DELETE FROM review_items WHERE kind <> 'candidate' AND EXISTS
+    (SELECT 1 FROM json_each(?) chosen WHERE instr(review_items.subject, chosen.value) > 0)"""
 DELETE_MEMORIES: Final[LiteralString] = """
 DELETE FROM memories WHERE key IN (SELECT value FROM json_each(?))"""
 
@@ -273,12 +301,7 @@ def find_memories(connection: sqlite3.Connection, selection: PurgeSelection) -> 
         clauses.append("m.id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(selection.ids))
     if selection.project is not None:
-        clauses.append(
-            "(m.project = ? OR m.project IN (SELECT key FROM projects WHERE name = ?)"
-            " OR m.project IN (SELECT project_key FROM project_aliases WHERE alias = ?)"
-            " OR m.project IN (SELECT a.alias FROM project_aliases a JOIN projects p"
-            " ON p.key = a.project_key WHERE ? IN (p.key, p.name)))"
-        )
+        clauses.append(OF_PROJECT)
         values.extend([selection.project] * 4)
     if selection.before is not None:
         clauses.append("m.created_at < ?")
@@ -304,6 +327,32 @@ def find_memories(connection: sqlite3.Connection, selection: PurgeSelection) -> 
         values,
     )
     return {key: bool(pinned) for key, pinned in rows}
+
+
+def find_trash(connection: sqlite3.Connection, selection: PurgeSelection) -> dict[str, bool]:
+    """Return the ids of the memories selected in the trash, and of each whether it is pinned."""
+    clauses: list[LiteralString] = []
+    values: list[object] = []
+    if selection.ids:
+        clauses.append("m.memory_id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(selection.ids))
+    if selection.project is not None:
+        clauses.append(OF_PROJECT)
+        values.extend([selection.project] * 4)
+    if selection.before is not None:
+        clauses.append("m.stored_at < ?")
+        values.append(selection.before * 1_000_000)
+    if not clauses and not selection.search:
+        return {}
+    condition = " AND ".join(clauses) or "true"
+    return trash.find_trashed(connection, condition, values, selection.search)
+
+
+def sample_trash(
+    connection: sqlite3.Connection, memory_ids: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """Return the id, the kind and the beginning of memories in the trash."""
+    return connection.execute(SAMPLE_TRASH, (SAMPLE_CHARS, json.dumps(list(memory_ids)))).fetchall()
 
 
 def sample(
@@ -360,6 +409,21 @@ def delete_memories(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
             connection.execute(NOTE_PURGED, (chosen, time.time_ns() // 1000))
             connection.execute(DELETE_WRITERS, (chosen,))
             deleted += connection.execute(DELETE_MEMORIES, (chosen,)).rowcount
+    return deleted
+
+
+def delete_trash(connection: sqlite3.Connection, memory_ids: Sequence[str], now: int) -> int:
+    """Delete memories from the trash, with what other tables have of them."""
+    connection.execute("PRAGMA secure_delete = ON")
+    deleted = 0
+    for start in range(0, len(memory_ids), BATCH):
+        batch = memory_ids[start : start + BATCH]
+        with write_transaction(connection):
+            chosen = json.dumps(list(batch))
+            connection.execute(NOTE_TRASH_PURGED, (chosen, now * 1_000_000))
+            connection.execute(DELETE_TRASHED_WRITERS, (chosen,))
+            connection.execute(DELETE_TRASHED_ITEMS, (chosen,))
+            deleted += trash.delete_trashed(connection, batch, now)
     return deleted
 
 
@@ -438,9 +502,13 @@ def sweep(
 ) -> int:
     """Delete what `find_due` finds, at most `max_rows`; the next call deletes the rest.
 
+    The trash is emptied of what is too old, too.
+
     Returns:
         How many were deleted.
     """
+    with write_transaction(connection):
+        trash.empty_expired(connection, now)
     due = find_due(connection, now, retention_days=retention_days, max_bytes=max_bytes)
     deleted = delete_observations(connection, due[:max_rows])
     if len(due) <= max_rows:

@@ -168,6 +168,7 @@ class SqliteStorage(SqliteFile):
     count_by_project = reading("counting", memories.count_by_project)
     update_memory = writing("updating", memories.update_memory)
     delete_memory = writing("deleting", memories.delete_memory)
+    delete_memories = writing("deleting", memories.delete_memories)
     get_history = reading("reading", memories.get_history)
 
     # --- Search -------------------------------------------------------------------------
@@ -272,6 +273,8 @@ class SqliteStorage(SqliteFile):
     export_relationships = reading("exporting", copying.export_relationships)
     export_readings = reading("exporting", copying.export_readings)
     import_readings = writing("importing", copying.import_readings)
+    export_whole = reading("exporting", copying.export_whole)
+    restore_memories = writing("restoring", copying.restore_memories)
     export_merges = reading("exporting", copying.export_merges)
     import_merges = writing("importing", copying.import_merges)
 

@@ -256,10 +256,10 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
 
 
 async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Annotated[CallToolResult, Deleted]:
-    """Forget: delete one stored memory for good, by its id. This cannot be undone."""
+    """Forget: move one stored memory, by its id, into the trash: it can be undone for 30 days."""
     engine = await ctx.request_context.lifespan_context.get()
-    await engine.delete_memory(memory_id)
-    return to_result(Deleted(memory_id=memory_id))
+    batch = (await engine.delete_memory(memory_id)).batch
+    return to_result(Deleted(memory_id=memory_id, undo=f"zapomni forget --undo {batch}"))
 
 
 async def get_stats(ctx: Ctx) -> Annotated[CallToolResult, MemoryStats]:

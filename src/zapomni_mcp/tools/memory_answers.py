@@ -142,10 +142,11 @@ class SearchAnswer(BaseModel):
 
 
 class Deleted(BaseModel):
-    """Which memory is gone."""
+    """Which memory is in the trash."""
 
     memory_id: Id
     deleted: bool = True
+    undo: str
 
 
 def added(response: AddMemoryResponse) -> Added:

@@ -91,7 +91,6 @@ ChooseChunker = Callable[[str, str], TextChunker]
 AfterAdd = Callable[[int, AddMemoryRequest, AddMemoryResponse], Awaitable[None]]
 """Called for each memory added: with its number, the request as stored, and the answer."""
 AfterUpdate = Callable[[MemoryRecord], Awaitable[None]]
-AfterDelete = Callable[[str], Awaitable[None]]
 
 # Fields that may contain a secret; the others are names and numbers.
 _SCANNED = ("text", "metadata", "source", "tags")
@@ -113,8 +112,9 @@ class _Checked:
 class Memories:
     """Adds, reads, changes and deletes memories, and fills in the vectors they lack.
 
-    Doors call it as `engine.memories`. Adding, changing and deleting with citations is
-    `workflows/add_memory.py`; searching is `workflows/search_everything.py`.
+    Doors call it as `engine.memories`. Adding and changing with citations is
+    `workflows/add_memory.py`, forgetting `workflows/trash.py`, searching
+    `workflows/search_everything.py`.
 
     Args:
         storage: The store, connected.
@@ -316,7 +316,7 @@ class Memories:
 
     @operation()
     async def store_copies(
-        self, copies: Sequence[MemoryCopy], then: AfterDelete | None = None
+        self, copies: Sequence[MemoryCopy], then: Callable[[str], Awaitable[None]] | None = None
     ) -> None:
         """Store memories as they are, in this order: with ids, times and history.
 
@@ -437,8 +437,8 @@ class Memories:
         return await self._storage.list_memories(filters, request.limit, request.offset)
 
     @operation()
-    async def delete(self, memory_id: str, then: AfterDelete | None = None) -> None:
-        """Delete a memory; no cancellation comes between that and `then`.
+    async def delete(self, memory_id: str) -> None:
+        """Delete a memory for good; what users forget goes through `workflows/trash.py`.
 
         Raises:
             NotFoundError: No memory has this id.
@@ -451,8 +451,6 @@ class Memories:
             if not await self._storage.delete_memory(checked_id):
                 raise NotFoundError("No memory has this id.")
             await self.digest.refresh([checked_id, *line])
-            if then is not None:
-                await then(checked_id)
 
         await self._uninterrupted.run(delete())
 

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Literal, TypedDict
@@ -93,8 +93,14 @@ def purge(
                 {"id": key, "type": kind, "text": text} for key, kind, text in rows
             ]
             report["pinned_kept"] += stay
+        trashed, stay = _find_trash(connection, selection, scope, pinned=pinned)
+        report["pinned_kept"] += stay
+        report["sample"] += [
+            {"id": key, "type": kind, "text": text}
+            for key, kind, text in purging.sample_trash(connection, trashed[:SHOWN])
+        ]
         report["sample"] = report["sample"][:SHOWN]
-        report["found"] = sum(map(len, found.values()))
+        report["found"] = sum(map(len, found.values())) + len(trashed)
         if selection.ids and not report["found"]:
             raise NotFoundError(f"None of these ids is in {scope}; nothing was deleted.")
         if not dry_run:
@@ -103,8 +109,9 @@ def purge(
                 for table, keys in found.items()
                 for item in purging.item_ids(connection, keys, memories=table == "memories")
             ]
+            items += trashed
             names = purging.project_keys(connection, selection.project)
-            report["deleted"], mentions = _delete(connection, found, selection.search)
+            report["deleted"], mentions = _delete(connection, found, trashed, selection.search)
             report["mentions"] = mentions
             if report["found"] or mentions or not selection:
                 report["log_emptied"] = purging.scrub(connection)
@@ -167,11 +174,32 @@ def _find(
     return keys, len(found) - len(keys)
 
 
+def _find_trash(
+    connection: sqlite3.Connection,
+    selection: PurgeSelection,
+    scope: PurgeScope,
+    *,
+    pinned: bool,
+) -> tuple[list[str], int]:
+    """Return the ids of the memories to delete from the trash, and how many pinned ones stay."""
+    if scope == "observations":
+        return [], 0
+    found = purging.find_trash(connection, selection)
+    if pinned or selection.ids:
+        return list(found), 0
+    ids = [memory_id for memory_id, is_pinned in found.items() if not is_pinned]
+    return ids, len(found) - len(ids)
+
+
 def _delete(
-    connection: sqlite3.Connection, found: Mapping[str, list[int]], search: str | None
+    connection: sqlite3.Connection,
+    found: Mapping[str, list[int]],
+    trashed: Sequence[str],
+    search: str | None,
 ) -> tuple[int, dict[str, int]]:
     """Delete rows, and the text searched for in other tables; return how many of each."""
     deleted = purging.delete_memories(connection, found.get("memories", []))
+    deleted += purging.delete_trash(connection, trashed, int(time.time()))
     deleted += purging.delete_observations(connection, found.get("observations", []))
     mentions: dict[str, int] = {}
     if search:
@@ -245,7 +273,8 @@ def _purge_copy(path: Path, selection: PurgeSelection, scope: PurgeScope, *, pin
         found = {
             table: _find(connection, selection, table, pinned=pinned)[0] for table in _tables(scope)
         }
-        deleted, _ = _delete(connection, found, selection.search)
+        trashed, _ = _find_trash(connection, selection, scope, pinned=pinned)
+        deleted, _ = _delete(connection, found, trashed, selection.search)
         purging.scrub(connection)
     return deleted
 
