@@ -237,6 +237,7 @@ def test_a_purged_memory_leaves_no_byte_and_neither_does_a_forgotten_one(private
 
     forgotten = run("add", f"Another {WORD}").strip()
     run("forget", forgotten, "--yes")
+    run("forget", "--trash", "--now", "--yes")
     assert as_json("purge", "--traces", "--yes")["deleted"] == 0
     assert WORD.encode() not in raw_bytes(private_home)
     assert as_json("status")["memories"] == 1

@@ -256,7 +256,7 @@ async def update_memory(  # noqa: PLR0913 - every argument is part of the tool's
 
 
 async def delete_memory(ctx: Ctx, memory_id: MemoryId) -> Annotated[CallToolResult, Deleted]:
-    """Forget: move one stored memory, by its id, into the trash: it can be undone for 30 days."""
+    """Forget: move one stored memory, by its id, to the trash. Undo within 30 days."""
     engine = await ctx.request_context.lifespan_context.get()
     batch = (await engine.delete_memory(memory_id)).batch
     return to_result(Deleted(memory_id=memory_id, undo=f"zapomni forget --undo {batch}"))
