@@ -39,9 +39,10 @@ class Place(NamedTuple):
 
 
 PLACES = {
-    "zapomni": Place(200, "door", "import zapomni"),
-    "zapomni_mcp": Place(410, "door", "tools for agents"),
-    "zapomni_cli": Place(620, "door", "commands for people"),
+    "zapomni": Place(110, "door", "import zapomni"),
+    "zapomni_mcp": Place(300, "door", "tools for agents"),
+    "zapomni_cli": Place(680, "door", "commands for people"),
+    "zapomni_web": Place(490, "door", "the page for people"),
     "zapomni_cli.record": Place(950, "door", "zapomni_cli.record"),
     "engine": Place(410, "use", "assembles and answers"),
     "scheduler": Place(200, "use", "background tasks"),
@@ -172,7 +173,7 @@ def box_of(module: tuple[str, ...]) -> str | None:
     package, first, second = (*module, "", "")[:3]
     if package == "zapomni_cli":
         return "zapomni_cli.record" if first in HOOK_PATH else package
-    if package in ("zapomni", "zapomni_mcp"):
+    if package in ("zapomni", "zapomni_mcp", "zapomni_web"):
         return package
     if not first or first == "__init__":
         return None

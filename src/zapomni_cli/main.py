@@ -80,6 +80,7 @@ COMMANDS = {
     "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
     "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
     "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
+    "ui": ("zapomni_cli.ui:ui", "Open the local web page."),
     "tasks": ("zapomni_cli.tasks:tasks", "List background tasks, or look after one."),
     "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
     "stats": (

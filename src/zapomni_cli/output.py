@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +16,8 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from zapomni_core.shared.unseen import escape_unseen, remove_controls
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -24,7 +25,6 @@ __all__ = [
     "clean",
     "count_of",
     "day",
-    "escape_unseen",
     "guard_terminal",
     "is_terminal",
     "one_line",
@@ -37,16 +37,6 @@ __all__ = [
 Progress = Callable[..., None]
 """Called with how many are done, how many there are in all, and perhaps what is being done."""
 
-# A stored text must not be able to move the cursor or rename the window.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# Nor to show other words than it has, or to hide some: what turns the direction of the text, what
-# takes no room, and variation selectors where they do not choose how a symbol looks.
-_UNSEEN = re.compile(
-    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e0fff]|(?<![#*0-9\u00a9\u00ae\u2010-\u3300\U0001f000-\U0001faff])[\ufe00-\ufe0f]"
-)
-
 
 def is_terminal() -> bool:
     """Say whether a person reads the output."""
@@ -55,14 +45,7 @@ def is_terminal() -> bool:
 
 def clean(text: str) -> str:
     """Take out characters that would steer the terminal; write those one cannot see as escapes."""
-    return escape_unseen(_CONTROL.sub("", text))
-
-
-def escape_unseen(text: str) -> str:
-    """Write characters that turn or hide text as JSON does; in JSON the value stays the same."""
-    if text.isascii():
-        return text
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return escape_unseen(remove_controls(text))
 
 
 class TerminalGuard(io.BufferedIOBase):

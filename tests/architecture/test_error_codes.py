@@ -14,6 +14,7 @@ import zapomni_cli
 import zapomni_core
 import zapomni_db
 import zapomni_mcp
+import zapomni_web
 from zapomni_core.infra import error_messages
 from zapomni_db.exceptions import ZapomniError
 from zapomni_mcp import error_messages as tool_messages
@@ -27,7 +28,7 @@ REFERENCE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
 
 def error_classes() -> dict[str, type[ZapomniError]]:
     """Return every class of ours that can be raised, by its name."""
-    for package in (zapomni_cli, zapomni_core, zapomni_db, zapomni_mcp):
+    for package in (zapomni_cli, zapomni_core, zapomni_db, zapomni_mcp, zapomni_web):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if "exceptions" in module.name or "connection" in module.name:
                 importlib.import_module(module.name)

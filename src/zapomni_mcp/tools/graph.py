@@ -24,12 +24,13 @@ from zapomni_core.modules.graph import (
     RelatedRequest,
 )
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
+from zapomni_core.workflows.agent_answer import CHARS_PER_TOKEN
 from zapomni_db.graph_models import Entity, EntityQuery, GraphStats, MemoryVersion
 from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
 from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result, with_zone
 from zapomni_mcp.tools.memories import MaxTokens, MemoryId, Project
-from zapomni_mcp.tools.memory_answers import CHARS_PER_TOKEN, Id
+from zapomni_mcp.tools.memory_answers import Id
 
 __all__ = ["build_graph_tools"]
 

@@ -21,7 +21,9 @@ from zapomni_core.interfaces import (
     SearchRequest,
     UpdateMemoryRequest,
 )
+from zapomni_core.shared.compact import without_empty
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
+from zapomni_core.workflows.agent_answer import SearchAnswer, answer_text, fence_hits, fit
 from zapomni_db.models import MemoryStats
 from zapomni_mcp.connection import current_folder
 from zapomni_mcp.lazy_engine import LazyEngine
@@ -33,7 +35,6 @@ from zapomni_mcp.tools.building import (
     log_recall,
     to_result,
     with_zone,
-    without_empty,
 )
 from zapomni_mcp.tools.memory_answers import (
     Added,
@@ -41,9 +42,7 @@ from zapomni_mcp.tools.memory_answers import (
     Deleted,
     MemoryInfo,
     MemoryText,
-    SearchAnswer,
     added,
-    fit,
     info,
     part,
 )
@@ -174,10 +173,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
         beside=True,
     )
     answer = fit(await engine.search_memory(request), offset, max_tokens)
-    passages = [
-        fence(hit["text"], **{name: hit[name] for name in hit if name != "text"})
-        for hit in answer["results"]
-    ]
+    passages = fence_hits(answer)
     log_recall(
         engine.recalls,
         query,
@@ -191,7 +187,7 @@ async def search_memory(  # noqa: PLR0913 - every argument is part of the tool's
             for hit, passage in zip(answer["results"], passages, strict=True)
         ],
     )
-    return to_result(answer, "\n\n".join([DATA_NOTICE, *passages, answer.get("note", "")]).strip())
+    return to_result(answer, answer_text(answer, passages))
 
 
 async def get_memory(

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.recall_log import RecalledItem, count_tokens, recall_log
 from zapomni_core.settings import Settings
+from zapomni_core.shared.compact import without_empty
 from zapomni_core.shared.fencing import DATA_NOTICE, fence
 from zapomni_db.observation_models import (
     Observation,
@@ -37,7 +38,6 @@ from zapomni_mcp.tools.building import (
     log_recall,
     to_result,
     with_zone,
-    without_empty,
 )
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from zapomni_core.shared.compact import is_empty
 from zapomni_db.models import TaskStatus
 from zapomni_mcp.lazy_engine import LazyEngine
-from zapomni_mcp.tools.building import ADDS, READS, as_tools, is_empty, to_result
+from zapomni_mcp.tools.building import ADDS, READS, as_tools, to_result
 from zapomni_mcp.tools.memory_answers import Id
 
 __all__ = ["build_task_tools"]

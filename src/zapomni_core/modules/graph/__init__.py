@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from zapomni_core.modules.graph.names import load_gazetteer
     from zapomni_core.modules.graph.schemas import (
         BuildGraphRequest,
+        MemoryReading,
+        MemoryStatement,
         MergeResponse,
         PathStep,
         RelatedEntity,
@@ -31,6 +33,8 @@ __all__ = [
     "ExtractionModel",
     "GraphExtractor",
     "KnowledgeGraph",
+    "MemoryReading",
+    "MemoryStatement",
     "MergeResponse",
     "PathStep",
     "RelatedEntity",
@@ -49,8 +53,8 @@ __getattr__ = lazy_names(
         "export": "FORMATS",
         "extraction": "Extraction ExtractionModel GraphExtractor RuleExtractor",
         "names": "load_gazetteer",
-        "schemas": "BuildGraphRequest MergeResponse PathStep RelatedEntity RelatedRequest "
-        "RelatedResponse",
+        "schemas": "BuildGraphRequest MemoryReading MemoryStatement MergeResponse PathStep "
+        "RelatedEntity RelatedRequest RelatedResponse",
         "service": "KnowledgeGraph",
     },
 )

@@ -9,6 +9,8 @@ from zapomni_db.models import FrozenModel
 
 __all__ = [
     "BuildGraphRequest",
+    "MemoryReading",
+    "MemoryStatement",
     "MergeResponse",
     "PathStep",
     "RelatedEntity",
@@ -72,6 +74,27 @@ class RelatedResponse(FrozenModel):
     candidates: list[Entity] = []
     related: list[RelatedEntity] = []
     notice: str | None = None
+
+
+class MemoryStatement(FrozenModel):
+    """A relationship that a memory states, and its sentence."""
+
+    source_id: str
+    source: str
+    type: str
+    target_id: str
+    target: str
+    text: str
+    valid_from: datetime | None
+    valid_to: datetime | None
+
+
+class MemoryReading(FrozenModel):
+    """What was read in one memory."""
+
+    entities: list[Entity] = []
+    """In the order of the text."""
+    statements: list[MemoryStatement] = []
 
 
 class MergeResponse(FrozenModel):

@@ -10,12 +10,14 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.modules.graph.related import get_related, resolve
 from zapomni_core.modules.graph.schemas import (
     BuildGraphRequest,
+    MemoryReading,
+    MemoryStatement,
     MergeResponse,
     RelatedRequest,
     RelatedResponse,
 )
 from zapomni_core.shared.validation import validate_page
-from zapomni_db.graph_models import Entity, EntityQuery, GraphScope, GraphStats, Merge
+from zapomni_db.graph_models import EdgeQuery, Entity, EntityQuery, GraphScope, GraphStats, Merge
 from zapomni_db.interfaces import StorageProvider
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ __all__ = ["KnowledgeGraph"]
 
 MAX_IDS = 1000
 MAX_QUERY_CHARS = 500
+# Of one memory: what a reader looks through.
+READ_PASSAGES, READ_ENTITIES, READ_EVIDENCE = 50, 60, 20
 
 Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 """Queues a task of a type with parameters and returns its id."""
@@ -133,6 +137,45 @@ class KnowledgeGraph:
             update={"text": text, "types": _types(query.types), "hidden": hidden}
         )
         return await self._storage.find_entities(asked)
+
+    @operation()
+    async def read_memory(self, memory_id: str) -> MemoryReading:
+        """Return the entities that a memory mentions and the relationships that it states."""
+        # No extractor has an empty version: these are all passages of the memory.
+        passages = await self._storage.get_unread(
+            "", GraphScope(memory_ids=[memory_id]), None, READ_PASSAGES
+        )
+        named = await self._storage.get_named([one.chunk_id for one in passages], None)
+        ids = list(
+            dict.fromkeys(
+                mention.entity_id for one in passages for mention in named.get(one.chunk_id, [])
+            )
+        )[:READ_ENTITIES]
+        if not ids:
+            return MemoryReading()
+        entities = await self._storage.get_entities(ids)
+        edges = await self._storage.get_edges(ids, EdgeQuery(limit=READ_ENTITIES))
+        keys = [edge.key for edge in edges]
+        keys = [key for key in keys if key.source_id in entities and key.target_id in entities]
+        evidence = await self._storage.get_evidence(keys, None, READ_EVIDENCE)
+        statements = [
+            MemoryStatement(
+                source_id=key.source_id,
+                source=entities[key.source_id].name,
+                type=key.type,
+                target_id=key.target_id,
+                target=entities[key.target_id].name,
+                text=one.text,
+                valid_from=one.valid_from,
+                valid_to=one.valid_to,
+            )
+            for key in keys
+            for one in evidence.get(key, [])
+            if one.memory_id == memory_id
+        ]
+        return MemoryReading(
+            entities=[entities[one] for one in ids if one in entities], statements=statements
+        )
 
     @operation()
     async def get_status(self) -> GraphStats:

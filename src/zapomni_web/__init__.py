@@ -1,0 +1,1 @@
+"""The local web page: see, search, understand and correct what is remembered."""

@@ -1,0 +1,46 @@
+"""Every page and every change of the site, by address. A page's file is imported when it is asked.
+
+To add a page: a file in `pages/` with a function `show(asked) -> View`, a template, a line here,
+and a test in `tests/web/`. Its `.json` comes by itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["CHANGES", "PAGES", "Change", "Page"]
+
+
+class Page(NamedTuple):
+    """An address and the function that shows it, as `file:function` in `pages/`."""
+
+    path: str
+    view: str
+    nav: str = ""
+    """What the navigation calls it; empty: it is reached from other pages."""
+    key: str = ""
+    """After `g`, this key leads there."""
+
+
+class Change(NamedTuple):
+    """An address that takes a POST. A GET of it shows what `ask` returns, a `Confirm`, if any."""
+
+    path: str
+    make: str
+    ask: str = ""
+
+
+PAGES = [
+    Page("/search", "search:show", nav="Search", key="s"),
+    Page("/m/{id}", "memory:show"),
+    Page("/m/{id}/edit", "memory:edit"),
+]
+
+CHANGES = [
+    Change("/m/{id}/edit", "memory:save"),
+    Change("/m/{id}/pin", "memory:pin"),
+    Change("/m/{id}/trust", "memory:trust", "memory:ask_trust"),
+    Change("/m/{id}/forget", "memory:forget", "memory:ask_forget"),
+    Change("/m/{id}/restore", "memory:restore", "memory:ask_restore"),
+    Change("/m/{id}/supersede", "memory:supersede", "memory:ask_supersede"),
+]

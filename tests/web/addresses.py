@@ -1,0 +1,33 @@
+"""At least one address of every page, on the shared home: what is tested on all pages uses them."""
+
+from __future__ import annotations
+
+from site_client import Home
+
+
+def addresses(home: Home) -> dict[str, list[str]]:
+    """Return addresses by the path of their page in `zapomni_web.routes.PAGES`.
+
+    Choose those where the hostile text of the home is shown.
+    """
+    return {
+        "/search": [
+            "/search",
+            "/search?q=when+do+we+deploy",
+            "/search?q=window.hurt+esrever",
+            "/search?q=window.hurt&view=agent",
+        ],
+        "/m/{id}": [f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw", f"/m/{home.document}"],
+        "/m/{id}/edit": [f"/m/{home.hostile}/edit"],
+    }
+
+
+def questions(home: Home) -> list[str]:
+    """Return the addresses that ask before a change, and the pages that are always there."""
+    return [
+        "/help",
+        f"/m/{home.hostile}/forget",
+        f"/m/{home.deploy}/restore?version=1",
+        f"/m/{home.hostile}/trust",
+        f"/m/{home.hostile}/supersede?by={home.document}",
+    ]

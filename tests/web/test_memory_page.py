@@ -1,0 +1,143 @@
+"""A memory's page and its changes, without a browser."""
+
+from __future__ import annotations
+
+import pytest
+from site_client import Client
+
+from command import add, as_json
+from zapomni_core.settings import load_settings
+
+
+@pytest.fixture
+def own(private_home):
+    """A site of its own, with one memory."""
+    memory_id = add("Retries use jitter.\n\nSecond paragraph.", "--tag", "net", "--kind", "note")
+    with Client(load_settings()) as one:
+        yield one, memory_id
+
+
+def test_a_memory_is_shown_rendered_and_raw(site, home):
+    rendered = site.get(f"/m/{home.document}")
+    raw = site.get(f"/m/{home.document}?view=raw")
+
+    assert "<strong>an hour</strong>" in rendered.text
+    assert '<td class="right">too old</td>' in rendered.text
+    assert "**an hour**" in raw.shown
+
+
+def test_history_is_shown_as_diffs(site, home):
+    page = site.get(f"/m/{home.deploy}")
+
+    assert "<del>We deploy on Wednesdays.</del>" in page.text
+    assert "<ins>We deploy on Tuesdays; Friday deploys are forbidden.</ins>" in page.text
+
+
+def test_cited_code_is_shown_as_it_is_now(site, home):
+    page = site.get(f"/m/{home.document}")
+
+    assert "code fresh" in page.shown
+    assert "def check_token(token):" in page.shown
+
+
+def test_statements_are_shown_with_their_sentence(site, home):
+    page = site.get(f"/m/{home.document}")
+
+    assert "What was read in it" in page.shown
+    assert "Ada Lovelace works at Acme Corp." in page.shown
+
+
+def test_json_is_what_get_prints(site, home, monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_HOME", str(home.folder))
+
+    assert site.json(f"/m/{home.document}.json") == as_json("get", home.document)
+
+
+def test_an_edit_is_saved_shown_and_undone(own):
+    site, memory_id = own
+    fields = {"text": "Retries use backoff.", "kind": "decision", "tags": "net, retry"}
+
+    done = site.follow(site.post(f"/m/{memory_id}/edit", fields))
+
+    assert "Changed text, kind, tags" in done.shown
+    changed = site.json(f"/m/{memory_id}.json")
+    assert (changed["text"], changed["kind"]) == ("Retries use backoff.", "decision")
+    assert changed["tags"] == ["net", "retry"]
+    assert "as it was" in site.undo(done).shown
+    restored = site.json(f"/m/{memory_id}.json")
+    assert (restored["text"], restored["kind"], restored["tags"]) == (
+        "Retries use jitter.\n\nSecond paragraph.",
+        "note",
+        ["net"],
+    )
+
+
+def test_saving_a_form_unchanged_changes_nothing(own):
+    site, memory_id = own
+    text = "Retries use jitter.\r\n\r\nSecond paragraph."
+
+    done = site.follow(site.post(f"/m/{memory_id}/edit", {"text": text, "tags": "net"}))
+
+    assert "Nothing was changed" in done.shown
+
+
+def test_pinning_is_one_press_and_can_be_undone_once(own):
+    site, memory_id = own
+
+    done = site.follow(site.post(f"/m/{memory_id}/pin", {"on": "1"}))
+
+    assert "Pinned “Retries use jitter.”" in done.shown
+    assert site.json(f"/m/{memory_id}.json")["pinned"] is True
+    site.undo(done)
+    assert site.json(f"/m/{memory_id}.json")["pinned"] is False
+    change = done.text.split('action="/undo/')[1].partition('"')[0]
+    assert "nothing to undo" in site.post(f"/undo/{change}", status=404).shown
+
+
+def test_an_earlier_version_is_restored_and_that_is_undone(own):
+    site, memory_id = own
+    site.post(f"/m/{memory_id}/edit", {"text": "Something else."})
+    question = site.get(f"/m/{memory_id}/restore?version=1")
+    assert "Something else." in question.shown
+
+    done = site.follow(site.post(f"/m/{memory_id}/restore", {"version": "1"}))
+
+    assert site.json(f"/m/{memory_id}.json")["text"].startswith("Retries use jitter.")
+    site.undo(done)
+    assert site.json(f"/m/{memory_id}.json")["text"] == "Something else."
+
+
+def test_trust_is_asked_for_by_name_and_undone(own):
+    site, memory_id = own
+    assert "Retries use jitter." in site.get(f"/m/{memory_id}/trust").shown
+
+    done = site.follow(site.post(f"/m/{memory_id}/trust", {"on": "0"}))
+
+    assert site.json(f"/m/{memory_id}.json")["trusted"] is False
+    site.undo(done)
+    assert site.json(f"/m/{memory_id}.json")["trusted"] is True
+
+
+def test_forgetting_names_the_memory_first(own):
+    site, memory_id = own
+    question = site.get(f"/m/{memory_id}/forget")
+    assert "Retries use jitter." in question.shown
+
+    done = site.follow(site.post(f"/m/{memory_id}/forget"))
+
+    assert "Forgot “Retries use jitter.”" in done.shown
+    site.get(f"/m/{memory_id}", 404)
+
+
+def test_a_newer_memory_replaces_an_older_one(own):
+    site, memory_id = own
+    newer = add("Retries are off since March.")
+    question = site.get(f"/m/{memory_id}/supersede?by={newer}")
+    assert "Retries use jitter." in question.shown
+    assert "Retries are off since March." in question.shown
+
+    done = site.follow(site.post(f"/m/{memory_id}/supersede", {"by": newer}))
+
+    assert "is replaced by" in done.shown
+    assert "What replaced what" in done.shown
+    assert site.json(f"/m/{memory_id}.json")["superseded_by"] == newer
