@@ -19,8 +19,17 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.logging import get_logger
 from zapomni_web import text
-from zapomni_web.page import Asked, Confirm, Done, MissingPageError, Site, View, address, to_json
-from zapomni_web.routes import CHANGES, PAGES, Change, Page
+from zapomni_web.page import (
+    Confirm,
+    Done,
+    MissingPageError,
+    PageRequest,
+    PageView,
+    Site,
+    address,
+    to_json,
+)
+from zapomni_web.routes import CHANGES, PAGES, Page, PageChange
 
 __all__ = ["create_app", "static_address"]
 
@@ -92,22 +101,22 @@ def create_app(site: Site) -> Starlette:
     return Starlette(routes=routes)
 
 
-def _load(name: str) -> Callable[[Asked], Awaitable[Any]]:
+def _load(name: str) -> Callable[[PageRequest], Awaitable[Any]]:
     module, _, function = name.partition(":")
-    loaded: Callable[[Asked], Awaitable[Any]] = getattr(
+    loaded: Callable[[PageRequest], Awaitable[Any]] = getattr(
         import_module(f"zapomni_web.pages.{module}"), function
     )
     return loaded
 
 
 def _endpoint(
-    site: Site, answer: Callable[[Asked], Awaitable[Response]]
+    site: Site, answer: Callable[[PageRequest], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return an endpoint whose errors are pages, too."""
 
     async def endpoint(request: Request) -> Response:
         site.live.touch()
-        asked = Asked(site, request)
+        asked = PageRequest(site, request)
         with operation() as correlation_id:
             try:
                 return await answer(asked)
@@ -122,8 +131,8 @@ def _endpoint(
 # --- Pages ------------------------------------------------------------------------------
 
 
-async def _show(page: Page, asked: Asked) -> Response:
-    view: View = await _load(page.view)(asked)
+async def _show(page: Page, asked: PageRequest) -> Response:
+    view: PageView = await _load(page.view)(asked)
     path = asked.url.path
     query = f"?{asked.url.query}" if asked.url.query else ""
     return _render(
@@ -142,21 +151,23 @@ async def _show(page: Page, asked: Asked) -> Response:
     )
 
 
-async def _show_json(page: Page, asked: Asked) -> Response:
-    view: View = await _load(page.view)(asked)
+async def _show_json(page: Page, asked: PageRequest) -> Response:
+    view: PageView = await _load(page.view)(asked)
     return Response(to_json(view.data), view.status, media_type="application/json")
 
 
-async def _find_nothing(asked: Asked) -> Response:
+async def _find_nothing(asked: PageRequest) -> Response:
     del asked
     raise MissingPageError("There is no such page.")
 
 
-async def _help(asked: Asked) -> Response:
+async def _help(asked: PageRequest) -> Response:
     return _render(asked, "help.html", {"title": "Keyboard and help"})
 
 
-def _render(asked: Asked, template: str, values: dict[str, Any], status: int = 200) -> Response:
+def _render(
+    asked: PageRequest, template: str, values: dict[str, Any], status: int = 200
+) -> Response:
     done_id = asked.get("done")
     shown = {
         "asked": asked,
@@ -175,7 +186,7 @@ def _render(asked: Asked, template: str, values: dict[str, Any], status: int = 2
     return Response(body, status, media_type="text/html; charset=utf-8")
 
 
-def _show_error(asked: Asked, error: Exception, correlation_id: str) -> Response:
+def _show_error(asked: PageRequest, error: Exception, correlation_id: str) -> Response:
     shown: dict[str, Any] = {"error": str(error), "correlation_id": correlation_id}
     if not isinstance(error, MissingPageError):
         shown = dict(
@@ -196,20 +207,20 @@ def _show_error(asked: Asked, error: Exception, correlation_id: str) -> Response
 # --- Changes ----------------------------------------------------------------------------
 
 
-async def _ask(change: Change, asked: Asked) -> Response:
+async def _ask(change: PageChange, asked: PageRequest) -> Response:
     question: Confirm = await _load(change.ask)(asked)
     return _render(asked, "confirm.html", {"title": question.title, "question": question})
 
 
-async def _make(change: Change, asked: Asked) -> Response:
+async def _make(change: PageChange, asked: PageRequest) -> Response:
     return _go_on(asked, await _load(change.make)(asked))
 
 
-async def _undo(asked: Asked) -> Response:
+async def _undo(asked: PageRequest) -> Response:
     return _go_on(asked, await asked.site.changes.undo(asked.path["change"]))
 
 
-def _go_on(asked: Asked, done: Done) -> Response:
+def _go_on(asked: PageRequest, done: Done) -> Response:
     """Lead to the page that shows what was done: reloading it does nothing again."""
     joint = "&" if "?" in done.to else "?"
     return RedirectResponse(f"{done.to}{joint}done={asked.site.changes.add(done)}", 303)

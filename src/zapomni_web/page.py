@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from zapomni_web.live import Live
 
 __all__ = [
-    "Asked",
     "Changes",
     "Confirm",
     "Done",
     "MissingPageError",
+    "PageRequest",
+    "PageView",
     "Site",
-    "View",
     "address",
     "to_json",
 ]
@@ -45,7 +45,7 @@ class MissingPageError(Exception):
 
 
 @dataclass(frozen=True)
-class View:
+class PageView:
     """What a page shows.
 
     Attributes:
@@ -145,7 +145,7 @@ class Site:
     changes: Changes = field(default_factory=Changes)
 
 
-class Asked:
+class PageRequest:
     """What a page or a change was asked for.
 
     Attributes:

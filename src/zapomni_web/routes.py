@@ -1,6 +1,6 @@
 """Every page and every change of the site, by address. A page's file is imported when it is asked.
 
-To add a page: a file in `pages/` with a function `show(asked) -> View`, a template, a line here,
+To add a page: a file in `pages/` with a function `show(asked) -> PageView`, a template, a line here,
 and a test in `tests/web/`. Its `.json` comes by itself.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CHANGES", "PAGES", "Change", "Page"]
+__all__ = ["CHANGES", "PAGES", "Page", "PageChange"]
 
 
 class Page(NamedTuple):
@@ -22,7 +22,7 @@ class Page(NamedTuple):
     """After `g`, this key leads there."""
 
 
-class Change(NamedTuple):
+class PageChange(NamedTuple):
     """An address that takes a POST. A GET of it shows what `ask` returns, a `Confirm`, if any."""
 
     path: str
@@ -37,10 +37,10 @@ PAGES = [
 ]
 
 CHANGES = [
-    Change("/m/{id}/edit", "memory:save"),
-    Change("/m/{id}/pin", "memory:pin"),
-    Change("/m/{id}/trust", "memory:trust", "memory:ask_trust"),
-    Change("/m/{id}/forget", "memory:forget", "memory:ask_forget"),
-    Change("/m/{id}/restore", "memory:restore", "memory:ask_restore"),
-    Change("/m/{id}/supersede", "memory:supersede", "memory:ask_supersede"),
+    PageChange("/m/{id}/edit", "memory:save"),
+    PageChange("/m/{id}/pin", "memory:pin"),
+    PageChange("/m/{id}/trust", "memory:trust", "memory:ask_trust"),
+    PageChange("/m/{id}/forget", "memory:forget", "memory:ask_forget"),
+    PageChange("/m/{id}/restore", "memory:restore", "memory:ask_restore"),
+    PageChange("/m/{id}/supersede", "memory:supersede", "memory:ask_supersede"),
 ]

@@ -15,7 +15,7 @@ from zapomni_db.code_models import CheckedCitation
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import MemoryRecord
 from zapomni_db.recall_models import RecallFilter
-from zapomni_web.page import Asked, Confirm, Done, View, address
+from zapomni_web.page import Confirm, Done, PageRequest, PageView, address
 from zapomni_web.text import render_markdown
 
 __all__ = ["edit", "name_of", "show"]
@@ -56,7 +56,7 @@ def name_of(record: MemoryRecord) -> str:
     return shown if len(shown) <= NAME_CHARS else f"{shown[: NAME_CHARS - 1].rstrip()}…"
 
 
-async def show(asked: Asked) -> View:
+async def show(asked: PageRequest) -> PageView:
     """Show a memory with all that is known about it."""
     engine = asked.engine
     record = await engine.get_memory(asked.path["id"])
@@ -71,7 +71,7 @@ async def show(asked: Asked) -> View:
     said = await engine.graph.read_memory(memory_id)
     recalls = engine.recalls.list_recalls(RecallFilter(item=memory_id, limit=10))
     chain = await _chain(asked, record, history)
-    return View(
+    return PageView(
         "memory.html",
         name_of(record),
         {
@@ -102,7 +102,7 @@ async def show(asked: Asked) -> View:
 
 
 async def _chain(
-    asked: Asked, record: MemoryRecord, history: Sequence[MemoryVersion]
+    asked: PageRequest, record: MemoryRecord, history: Sequence[MemoryVersion]
 ) -> list[dict[str, Any]]:
     """Return the memories that this one replaced or that replaced it, oldest first."""
     latest = {one.memory_id: one for one in history}
@@ -123,7 +123,7 @@ async def _chain(
     return sorted(chain, key=lambda one: one["at"])
 
 
-async def _with_code(asked: Asked, one: CheckedCitation) -> CitedCode:
+async def _with_code(asked: PageRequest, one: CheckedCitation) -> CitedCode:
     """Return a citation with the source of its symbol as it is in the file now."""
     if not one.symbol or one.status == "gone":
         return CitedCode(one, "", 0)
@@ -202,10 +202,10 @@ def _diff(old: str, new: str) -> Markup:
 # --- Changes ----------------------------------------------------------------------------
 
 
-async def edit(asked: Asked) -> View:
+async def edit(asked: PageRequest) -> PageView:
     """Show the form that changes a memory."""
     record = await asked.engine.get_memory(asked.path["id"])
-    return View(
+    return PageView(
         "memory_edit.html",
         f"Edit: {name_of(record)}",
         record,
@@ -214,8 +214,8 @@ async def edit(asked: Asked) -> View:
     )
 
 
-async def save(asked: Asked) -> Done:
-    """Change what the form says."""
+async def save(asked: PageRequest) -> Done:
+    """PageChange what the form says."""
     engine = asked.engine
     before = await engine.get_memory(asked.path["id"])
     given = {name: asked.field(name) for name in _TEXTS if name in asked.form}
@@ -240,7 +240,7 @@ async def save(asked: Asked) -> Done:
     )
 
 
-def _back_to(asked: Asked, before: MemoryRecord, changes: dict[str, Any]) -> Any:
+def _back_to(asked: PageRequest, before: MemoryRecord, changes: dict[str, Any]) -> Any:
     """Return what gives a memory the values back that it had."""
     old = {
         name: (before.project_key or "*") if name == "project" else getattr(before, name)
@@ -254,12 +254,12 @@ def _back_to(asked: Asked, before: MemoryRecord, changes: dict[str, Any]) -> Any
     return undo
 
 
-async def pin(asked: Asked) -> Done:
+async def pin(asked: PageRequest) -> Done:
     """Pin a memory, or unpin it."""
     return await _switch(asked, "pinned", on=asked.field("on") == "1")
 
 
-async def _switch(asked: Asked, name: str, *, on: bool) -> Done:
+async def _switch(asked: PageRequest, name: str, *, on: bool) -> Done:
     before = await asked.engine.get_memory(asked.path["id"])
     changes = {name: on}
     await asked.engine.update_memory(UpdateMemoryRequest(memory_id=before.memory_id, **changes))
@@ -276,7 +276,7 @@ async def _switch(asked: Asked, name: str, *, on: bool) -> Done:
     )
 
 
-async def ask_trust(asked: Asked) -> Confirm:
+async def ask_trust(asked: PageRequest) -> Confirm:
     """Ask before sessions are given a memory from elsewhere, or no longer."""
     record = await asked.engine.get_memory(asked.path["id"])
     if record.trusted:
@@ -299,12 +299,12 @@ async def ask_trust(asked: Asked) -> Confirm:
     )
 
 
-async def trust(asked: Asked) -> Done:
+async def trust(asked: PageRequest) -> Done:
     """Trust a memory, or withdraw that."""
     return await _switch(asked, "trusted", on=asked.field("on") == "1")
 
 
-async def ask_forget(asked: Asked) -> Confirm:
+async def ask_forget(asked: PageRequest) -> Confirm:
     """Ask before a memory is forgotten."""
     record = await asked.engine.get_memory(asked.path["id"])
     return Confirm(
@@ -317,14 +317,14 @@ async def ask_forget(asked: Asked) -> Confirm:
     )
 
 
-async def forget(asked: Asked) -> Done:
+async def forget(asked: PageRequest) -> Done:
     """Forget a memory."""
     record = await asked.engine.get_memory(asked.path["id"])
     await asked.engine.delete_memory(record.memory_id)
     return Done(f"Forgot “{name_of(record)}”.", address("search"))
 
 
-async def _version(asked: Asked, given: str) -> tuple[MemoryRecord, MemoryVersion]:
+async def _version(asked: PageRequest, given: str) -> tuple[MemoryRecord, MemoryVersion]:
     record = await asked.engine.get_memory(asked.path["id"])
     history = await asked.engine.get_history(record.memory_id)
     own = [one for one in history if one.memory_id == record.memory_id]
@@ -333,7 +333,7 @@ async def _version(asked: Asked, given: str) -> tuple[MemoryRecord, MemoryVersio
     return record, own[int(given) - 1]
 
 
-async def ask_restore(asked: Asked) -> Confirm:
+async def ask_restore(asked: PageRequest) -> Confirm:
     """Ask before a memory becomes again what it was."""
     number = asked.get("version")
     record, version = await _version(asked, number)
@@ -348,7 +348,7 @@ async def ask_restore(asked: Asked) -> Confirm:
     )
 
 
-async def restore(asked: Asked) -> Done:
+async def restore(asked: PageRequest) -> Done:
     """Give a memory the text and labels of an earlier version."""
     before, version = await _version(asked, asked.field("version"))
     wanted = {"text": version.text, **version.fields}
@@ -373,7 +373,7 @@ async def restore(asked: Asked) -> Done:
     )
 
 
-async def ask_supersede(asked: Asked) -> Confirm:
+async def ask_supersede(asked: PageRequest) -> Confirm:
     """Ask which memory replaces this one, or name both."""
     record = await asked.engine.get_memory(asked.path["id"])
     newer = asked.get("by")
@@ -391,7 +391,7 @@ async def ask_supersede(asked: Asked) -> Confirm:
     )
 
 
-async def supersede(asked: Asked) -> Done:
+async def supersede(asked: PageRequest) -> Done:
     """Let a newer memory replace this one."""
     record = await asked.engine.get_memory(asked.path["id"])
     by = await asked.engine.get_memory(asked.field("by"))

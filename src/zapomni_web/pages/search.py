@@ -13,7 +13,7 @@ from zapomni_core.interfaces import ListRequest, SearchRequest, SearchResponse, 
 from zapomni_core.modules.memories import ARM_ALIASES
 from zapomni_core.shared.text import query_terms
 from zapomni_db.models import MemorySummary
-from zapomni_web.page import Asked, View, address
+from zapomni_web.page import PageRequest, PageView, address
 from zapomni_web.text import mark_words
 
 __all__ = ["Hit", "show"]
@@ -85,7 +85,7 @@ class Hit(NamedTuple):
     why: str
 
 
-async def show(asked: Asked) -> View:
+async def show(asked: PageRequest) -> PageView:
     """Show the hits of a question, or the latest memories if there is none."""
     query = asked.get("q")
     offset = asked.get_int("offset", 0, 1000)
@@ -105,7 +105,7 @@ async def show(asked: Asked) -> View:
     words = query_terms(query)
     best = _best_scores([*wide.results, *page])
     following = offset + len(page)
-    return View(
+    return PageView(
         "search.html",
         f"{query[:80]}",
         shown,
@@ -128,7 +128,7 @@ async def show(asked: Asked) -> View:
     )
 
 
-def _request(asked: Asked, query: str) -> SearchRequest:
+def _request(asked: PageRequest, query: str) -> SearchRequest:
     place = asked.get("in") or "everything"
     within: Literal["everything", "memories", "observations"] = "everything"
     if place == "memories":
@@ -138,7 +138,7 @@ def _request(asked: Asked, query: str) -> SearchRequest:
     return SearchRequest(query=query, within=within, filters=_filters(asked))
 
 
-def _filters(asked: Asked) -> dict[str, Any]:
+def _filters(asked: PageRequest) -> dict[str, Any]:
     filters: dict[str, Any] = {name: asked.get(name) for name in _FILTERS[1:] if asked.get(name)}
     filters["project"] = asked.project
     if asked.get("in") == "code":
@@ -155,7 +155,7 @@ def _filters(asked: Asked) -> dict[str, Any]:
     return filters
 
 
-def _command(asked: Asked, query: str, offset: int = 0) -> list[str]:
+def _command(asked: PageRequest, query: str, offset: int = 0) -> list[str]:
     command = ["zapomni", "search"] if query else ["zapomni", "list"]
     place = asked.get("in")
     options: list[tuple[str, str]] = []
@@ -185,7 +185,7 @@ def _command(asked: Asked, query: str, offset: int = 0) -> list[str]:
     return [*command, "--", query] if query else command
 
 
-def _common(asked: Asked, query: str) -> dict[str, Any]:
+def _common(asked: PageRequest, query: str) -> dict[str, Any]:
     """Return what the form shows again."""
     place = asked.get("in") or "everything"
     chosen = [
@@ -210,7 +210,7 @@ def _common(asked: Asked, query: str) -> dict[str, Any]:
     }
 
 
-def _without(asked: Asked, name: str, value: str) -> str:
+def _without(asked: PageRequest, name: str, value: str) -> str:
     rest = [one for one in asked.get_all(name) if one != value]
     return asked.here(**{name: rest, "offset": None})
 
@@ -273,7 +273,7 @@ def _reasons(
 # --- Facets -----------------------------------------------------------------------------
 
 
-def _facets(asked: Asked, hits: Sequence[SearchResult]) -> list[Facet]:
+def _facets(asked: PageRequest, hits: Sequence[SearchResult]) -> list[Facet]:
     counted = {
         "kind": Counter(hit.kind for hit in hits if hit.kind),
         "project": Counter(hit.project for hit in hits if hit.project),
@@ -304,7 +304,7 @@ def _facets(asked: Asked, hits: Sequence[SearchResult]) -> list[Facet]:
     return facets
 
 
-def _values(asked: Asked, name: str, counts: Counter[str]) -> list[FacetValue]:
+def _values(asked: PageRequest, name: str, counts: Counter[str]) -> list[FacetValue]:
     chosen = asked.get_all(name)
     values = [
         FacetValue(
@@ -333,11 +333,11 @@ def _plain(one: MemorySummary) -> Hit:
 # --- Without a question, and what an agent is given ---------------------------------------
 
 
-async def _show_latest(asked: Asked, offset: int) -> View:
+async def _show_latest(asked: PageRequest, offset: int) -> PageView:
     request = ListRequest(limit=PER_PAGE, offset=offset, filters=_filters(asked))
     page = await asked.engine.list_memories(request)
     following = offset + len(page.items)
-    return View(
+    return PageView(
         "search.html",
         "Search",
         page,
@@ -363,7 +363,7 @@ async def _show_latest(asked: Asked, offset: int) -> View:
     )
 
 
-async def _show_agent(asked: Asked, query: str) -> View:
+async def _show_agent(asked: PageRequest, query: str) -> PageView:
     """Show what `search_memory` answers an agent, with its size."""
     from zapomni_core.infra.recall_log import count_tokens
     from zapomni_core.workflows.agent_answer import answer_text, fence_hits, fit
@@ -372,7 +372,7 @@ async def _show_agent(asked: Asked, query: str) -> View:
     response: SearchResponse = await asked.engine.search_memory(request)
     answer = fit(response, 0, AGENT_TOKENS)
     text = answer_text(answer, fence_hits(answer))
-    return View(
+    return PageView(
         "search.html",
         f"{query[:80]}",
         answer,
