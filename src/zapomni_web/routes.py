@@ -1,7 +1,7 @@
 """Every page and every change of the site, by address. A page's file is imported when it is asked.
 
-To add a page: a file in `pages/` with a function `show(asked) -> PageView`, a template, a line here,
-and a test in `tests/web/`. Its `.json` comes by itself.
+To add a page: a file in `pages/` with a function `show(asked) -> PageView`, a template, a line
+here, and a test in `tests/web/`. Its `.json` comes by itself.
 """
 
 from __future__ import annotations
