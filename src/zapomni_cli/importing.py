@@ -12,7 +12,7 @@ import click
 
 from zapomni_cli.exporting import import_export
 from zapomni_cli.options import examples, json_option, when_value
-from zapomni_cli.output import count_of, day, is_terminal, print_json, print_table
+from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, print_table
 from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
 
@@ -271,5 +271,11 @@ def _print_report(report: ImportReport, *, as_json: bool, dry_run: bool = False)
     if report.skipped:
         reasons = sorted(report.skipped.items(), key=lambda one: -one[1])
         click.echo("Left out: " + ", ".join(f"{n} {why}" for why, n in reasons) + ".", err=True)
+    for file, memories in report.gone.items():
+        click.echo(
+            f"{one_line(file)} is no longer there; its memory is kept: "
+            f"zapomni forget {' '.join(memories)}",
+            err=True,
+        )
     if report.batch and is_terminal():
         click.echo(f"To take it back: zapomni import --undo {report.batch}", err=True)

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import LiteralString
 
-__all__ = ["Commit", "changed_files", "list_files", "list_root_commits", "read_commits"]
+__all__ = [
+    "Commit",
+    "changed_files",
+    "count_commits",
+    "list_files",
+    "list_root_commits",
+    "read_commits",
+]
 
 HOOK_SECONDS = 1.0
 LIST_SECONDS = 10.0
@@ -178,6 +185,26 @@ class Commit:
         self.files = files
 
 
+def count_commits(root: str, head: str) -> int:
+    """Return how many commits lead to one, without merges; 0 if git cannot say.
+
+    Args:
+        root: A work tree's top folder, or a bare repository that is in no work tree.
+        head: The commit, in full.
+    """
+    if not _is_commit(head):
+        return 0
+    bare = not os.path.lexists(os.path.join(root, ".git"))
+    command = ["rev-list", "--count", "--no-merges", head, "--"]
+    (output,) = _run(root, command, seconds=LOG_SECONDS, bare=bare)
+    number = (output or b"").strip()
+    return int(number) if number.isdigit() else 0
+
+
+def _is_commit(text: str) -> bool:
+    return len(text) in (40, 64) and all(c in "0123456789abcdef" for c in text)
+
+
 def read_commits(root: str, head: str, most: int) -> Iterator[Commit]:
     """Yield the commits that lead to one, newest first and without merges; none if git cannot say.
 
@@ -189,7 +216,7 @@ def read_commits(root: str, head: str, most: int) -> Iterator[Commit]:
         head: The commit to begin at, in full.
         most: How many at most.
     """
-    if len(head) not in (40, 64) or not all(c in "0123456789abcdef" for c in head):
+    if not _is_commit(head):
         return
     bare = not os.path.lexists(os.path.join(root, ".git"))
     # No message and no file name can contain what was not known when it was written.

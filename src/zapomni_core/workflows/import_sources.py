@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from zapomni_core.adapters.sources import (
     SOURCES,
+    FollowingSource,
     FormatError,
     FoundFile,
     ImportedEvent,
@@ -46,9 +47,11 @@ from zapomni_core.modules.observations import (
     read_event,
 )
 from zapomni_core.settings import Settings
+from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.privacy import PrivatePaths, strip_private
 from zapomni_core.workflows.add_memory import MemoryWriter
 from zapomni_core.workflows.backup import back_up
+from zapomni_db.models import MemoryRecord
 from zapomni_db.sqlite.imports import ImportBatch, ImportFile, SqliteImports, add_counts
 
 if TYPE_CHECKING:
@@ -66,6 +69,7 @@ SOON = timedelta(days=7)
 # Hooks and transcripts take the time of an event a moment apart.
 OVERLAP_SECONDS = 5
 MAX_REASONS = 50
+MAX_GONE = 100
 MAX_PATH = 4096
 
 Report = Callable[..., Awaitable[None]]
@@ -126,6 +130,8 @@ class ImportReport:
     """Files that were read before."""
     skipped: dict[str, int] = field(default_factory=dict)
     """What was left out, by the reason."""
+    gone: dict[str, list[str]] = field(default_factory=dict)
+    """Files that are no longer there, and their memories, which are kept."""
 
     def skip(self, reason: str, count: int = 1) -> None:
         """Count what is left out; reasons of a hostile file do not grow without end."""
@@ -245,12 +251,13 @@ class Imports:
                     await report((done + reached - start) // 1024, total // 1024 or 1, title)
             except FormatError as error:
                 problem = str(error)
-                run.report.skip("file of another format")
+                run.report.skip(error.reason)
             except OSError:
                 run.report.skip("file that cannot be read")
             done += file.bytes - start
         if problem and not run.report.read:
             raise ValidationError(problem, "VAL_004")
+        run.report.gone = await run.find_gone(source, known)
         await run.finish()
         if run.report.memories or run.report.updated:
             await self._embed(report)
@@ -351,22 +358,33 @@ def _summarize(
     )
 
 
+def _list_missing(known: Mapping[str, ImportFile], named: str) -> list[str]:
+    within = real_path(named) if named else "/"
+    return [one for one in sorted(known) if lies_in(one, within) and not os.path.lexists(one)][
+        :MAX_GONE
+    ]
+
+
 def _choose_start(
     file: FoundFile, known: Mapping[str, ImportFile], request: ImportRequest
 ) -> tuple[int | None, ImportFile | None]:
     """Return where to begin reading, and the file's state; None: it was read as it is."""
     path = str(file.path)
     seen = known.get(path)
+    head = str(file.data.get("stamp") or "").encode()
     try:
         state = file.path.stat()
-        head = b""
+        size, mtime = state.st_size, state.st_mtime_ns
         if file.path.is_file():
             with open_regular(file.path) as stream:
                 # A file that grows keeps its first line.
-                head = hashlib.blake2b(stream.readline(HEAD), digest_size=16).digest()
+                head += stream.readline(HEAD)
+        else:
+            # What is in a folder changes without the folder.
+            size, mtime = file.bytes, int(file.newest.timestamp())
+        head = hashlib.blake2b(head, digest_size=16).digest()
     except OSError:
         return 0, ImportFile(path, 0, -1, 0, b"", 0, request.since)
-    size, mtime = state.st_size, state.st_mtime_ns
     now = ImportFile(path, state.st_ino, size, mtime, head, 0, request.since)
     if seen is None or seen.since > request.since or seen.head != head:
         return 0, now
@@ -457,6 +475,28 @@ class _Run:
         finally:
             await asyncio.to_thread(_close, iterator)
 
+    async def find_gone(
+        self, source: ImportSource, known: Mapping[str, ImportFile]
+    ) -> dict[str, list[str]]:
+        """Return the files that were imported and are no longer there, with their memories."""
+        if not isinstance(source, FollowingSource):
+            return {}
+        gone: dict[str, list[str]] = {}
+        for path in await asyncio.to_thread(_list_missing, known, self._request.path):
+            natives = [_hash(one) for one in await asyncio.to_thread(source.records_of, Path(path))]
+            items = await self._store.get_items(source.name, natives)
+            named = [one.memory for one in items.values() if one.memory]
+            if current := [one for one in named if await self._find_memory(one)]:
+                gone[path] = current
+        return gone
+
+    async def _find_memory(self, memory_id: str) -> MemoryRecord | None:
+        """Return a memory that was imported; None if the user has deleted it."""
+        try:
+            return await self._writer.memories.get(memory_id)
+        except NotFoundError:
+            return None
+
     async def finish(self) -> None:
         """Close the batch; one that stored nothing is not kept."""
         if self._batch is None:
@@ -479,6 +519,7 @@ class _Run:
         events: list[tuple[bytes, ImportedEvent]] = []
         texts: list[tuple[bytes, ImportedMemory]] = []
         changed: list[tuple[bytes, ImportedMemory, str]] = []
+        linked: list[tuple[ImportedMemory, str]] = []
         if not self._dry_run:
             self._seen.clear()  # What earlier steps read is stored.
         for item in items:
@@ -489,6 +530,9 @@ class _Run:
             self.report.read += 1
             native = natives[item.native_id]
             before = known.get(native)
+            if isinstance(item, ImportedMemory) and before is not None and before.memory:
+                # Which record it replaces may have become known since.
+                linked.append((item, before.memory))
             if (
                 isinstance(item, ImportedMemory)
                 and item.follows
@@ -515,7 +559,12 @@ class _Run:
             self.report.updated += len(changed)
             return
         batch = await self._begin()
-        memories = [*await self._add(texts, newest), *await self._change(changed)]
+        memories = [*await self._add(texts, newest), *await self._change(changed, newest)]
+        ids = {native: memory_id for native, memory_id, _ in memories if memory_id}
+        linked += [(item, ids[native]) for native, item in texts if native in ids]
+        for item, memory_id in linked:
+            if item.supersedes:
+                await self._link(item, memory_id, ids)
         counts = {**asdict(self.report), "batch": batch.id}
         became = await self._store.store_step(
             self._request.source, batch.id, rows, memories, file, counts
@@ -599,28 +648,51 @@ class _Run:
 
     async def _add(
         self, texts: Sequence[tuple[bytes, ImportedMemory]], newest: datetime
-    ) -> list[tuple[bytes, str, bytes]]:
-        stored: list[tuple[bytes, str, bytes]] = []
+    ) -> list[tuple[bytes, str | None, bytes]]:
+        stored: list[tuple[bytes, str | None, bytes]] = []
         ids: dict[bytes, str] = {}
         group: list[tuple[bytes, ImportedMemory, AddMemoryRequest]] = []
 
         async def flush() -> None:
             for native, item, memory_id in await self._store_group(group):
-                ids[native] = memory_id
+                if memory_id:
+                    ids[native] = memory_id
                 stored.append((native, memory_id, _hash(_full_text(item))))
             group.clear()
 
         for native, item in texts:
             replaced = None
-            if item.supersedes:
-                older = _hash(item.supersedes)
-                if any(older == other for other, _, _ in group):
+            if older := _replaced(item)[:1]:
+                if any(older[0] == other for other, _, _ in group):
                     await flush()
-                before = await self._store.get_items(self._request.source, [older])
-                replaced = ids.get(older) or (before[older].memory if older in before else None)
+                replaced = next(iter(await self._find_replaced(older, ids)), None)
             group.append((native, item, await self._request_for(native, item, replaced, newest)))
         await flush()
         return stored
+
+    async def _find_replaced(self, older: Sequence[bytes], ids: Mapping[bytes, str]) -> list[str]:
+        """Return the memories of records that another one replaces, as far as they are imported."""
+        before = await self._store.get_items(self._request.source, older)
+        found = [ids.get(one) or (before[one].memory if one in before else None) for one in older]
+        return [one for one in found if one]
+
+    async def _link(self, item: ImportedMemory, memory_id: str, ids: Mapping[bytes, str]) -> None:
+        """Let a memory replace those that its record does, if nothing has replaced them yet."""
+        older = [
+            one
+            for one in await self._find_replaced(_replaced(item), ids)
+            if one != memory_id
+            and (found := await self._find_memory(one)) is not None
+            and found.superseded_by is None
+        ]
+        if not older:
+            return
+        try:
+            await self._writer.update(UpdateMemoryRequest(memory_id=memory_id, supersedes=older))
+        except NotFoundError:
+            self.report.skip("forgotten by the user")
+        except ValidationError:
+            self.report.skip("replaces a later record")
 
     async def _request_for(
         self, native: bytes, item: ImportedMemory, replaced: str | None, newest: datetime
@@ -654,19 +726,24 @@ class _Run:
             occurred_at=item.when or newest,
             origin=f"import:{self._request.source}",
             trusted=False,
-            cites=list(item.cites),
+            cites=list(item.cites) if folder else [],
             redact=True,
         )
 
     async def _store_group(
         self, group: Sequence[tuple[bytes, ImportedMemory, AddMemoryRequest]]
-    ) -> list[tuple[bytes, ImportedMemory, str]]:
+    ) -> list[tuple[bytes, ImportedMemory, str | None]]:
         if not group:
             return []
         try:
             answers = await self._writer.add([one[2] for one in group], embed=False)
         except (ValidationError, NotFoundError):
             if len(group) == 1:
+                native, item, request = group[0]
+                if request.cites:
+                    # What it cites cannot be read there; the text can still be stored.
+                    request = request.model_copy(update={"cites": []})
+                    return await self._store_group([(native, item, request)])
                 self.report.skip("not storable")
                 return []
             # One of them is at fault: each by itself.
@@ -677,19 +754,37 @@ class _Run:
             self.report.memories += created
             self.report.kept += created
             self.report.duplicates += not created
+        # A text that was there already is not this import's: it must not follow a file, and taking
+        # the import back must not remove it.
         return [
-            (native, item, answer.memory_id)
+            (native, item, None if answer.status == "duplicate" else answer.memory_id)
             for (native, item, _), answer in zip(group, answers, strict=True)
+            if answer.status != "duplicate" or not item.follows
         ]
 
     async def _change(
-        self, changed: Sequence[tuple[bytes, ImportedMemory, str]]
+        self, changed: Sequence[tuple[bytes, ImportedMemory, str]], newest: datetime
     ) -> list[tuple[bytes, str, bytes]]:
+        """Give memories the text that their records have now; the old one is in their history."""
         done = []
         for native, item, memory_id in changed:
             text = _full_text(item)
+            record = await self._find_memory(memory_id)
+            if record is None:
+                self.report.skip("forgotten by the user")
+                continue
+            new = await self._request_for(native, item, None, newest)
             update = UpdateMemoryRequest(
-                memory_id=memory_id, text=text, tags=list(item.tags) or None, redact=True
+                memory_id=memory_id,
+                text=text,
+                kind=item.kind,
+                metadata={**record.metadata, **new.metadata},
+                tags=list(dict.fromkeys([*record.tags, *item.tags])),
+                cites=new.cites or None,
+                folder=new.folder,
+                # What a file says now was not there to be trusted.
+                trusted=False,
+                redact=True,
             )
             try:
                 await self._writer.update(update)
@@ -709,7 +804,13 @@ def _close(iterator: Iterator[Item]) -> None:
         close()
 
 
+def _replaced(item: ImportedMemory) -> list[bytes]:
+    named = (item.supersedes,) if isinstance(item.supersedes, str) else item.supersedes
+    return [_hash(one) for one in named if one]
+
+
 def _full_text(item: ImportedMemory) -> str:
-    if not item.title or item.text.lstrip("# \n").startswith(item.title):
-        return item.text
-    return f"{item.title}\n\n{item.text}"
+    text = str(strip_private(item.text))
+    if not item.title or text.lstrip("# \n").startswith(item.title):
+        return text
+    return f"{item.title}\n\n{text}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLASSES",
+    "LOADED_BY_HOSTS",
     "DigestEntry",
     "apply_entries",
     "drain_queue",
@@ -31,6 +32,8 @@ __all__ = [
 
 CLASSES = ("pinned", "preference", "decision", "rule", "note")
 """What a memory is to a new session, the most important first; notes are only searched."""
+LOADED_BY_HOSTS: LiteralString = "import:instructions"
+"""The origin of files that hosts load by themselves: to other hosts they would be orders."""
 MICROSECONDS = 1_000_000
 # More memories of one class and project than any context has room for.
 MOST_OF_A_CLASS = 30
@@ -233,10 +236,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?)"""
 _QUEUED: LiteralString = "SELECT key, memory_id FROM digest_queue ORDER BY key LIMIT ?"
 _DEQUEUE: LiteralString = "DELETE FROM digest_queue WHERE key = ?"
 # A memory of this file, if it may be given to a session.
-_SOURCE: LiteralString = """
+_SOURCE: LiteralString = (
+    """
 SELECT m.project, m.kind, m.pinned, t.text, m.updated_at, m.expires_at, m.source, m.parent
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key
-WHERE m.id = ? AND m.superseded_by IS NULL AND m.trusted AND m.kind <> 'code'"""
+WHERE m.id = ? AND m.superseded_by IS NULL AND m.trusted AND m.kind <> 'code' AND m.origin <> '"""
+    + LOADED_BY_HOSTS
+    + "'"
+)
 
 _KNOWN: LiteralString = "SELECT memory_id, updated_at FROM memory_digest"
 _STATE: LiteralString = "SELECT store, version FROM digest_state"

@@ -217,7 +217,7 @@ def store_step(
     source: str,
     batch_id: str,
     rows: Sequence[tuple[bytes, Any]],
-    memories: Sequence[tuple[bytes, str, bytes]],
+    memories: Sequence[tuple[bytes, str | None, bytes]],
     file: ImportFile,
     counts: Mapping[str, Any],
 ) -> Counter[str]:

@@ -27,12 +27,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol, runtime_checkable
 
 __all__ = [
     "MAX_LINE",
     "NEVER_READ",
     "SOURCES",
+    "FollowingSource",
     "FormatError",
     "FoundFile",
     "ImportSource",
@@ -40,6 +41,7 @@ __all__ = [
     "ImportedMemory",
     "Item",
     "Line",
+    "MissingLibraryError",
     "SkippedRecord",
     "SourceEnvironment",
     "find_files",
@@ -51,6 +53,11 @@ __all__ = [
 
 SOURCES = {
     "claude-code": "claude_code",
+    "claude-memory": "claude_memory",
+    "instructions": "instructions",
+    "adr": "decisions",
+    "git": "git_history",
+    "codex": "codex",
 }
 """The modules of this package by the name a user gives, in the order in which they are listed."""
 
@@ -71,6 +78,17 @@ NEVER_READ = frozenset(
 
 class FormatError(ValueError):
     """A file is not of the format that the source reads; the message says what to do."""
+
+    reason = "file of another format"
+    """What the report counts it as."""
+
+
+class MissingLibraryError(FormatError):
+    """A file needs a library that is not installed; it is read once that is."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"To read {what}, install zapomni[{extra}].")
+        self.reason = f"{what}: install zapomni[{extra}]"
 
 
 @dataclass(frozen=True)
@@ -101,7 +119,8 @@ class FoundFile:
     deleted_after: datetime | None = None
     """When the program that wrote it will delete it; None: never."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What the source found out about it and `read` needs."""
+    """What the source found out about it and `read` needs. `stamp`: a text that changes when it has
+    to be read again although the file itself is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +156,8 @@ class ImportedMemory:
     """A project's name or key, if there is no folder; `*`: it is global."""
     parent: str = ""
     position: int = 0
-    supersedes: str = ""
-    """The `native_id` of a record that it replaces."""
+    supersedes: str | tuple[str, ...] = ""
+    """The `native_id` of a record that it replaces, or of several."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     follows: bool = False
     """Whether a change of the record later changes the memory."""
@@ -185,6 +204,15 @@ class ImportSource(Protocol):
             FormatError: The file is not of this format, or of a newer one.
             OSError: It cannot be read.
         """
+        ...
+
+
+@runtime_checkable
+class FollowingSource(ImportSource, Protocol):
+    """A source whose memories follow their files, one file for each."""
+
+    def records_of(self, path: Path) -> list[str]:
+        """Return the native ids that a file had which is no longer there."""
         ...
 
 

@@ -16,7 +16,7 @@ from zapomni_core.infra.logging import get_logger
 from zapomni_core.modules.memories.validation import without_code
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryData, MemoryFilter, MemoryRecord
-from zapomni_db.sqlite.digest import DigestEntry, kind_of
+from zapomni_db.sqlite.digest import LOADED_BY_HOSTS, DigestEntry, kind_of
 from zapomni_db.values import to_time
 
 if TYPE_CHECKING:
@@ -210,4 +210,5 @@ class Digest:
 
 
 def _may_give(record: MemoryRecord) -> bool:
-    return record.trusted and record.superseded_by is None and record.kind != "code"
+    is_given = record.kind != "code" and record.origin != LOADED_BY_HOSTS
+    return record.trusted and record.superseded_by is None and is_given

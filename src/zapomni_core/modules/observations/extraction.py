@@ -105,6 +105,7 @@ ACTIONS = {
     "session_start": ("source",),
     "session_end": ("reason",),
     "marker": ("text",),
+    "commit": ("message", "commit_hash", "author", "files", "trailers"),
     "reply": ("text",),
     "answers": ("pairs",),
     "other": ("summary",),
@@ -559,6 +560,27 @@ def _marker(event: Event, scrubber: Scrubber) -> NewObservation | None:
     return NewObservation("marker", scrubber.scrub(event.data.get("text"), PROMPT_LIMIT))
 
 
+def _commit(event: Event, scrubber: Scrubber) -> NewObservation | None:
+    """Make the observation of a commit that is part of a repository's history."""
+    data = event.data
+    message = scrubber.whole(data.get("message"))
+    named = data.get("files")
+    files = (
+        [scrubber.path(one) for one in named if isinstance(one, str)]
+        if isinstance(named, list)
+        else []
+    )
+    facts = {
+        "commit_hash": data.get("commit_hash"),
+        "commit_message": first_line(message),
+        "author": data.get("author"),
+        "files": files[:20],
+        "files_changed": len(files) or None,
+        "trailers": data.get("trailers") or None,
+    }
+    return NewObservation("git_commit", clip(message, CONTENT_LIMIT), None, facts)
+
+
 def _reply(event: Event, scrubber: Scrubber) -> NewObservation | None:
     from zapomni_core.modules.observations.replies import informative_part
 
@@ -598,6 +620,7 @@ _HANDLERS = {
     "session_start": _session_start,
     "session_end": _session_end,
     "marker": _marker,
+    "commit": _commit,
     "reply": _reply,
     "answers": _answers,
     "other": _other,

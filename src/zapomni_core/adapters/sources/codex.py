@@ -1,0 +1,586 @@
+"""Rollouts of Codex: `sessions/YYYY/MM/DD/rollout-….jsonl`, older ones compressed with Zstandard.
+
+A rollout is a log of what the model was given and gave, one JSON object a line. The events that
+hooks would have reported are put together from it. A file that has grown is read from its start:
+which prompts are the user's, and which folder they were written in, is only known from there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from zapomni_core.adapters.sources import (
+    FormatError,
+    FoundFile,
+    ImportedEvent,
+    ImportedMemory,
+    Item,
+    Line,
+    MissingLibraryError,
+    SkippedRecord,
+    SourceEnvironment,
+    find_files,
+    open_regular,
+    parse_object,
+    read_lines,
+)
+
+__all__ = ["SOURCE"]
+
+HOST = "codex"
+# An archive that expands to more than this, and to so many times its size, is not a log.
+MAX_EXPANDED, MAX_RATIO = 64 << 20, 300
+MAX_WINDOW = 128 << 20
+MAX_CALLS = 1000
+MAX_TITLES = 100_000
+# Records that a fork copies from another session are written when it is made.
+COPYING_SECONDS = 1.0
+# After so long without a change a session has ended, and its last text is an answer.
+QUIET_SECONDS = 3600
+
+_NAME = re.compile(r"rollout-(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-.*\.jsonl(?:\.zst)?")
+_THREAD = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SILENT = frozenset(
+    "reasoning other ghost_snapshot compaction compaction_summary context_compaction "
+    "compaction_trigger".split()
+)
+_RECORDS_OF_HOST = frozenset(
+    "world_state inter_agent_communication inter_agent_communication_metadata security_risk_score"
+    " turn_context".split()
+)
+# What Codex gives the model in the user's name: its contexts, in tags of their own.
+_INJECTED = re.compile(
+    r"\s*(?:<[a-z]+_[a-z_]+[\s>]|<(?:tools|skill|user_instructions|instructions|INSTRUCTIONS)[\s>]"
+    r"|# AGENTS\.md instructions|The previously provided AGENTS\.md)"
+)
+_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
+_PATCH = re.compile(r"\*\*\* Begin Patch\n.*?\*\*\* End Patch", re.DOTALL)
+_PLAIN = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_SHELLS = frozenset(["shell", "exec_command", "local_shell", "shell_command", "unified_exec"])
+_OF_HOST = "record of the host itself"
+
+_COLUMNS = "SELECT name FROM pragma_table_info('threads')"
+_TITLES = "SELECT id, title FROM threads WHERE title <> '' ORDER BY rowid DESC LIMIT ?"
+
+
+class CodexRollouts:
+    """Sessions that Codex keeps on disk."""
+
+    name = "codex"
+    title = "Codex sessions"
+
+    def find(self, environment: SourceEnvironment) -> list[FoundFile]:
+        """Return the rollouts, archived ones too, the oldest first."""
+        configured = environment.environ.get("CODEX_HOME")
+        home = Path(configured) if configured else environment.home / ".codex"
+        named = environment.path
+        if named is None:
+            roots = [home / "sessions", home / "archived_sessions"]
+            paths = [path for root in roots for path in find_files(root, *_SUFFIXES)]
+        else:
+            paths = [named] if named.is_file() else list(find_files(named, *_SUFFIXES))
+            home = named if named.is_dir() else home
+        titles = _read_titles(home)
+        found = [one for path in paths if (one := _examine(path, titles))]
+        if named is not None and not found:
+            raise FormatError("There is no rollout of Codex (rollout-….jsonl) at this path.")
+        return sorted(found, key=lambda file: (file.oldest, file.path.name))
+
+    def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
+        """Yield what happened in a session."""
+        del offset
+        try:
+            with _open(file.path) as stream:
+                reader = _Rollout(str(file.data.get("title") or ""))
+                for line in read_lines(stream):
+                    yield from reader.read(line)
+                if time.time() - file.newest.timestamp() > QUIET_SECONDS:
+                    yield from reader.finish()
+                elif reader.is_open:
+                    # Not 0, by which it would have been read to its end.
+                    yield SkippedRecord("turn that has not ended", resume=1)
+        except _ExpandsError as error:
+            yield SkippedRecord(str(error))
+
+
+SOURCE = CodexRollouts()
+_SUFFIXES = (".jsonl", ".jsonl.zst")
+
+
+# --- Files ------------------------------------------------------------------------------
+
+
+class _ExpandsError(Exception):
+    """A compressed file cannot be read to its end; the message says why."""
+
+
+class _Expanded(io.RawIOBase):
+    """A compressed file as it was before, up to a limit; it can only be read once."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        try:
+            import zstandard
+        except ImportError as error:
+            raise MissingLibraryError("compressed session", "codex") from error
+        self._error = zstandard.ZstdError
+        self._packed = packed
+        self._size = 0
+        machine = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        self._reader = machine.stream_reader(packed, read_across_frames=True)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._reader.read(len(buffer))
+        except self._error as error:
+            raise _ExpandsError("damaged archive") from error
+        self._size += len(data)
+        if self._size > MAX_EXPANDED and self._size > MAX_RATIO * max(self._packed.tell(), 1):
+            raise _ExpandsError("archive that expands too far")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Stream(io.BufferedReader):
+    """A stream that is at its start: being told to go there is no reason to seek."""
+
+    def seek(self, target: int, whence: int = 0) -> int:
+        del target, whence
+        return 0
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    with open_regular(path) as file:
+        if path.suffix == ".zst":
+            yield _Stream(_Expanded(file), 1 << 16)
+        else:
+            yield file
+
+
+def _examine(path: Path, titles: dict[str, str]) -> FoundFile | None:
+    named = _NAME.fullmatch(path.name)
+    if named is None:
+        return None
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    newest = datetime.fromtimestamp(status.st_mtime, UTC)
+    try:
+        # Its name has the local time.
+        oldest = datetime.strptime(named["time"], "%Y-%m-%dT%H-%M-%S").astimezone(UTC)
+    except (ValueError, OverflowError):
+        oldest = newest
+    thread = _THREAD.search(path.name)
+    title = titles.get(thread[0], "") if thread else ""
+    return FoundFile(path, status.st_size, newest, min(oldest, newest), data={"title": title})
+
+
+def _read_titles(home: Path) -> dict[str, str]:
+    """Return the titles of sessions by their ids, from the newest index that Codex keeps."""
+    try:
+        files = sorted(home.glob("state_*.sqlite"), key=lambda path: path.stat().st_mtime)
+    except OSError:
+        return {}
+    for file in reversed(files):
+        try:
+            address = f"file:{quote(str(file.resolve()))}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True, timeout=2)) as database:
+                if {"id", "title"} <= {name for (name,) in database.execute(_COLUMNS)}:
+                    rows = database.execute(_TITLES, (MAX_TITLES,))
+                    return {
+                        str(thread): title[:300] for thread, title in rows if isinstance(title, str)
+                    }
+        except sqlite3.Error:
+            continue
+    return {}
+
+
+# --- Records ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Prompt:
+    """A text in the user's name that may be the host's."""
+
+    native_id: str
+    text: str
+    when: datetime | None
+
+
+@dataclass(slots=True)
+class _ToolCall:
+    name: str
+    given: Any
+    when: datetime | None
+
+
+class _Rollout:
+    """Turns the records of one session into items."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._thread = self._session = self._folder = self._branch = ""
+        self._agent = ""
+        self._first_own = 0
+        self._copied_until = 0.0
+        self._calls: dict[str, _ToolCall] = {}
+        self._codes: dict[str, int] = {}
+        self._prompts: list[_Prompt] = []
+        self._confirmed: list[str] = []
+        self._has_events = False
+        self._reply: tuple[str, str, datetime | None] | None = None
+
+    def read(self, line: Line) -> Iterator[Item]:
+        """Yield what a line brings."""
+        if line.is_too_long:
+            yield SkippedRecord("line of more than 16 MB")
+            return
+        record = parse_object(line.data)
+        if record is None:
+            yield SkippedRecord("damaged line" if line.is_whole else "half a line at the end")
+            return
+        kind, payload = record.get("type"), record.get("payload")
+        if not isinstance(kind, str) or not isinstance(payload, dict):
+            if not self._thread:
+                raise FormatError("This is no rollout of Codex.")
+            yield SkippedRecord("damaged line")
+            return
+        when = _moment(record.get("timestamp"))
+        if kind == "session_meta":
+            yield from self._start(payload, when)
+        elif not self._thread:
+            yield SkippedRecord("record without a session")
+        elif self._is_inherited(record, when):
+            yield SkippedRecord("copied from another session")
+        elif kind == "response_item":
+            ordinal = record.get("ordinal")
+            name = str(ordinal) if isinstance(ordinal, int) else _digest(line.data)
+            yield from self._respond(payload, f"{self._thread}/{name}", when)
+        elif kind == "event_msg":
+            yield from self._note(payload)
+        elif kind == "compacted":
+            yield from self._compact(payload, f"{self._thread}/{_digest(line.data)}", when)
+        elif kind in _RECORDS_OF_HOST:
+            if kind == "turn_context":
+                self._folder = _string(payload, "cwd") or self._folder
+            yield SkippedRecord(_OF_HOST)
+        else:
+            yield SkippedRecord(f"unknown record type{_named(kind)}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more of the file may change what the last records mean."""
+        return bool(self._prompts or self._reply or self._calls)
+
+    def finish(self) -> Iterator[Item]:
+        """Yield what the end of the file brings."""
+        yield from self._settle()
+        yield from self._end_turn()
+        if self._calls:
+            yield SkippedRecord("call without a result", len(self._calls))
+
+    def _event(
+        self, native_id: str, when: datetime | None, name: str, **fields: Any
+    ) -> ImportedEvent:
+        payload = {"hook_event_name": name, **fields}
+        payload |= {"session_id": self._session, "cwd": self._folder}
+        if self._agent:
+            payload |= {"agent_id": self._thread, "agent_type": self._agent}
+        return ImportedEvent(
+            native_id, HOST, payload, self._session, self._folder, when, self._branch
+        )
+
+    def _start(self, meta: dict[str, Any], when: datetime | None) -> Iterator[Item]:
+        if self._thread:
+            # A fork repeats what its original begins with.
+            yield SkippedRecord("copied from another session")
+            return
+        self._thread = _string(meta, "id", "session_id")
+        if not self._thread:
+            raise FormatError("This is no rollout of Codex: it does not say which session it is.")
+        self._session = _string(meta, "session_id") or self._thread
+        self._folder = _string(meta, "cwd")
+        git = meta.get("git")
+        self._branch = _string(git, "branch") if isinstance(git, dict) else ""
+        source = meta.get("source")
+        spawned = isinstance(source, dict) and "subagent" in source
+        if spawned or _string(meta, "parent_thread_id"):
+            self._agent = _string(meta, "agent_role", "agent_type", "agent_nickname") or "agent"
+        first = meta.get("subagent_history_start_ordinal")
+        self._first_own = first if isinstance(first, int) else 0
+        begun = when or _moment(meta.get("timestamp"))
+        if _string(meta, "forked_from_id") and begun:
+            self._copied_until = begun.timestamp() + COPYING_SECONDS
+        if self._agent:
+            return
+        yield self._event(f"{self._thread}/start", begun, "SessionStart", source="startup")
+        if self._title:
+            native_id = f"{self._thread}/title/{_digest(self._title.encode('utf-8', 'replace'))}"
+            said = {"host": HOST, "event": "marker", "text": f"Session: {self._title}"}
+            said |= {"session_id": self._session, "cwd": self._folder}
+            yield ImportedEvent(
+                native_id, "generic", said, self._session, self._folder, begun, self._branch
+            )
+
+    def _is_inherited(self, record: dict[str, Any], when: datetime | None) -> bool:
+        ordinal = record.get("ordinal")
+        if self._first_own and isinstance(ordinal, int) and ordinal < self._first_own:
+            return True
+        return bool(self._copied_until and when and when.timestamp() <= self._copied_until)
+
+    # --- what the model was given and gave ------------------------------------------------
+
+    def _respond(
+        self, item: dict[str, Any], native_id: str, when: datetime | None
+    ) -> Iterator[Item]:
+        kind = _string(item, "type")
+        if kind == "message":
+            yield from self._message(item, native_id, when)
+            return
+        yield from self._settle()
+        call_id = _string(item, "call_id", "id")
+        if kind in ("function_call", "custom_tool_call", "local_shell_call"):
+            given = item.get("arguments", item.get("input", item.get("action")))
+            name = _string(item, "name") or "local_shell"
+            namespace = _string(item, "namespace")
+            if namespace.startswith("mcp__"):
+                name = f"{namespace.removesuffix('__')}__{name}"
+            if call_id and len(self._calls) < MAX_CALLS:
+                self._calls[call_id] = _ToolCall(name, _decode(given), when)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            call = self._calls.pop(call_id, None)
+            if call is None:
+                yield SkippedRecord("result without its call")
+            else:
+                yield self._tool(call_id, call, item.get("output"), when)
+        elif kind == "web_search_call":
+            action = item.get("action")
+            query = _string(action, "query") if isinstance(action, dict) else ""
+            if query:
+                given = {"tool_name": "WebSearch", "tool_input": {"query": query}}
+                yield self._event(native_id, when, "PostToolUse", **given)
+        elif kind in _SILENT:
+            yield SkippedRecord(_OF_HOST)
+        else:
+            yield SkippedRecord(f"unknown record type{_named(kind)}")
+
+    def _message(
+        self, item: dict[str, Any], native_id: str, when: datetime | None
+    ) -> Iterator[Item]:
+        role, text = _string(item, "role"), _text(item.get("content"))
+        if role == "user":
+            if self._agent or not text.strip():
+                yield SkippedRecord("prompt of an agent to another" if self._agent else _OF_HOST)
+            elif _INJECTED.match(text):
+                yield SkippedRecord("context that the host injected")
+            elif text.strip() in self._confirmed:
+                self._confirmed.remove(text.strip())
+                yield from self._prompt(_Prompt(native_id, text, when))
+            else:
+                self._prompts.append(_Prompt(native_id, text, when))
+        elif role == "assistant" and text.strip():
+            yield from self._settle()
+            self._reply = native_id, text, when
+        else:
+            # Among them the role `developer`: the host's own instructions.
+            yield SkippedRecord(_OF_HOST)
+
+    def _note(self, event: dict[str, Any]) -> Iterator[Item]:
+        kind, item = _string(event, "type"), event.get("item")
+        inner = _string(item, "type").replace("_", "").lower() if isinstance(item, dict) else ""
+        if kind == "user_message" or inner == "usermessage":
+            # The same text again: it says that a text in the user's name is the user's.
+            self._has_events = True
+            said = _string(event, "message") if kind == "user_message" else ""
+            said = said or (_text(item.get("content")) if isinstance(item, dict) else "")
+            for place, held in enumerate(self._prompts):
+                if held.text.strip() == said.strip():
+                    del self._prompts[place]
+                    yield from self._prompt(held)
+                    break
+            else:
+                self._confirmed = [*self._confirmed[-9:], said.strip()]
+        elif kind in ("task_complete", "turn_complete", "turn_aborted"):
+            yield from self._settle()
+            yield from self._end_turn()
+        elif inner == "commandexecution" and isinstance(item, dict):
+            code = item.get("exit_code")
+            if isinstance(code, int) and len(self._codes) < MAX_CALLS:
+                self._codes[_string(item, "id", "call_id")] = code
+        yield SkippedRecord(_OF_HOST)
+
+    def _settle(self) -> Iterator[Item]:
+        """Decide about texts in the user's name that nothing confirmed, now that an answer came."""
+        held, self._prompts = self._prompts, []
+        for prompt in held:
+            if self._has_events:
+                yield SkippedRecord("context that the host injected")
+            else:
+                yield from self._prompt(prompt)
+
+    def _prompt(self, prompt: _Prompt) -> Iterator[Item]:
+        yield from self._end_turn()
+        yield self._event(prompt.native_id, prompt.when, "UserPromptSubmit", prompt=prompt.text)
+
+    def _end_turn(self) -> Iterator[Item]:
+        """Yield what was said last: it is the turn's answer."""
+        if self._reply is not None:
+            native_id, text, when = self._reply
+            self._reply = None
+            name = "SubagentStop" if self._agent else "Stop"
+            yield self._event(native_id, when, name, last_assistant_message=text)
+
+    def _compact(
+        self, payload: dict[str, Any], native_id: str, when: datetime | None
+    ) -> Iterator[Item]:
+        yield from self._settle()
+        yield self._event(f"{native_id}/compact", when, "PostCompact", trigger="")
+        if summary := _string(payload, "message").strip():
+            yield ImportedMemory(
+                f"{native_id}/summary",
+                summary,
+                kind="summary",
+                when=when,
+                folder=self._folder,
+                parent=self._session,
+                session_id=self._session,
+            )
+
+    # --- tools ------------------------------------------------------------------------------
+
+    def _tool(self, call_id: str, call: _ToolCall, output: Any, when: datetime | None) -> Item:
+        given, said = call.given, _output(output)
+        if call.name in _SHELLS or call.name == "local_shell":
+            command = given.get("command", given.get("cmd")) if isinstance(given, dict) else given
+            script = (
+                " ".join(map(str, command)) if isinstance(command, list) else str(command or "")
+            )
+            patch = _PATCH.search(script)
+            if patch and "apply_patch" in script[: patch.start()]:
+                return self._patch(call_id, patch[0], said, when)
+            facts = _metadata(said)
+            code = facts.get("exit_code")
+            if code is None:
+                head, mark, body = said.partition("Output:\n")
+                found = _EXIT.search(head[:500])
+                code = int(found[1]) if found else self._codes.get(call_id)
+                said = body if mark and found else said
+            else:
+                said = _string(facts, "output")
+            response: Any = said
+            if code is not None:
+                response = {"output": said, "metadata": {"exit_code": code}}
+            given = given if isinstance(given, dict) else {"command": script}
+            return self._used(call_id, "shell", given, response, when)
+        if call.name == "apply_patch":
+            written = given if isinstance(given, str) else _string(given, "input", "patch")
+            return self._patch(call_id, written, said, when)
+        response = _metadata(said).get("output", said)
+        given = given if isinstance(given, dict) else {"input": str(given or "")}
+        return self._used(call_id, call.name, given, response, when)
+
+    def _patch(self, call_id: str, patch: str, said: str, when: datetime | None) -> Item:
+        facts = _metadata(said)
+        code = facts.get("exit_code")
+        said = _string(facts, "output") if facts else said
+        if code and not said.startswith("Exit code"):
+            said = f"Exit code: {code}\n{said}"
+        return self._used(call_id, "apply_patch", {"input": patch}, said, when)
+
+    def _used(
+        self, call_id: str, name: str, given: dict[str, Any], response: Any, when: datetime | None
+    ) -> Item:
+        return self._event(
+            f"{self._thread}/{call_id}",
+            when,
+            "PostToolUse",
+            tool_name=name,
+            tool_input=given,
+            tool_response=response,
+            tool_use_id=call_id,
+        )
+
+
+def _string(values: Any, *names: str) -> str:
+    for name in names if isinstance(values, dict) else ():
+        if isinstance(value := values.get(name), str) and value:
+            return value
+    return ""
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message; images have none."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(filter(None, (_string(part, "text") for part in parts)))
+
+
+def _decode(given: Any) -> Any:
+    """Return a tool's arguments: an object that came as JSON text, else what came."""
+    if isinstance(given, str) and given.lstrip()[:1] == "{":
+        value = parse_object(given.encode("utf-8", "replace"))
+        return given if value is None else value
+    return given
+
+
+def _output(output: Any) -> str:
+    """Return what a tool wrote: a text, a list of texts, or either as JSON text in an object."""
+    if isinstance(output, dict):
+        return _text(output.get("content")) or json.dumps(output)
+    if isinstance(output, str) and output.startswith('"'):
+        try:
+            inner = json.loads(output)
+        except (ValueError, RecursionError):
+            return output
+        return inner if isinstance(inner, str) else output
+    return _text(output)
+
+
+def _metadata(said: str) -> dict[str, Any]:
+    """Return output and exit code of {"output": "…", "metadata": {"exit_code": 1}}."""
+    if not said.startswith("{"):
+        return {}
+    value = parse_object(said.encode("utf-8", "replace")) or {}
+    facts = value.get("metadata")
+    if not isinstance(facts, dict) or "output" not in value:
+        return {}
+    code = facts.get("exit_code")
+    return {
+        "output": _string(value, "output"),
+        "exit_code": code if isinstance(code, int) else None,
+    }
+
+
+def _named(kind: str) -> str:
+    return f" {kind}" if _PLAIN.fullmatch(kind) else ""
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()[:24]
+
+
+def _moment(value: Any) -> datetime | None:
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
