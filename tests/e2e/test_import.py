@@ -17,6 +17,11 @@ from transcripts import RESUMED, SECRET, SESSION, write_all
 pytestmark = pytest.mark.usefixtures("no_model")
 
 
+@pytest.fixture(autouse=True)
+def _outside_of_repositories(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def projects(tmp_path) -> Path:
     """Return the folder where Claude Code keeps its transcripts."""
