@@ -24,6 +24,7 @@ OWN = frozenset(
         "backups",
         "capture.key",
         "config.toml",
+        "device",
         "exports.jsonl",
         "falkordb",
         "gazetteer.txt",

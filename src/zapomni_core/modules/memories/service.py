@@ -327,15 +327,7 @@ class Memories:
             QueryError: An id or an idempotency key is here already; nothing was stored.
             ValidationError: It replaces a memory that is not here.
         """
-        whole = []
-        for copy in copies:
-            chunks = copy.chunks
-            if not chunks:
-                split = await self._split(copy.text, copy.kind, copy.source)
-                # As when it was added: a time that was not given is not among its words.
-                moment = None if copy.occurred_at == copy.timestamp else copy.occurred_at
-                chunks = [_chunk_data(chunk, None, moment) for chunk in split]
-            whole.append(copy.model_copy(update={"chunks": chunks}))
+        whole = [await self._with_passages(copy) for copy in copies]
 
         async def store() -> None:
             await self._storage.import_memories(whole)
@@ -348,6 +340,33 @@ class Memories:
         await self._uninterrupted.run(store())
         if self._keeps_filling:
             self.keep_filling_vectors()
+
+    @operation()
+    async def put_copy(self, copy: MemoryCopy, then: AfterDelete | None = None) -> None:
+        """Make a memory this one, whether it is here or not; as `store_copies` otherwise.
+
+        What it supersedes is left to the caller: `StorageProvider.set_successors`.
+        """
+        whole = await self._with_passages(copy)
+
+        async def put() -> None:
+            await self._storage.put_memory(whole)
+            await self.digest.refresh([whole.memory_id])
+            if then is not None:
+                await then(whole.memory_id)
+
+        await self._uninterrupted.run(put())
+        if self._keeps_filling:
+            self.keep_filling_vectors()
+
+    async def _with_passages(self, copy: MemoryCopy) -> MemoryCopy:
+        if copy.chunks:
+            return copy
+        split = await self._split(copy.text, copy.kind, copy.source)
+        # As when it was added: a time that was not given is not among its words.
+        moment = None if copy.occurred_at == copy.timestamp else copy.occurred_at
+        chunks = [_chunk_data(chunk, None, moment) for chunk in split]
+        return copy.model_copy(update={"chunks": chunks})
 
     async def _find_similar(
         self, request: AddMemoryRequest, made: Embedding | None, space: EmbeddingSpace | None
