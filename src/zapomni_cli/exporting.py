@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
     from zapomni_core.workflows.export_memories import ExportPart, ExportReport
     from zapomni_core.workflows.import_records import RecordImportReport
+    from zapomni_core.workflows.merge_memories import MergeReport
 
-__all__ = ["export", "import_export"]
+__all__ = ["describe_merge", "export", "import_export", "print_untrusted"]
 
 # As `zapomni_core.workflows.export_memories` has them; help does not import that.
 PARTS = ["history", "citations", "projects", "graph", "observations", "all"]
@@ -89,6 +91,28 @@ def _print_report(done: ExportReport) -> None:
         click.echo(f"{files} and was left alone; delete it and export again.", err=True)
 
 
+def describe_merge(done: RecordImportReport | MergeReport) -> list[str]:
+    """Return what a merge changed, in words."""
+    words = (
+        (done.changed, "changed"),
+        (done.both_changed, "of them changed on both sides: the earlier text is in the history"),
+        (done.deleted, "deleted"),
+        (done.purged, "purged"),
+        (done.same_text, "with the text of another one, and one with it now"),
+    )
+    return [f"{number} {word}" for number, word in words if number]
+
+
+def print_untrusted(devices: Mapping[str, int]) -> None:
+    """Say what arrived from devices that are not trusted yet, and how to trust them."""
+    for device, number in sorted(devices.items()):
+        click.echo(
+            f"{count_of(number, 'memory', 'memories')} by the device {device}: given to no "
+            f"session until you trust it once:\n  zapomni sync --trust {device}",
+            err=True,
+        )
+
+
 def import_export(
     path: Path, *, dry_run: bool, observations: bool, yes: bool, as_json: bool
 ) -> None:
@@ -112,8 +136,7 @@ def import_export(
     verb = "Would import" if dry_run else "Imported"
     click.echo(f"{verb} {count_of(done.added, 'memory', 'memories')}.")
     counts = [f"{done.read} read", f"{done.unchanged} known already"]
-    counts += [f"{done.merged} merged"] if done.merged else []
-    counts += [f"{done.differing} left as they are here"] if done.differing else []
+    counts += describe_merge(done)
     others = (
         (done.observations, "observation"),
         (done.projects, "project"),
@@ -128,9 +151,10 @@ def import_export(
     if done.secrets:
         found = ", ".join(f"{number} {kind}" for kind, number in done.secrets.items())
         click.echo(f"They seem to contain secrets, stored as they are: {found}.", err=True)
+    print_untrusted(done.untrusted)
     if done.batch:
         click.echo(
-            "No session is given them before you trust them: `zapomni review`, or all of them:\n"
+            "No session is given what is new before you trust it: `zapomni review`, or all of it:\n"
             f"  zapomni import --trust {done.batch}\n"
             f"To take it back: zapomni import --undo {done.batch}",
             err=True,

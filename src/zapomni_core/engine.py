@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.import_sources import Imports
+    from zapomni_core.workflows.merge_memories import Merges
     from zapomni_core.workflows.review import ReviewInbox
     from zapomni_core.workflows.trash import Trash, TrashBatch
     from zapomni_db.graph_models import MemoryVersion
@@ -297,6 +298,22 @@ class ZapomniEngine:
             self.observations,
             SqliteImports(observations_path(self._settings)),
             self._settings,
+            self.merges,
+        )
+
+    @cached_property
+    def merges(self) -> Merges:
+        """Memories of other devices."""
+        from zapomni_core.workflows.merge_memories import Merges
+
+        return Merges(
+            self.storage,
+            self.memories,
+            self.citations,
+            self.observations,
+            self.exports.deletions,
+            self._settings,
+            self.trash,
             lambda: self._redactor,
         )
 

@@ -155,7 +155,7 @@ async def test_a_round_trip_into_an_empty_home_is_equal_byte_for_byte(homes, tmp
         shutil.rmtree(target.home, ignore_errors=True)
         async with await create_engine(target) as engine:
             for memory_id in await engine.storage.list_ids(_everything()):
-                await engine.delete_memory(memory_id)
+                await engine.storage.delete_memory(memory_id)
             report = await engine.record_imports.import_export(given, observations=True)
             assert (report.projects, report.observations) == (1, 2)
             assert (report.read, report.added, report.skipped_count) == (3, 3, 0)
@@ -175,7 +175,7 @@ async def test_a_round_trip_into_an_empty_home_is_equal_byte_for_byte(homes, tmp
             assert [hit.memory_id for hit in found.results] == [ids[1]]
             same = await engine.record_imports.import_export(given, observations=True)
             assert (same.projects, same.merges, same.observations) == (0, 0, 0)
-            assert (same.added, same.unchanged, same.differing) == (0, 3, 0)
+            assert (same.added, same.unchanged, same.changed) == (0, 3, 0)
 
 
 def _everything():
@@ -197,7 +197,7 @@ async def test_a_damaged_record_is_counted_and_the_rest_is_imported(engine, tmp_
     paths = {path.stem: path for path in (out / "memories").rglob("*.json")}
     data = paths[ids[0]].read_bytes()
     for memory_id in ids:
-        await engine.delete_memory(memory_id)
+        await engine.storage.delete_memory(memory_id)
     cut = [data[:length] for length in range(0, len(data) - 2, 37)]
     for broken in (b"", b"<<<<<<< HEAD\n" + data, b"[]", *cut):
         paths[ids[0]].write_bytes(broken)

@@ -120,13 +120,14 @@ def _order_of_tombstone(tombstone: Record) -> tuple[str, str, str]:
 def _merge_records(records: Collection[Record], superseded: Iterable[str], cut: str) -> Record:
     """Return the latest record with every other snapshot as a version of its history."""
     snapshots: set[_Wording] = set()
-    currents: list[tuple[_Wording, str, Record]] = []
+    currents: list[tuple[_Wording, bool, str, Record]] = []
     for record in records:
         own = _snapshots(record)
         snapshots.update(own)
         rest = {name: value for name, value in record.items() if name not in _NOT_COMPARED}
-        currents.append((own[-1], _canonical(rest), record))
-    current, _, newest = max(currents, key=lambda one: one[:2])
+        # Of two that say the same, the one that says who wrote it.
+        currents.append((own[-1], bool(record.get("device")), _canonical(rest), record))
+    current, _, _, newest = max(currents, key=lambda one: one[:3])
     past = sorted(one for one in snapshots if one < current and one.since > cut)
     merged = {**newest, **json.loads(current.content)}
     merged["updated_at"] = current.since
@@ -139,10 +140,15 @@ _NOT_COMPARED: Final = frozenset([*_TRACKED, "updated_at", "supersedes", "histor
 
 
 def _snapshots(record: Record) -> list[_Wording]:
-    """Return what a memory was from its beginning on, oldest first, the current one last."""
+    """Return what a memory was from its beginning on, oldest first, the current one last.
+
+    A record without a history says nothing of the time before its last change.
+    """
     content = {name: record[name] for name in _TRACKED}
     contents = [_canonical(content)]
-    history = record.get("history") or []
+    history = record.get("history")
+    if history is None:
+        return [_Wording(record["updated_at"], contents[0])]
     for version in reversed(history):
         content |= {name: version["fields"][name] for name in FIELDS if name in version["fields"]}
         if version.get("text") is not None:
@@ -171,7 +177,10 @@ def _history(snapshots: list[_Wording], created_at: str) -> list[Record]:
     if snapshots[0].since != created_at:
         # What it was before is not known, or was deleted.
         made.append({"replaced_at": snapshots[0].since, "fields": {}, "text": None})
-    for older, newer in pairwise(snapshots):
+    pairs = list(pairwise(snapshots))
+    if pairs and pairs[-1][0].content == pairs[-1][1].content:
+        pairs.pop()  # The record itself says when it was changed last.
+    for older, newer in pairs:
         before, after = json.loads(older.content), json.loads(newer.content)
         made.append(
             {

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
+from zapomni_core.infra.device import device_id
 from zapomni_core.infra.export_folder import ExportFolder
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.places import note_export
@@ -36,7 +37,7 @@ from zapomni_core.shared.records import (
     tombstone_path,
     write_time,
 )
-from zapomni_db.values import from_time
+from zapomni_db.values import from_time, to_time
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase import Citations
@@ -46,7 +47,15 @@ if TYPE_CHECKING:
     from zapomni_db.interfaces import StorageProvider
     from zapomni_db.sqlite.deletions import SqliteDeletions
 
-__all__ = ["MARKER", "PARTS", "ExportPart", "ExportReport", "Exports", "check_folder"]
+__all__ = [
+    "MARKER",
+    "PARTS",
+    "ExportPart",
+    "ExportReport",
+    "Exports",
+    "check_folder",
+    "find_writer",
+]
 
 PAGE = 200
 MARKER = "zapomni.json"
@@ -252,6 +261,8 @@ class Exports:
         self, ids: Sequence[str], parts: Sequence[ExportPart]
     ) -> AsyncIterator[list[dict[str, Any]]]:
         """Yield records page by page, sorted by id."""
+        own = await asyncio.to_thread(device_id, self.settings.home)
+        writers = await self.deletions.list_writers()
         for start in range(0, len(ids), PAGE):
             wanted = ids[start : start + PAGE]
             copies = await self.storage.get_copies(wanted, passages=False)
@@ -261,6 +272,7 @@ class Exports:
                     one,
                     citations=cited.get(one.memory_id, []) if "citations" in parts else None,
                     history="history" in parts,
+                    device=find_writer(one, writers, own),
                 )
                 for one in sorted(copies, key=_id_of)
             ]
@@ -319,6 +331,18 @@ class Exports:
                 if _state(folder.read(path), write_time(summary.updated_at)) == "older":
                     folder.remove(path)
                     report.removed += 1
+
+
+def find_writer(memory: MemoryCopy, writers: Mapping[str, tuple[int, str]], own: str) -> str | None:
+    """Return the device that changed a memory last: this one, unless that change was merged.
+
+    Args:
+        memory: The memory.
+        writers: The time and the device of merged changes, by memory.
+        own: The id of this home.
+    """
+    at, device = writers.get(memory.memory_id, (0, ""))
+    return (device or None) if at == to_time(memory.updated_at) else own
 
 
 def _id_of(memory: MemoryCopy) -> str:

@@ -1,18 +1,16 @@
-"""Read what `zapomni export` wrote, and store the memories that are not here yet, as they were.
+"""Read what `zapomni export` wrote, and merge it with the memories that are here.
 
-An export is read twice: first every record is checked, then they are stored in an order in which
-what was replaced comes before what replaced it. A record that is not valid is counted and passed
-over; the rest is imported. Importing again changes nothing.
+An export is read twice: first every record is checked, then they are merged. A record that is not
+valid is counted and passed over; the rest is imported. Importing again changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-import json
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +21,7 @@ from zapomni_core.exceptions import QueryError, ValidationError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.export_folder import ExportFolder
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.shared.merging import MemoryState, merge_states
 from zapomni_core.shared.records import (
     FORMAT,
     MAX_RECORD_BYTES,
@@ -35,11 +34,14 @@ from zapomni_core.shared.records import (
     from_record,
     load_object,
     parse_record,
+    parse_tombstone,
     to_citations,
     to_record,
+    tombstone_path,
 )
 from zapomni_core.workflows.backup import back_up
 from zapomni_core.workflows.export_memories import MAX_LINES_BYTES, check_folder
+from zapomni_core.workflows.merge_memories import MergeReport, Merges, check_state
 from zapomni_db.copy_models import MemoryCopy, MergeCopy
 
 if TYPE_CHECKING:
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import Observations
     from zapomni_core.settings import Settings
-    from zapomni_core.shared.redaction import Redactor
     from zapomni_db.interfaces import StorageProvider
     from zapomni_db.sqlite.imports import SqliteImports
 
@@ -58,8 +59,6 @@ OBSERVATIONS_AT_ONCE = 500
 MAX_REASONS = 20
 
 Progress = Callable[[int, int], None]
-Resolve = Callable[[Sequence[tuple[dict[str, Any], dict[str, Any]]]], Awaitable[int]]
-"""Called with records that are on both sides and differ, ours first; returns how many changed."""
 
 logger = get_logger(__name__)
 
@@ -70,10 +69,16 @@ class RecordImportReport:
 
     read: int = 0
     added: int = 0
+    changed: int = 0
     unchanged: int = 0
-    merged: int = 0
-    differing: int = 0
-    """Memories that are here in another state, and were left as they are here."""
+    both_changed: int = 0
+    """Memories changed on both sides: the later text is current, the other one a version."""
+    deleted: int = 0
+    purged: int = 0
+    same_text: int = 0
+    """Memories of the same text as another one, and one with it now."""
+    untrusted: dict[str, int] = field(default_factory=dict)
+    """How many memories wait to be trusted, by the device that wrote them."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Why records were passed over, by where they are; the first of them."""
     skipped_count: int = 0
@@ -91,6 +96,13 @@ class RecordImportReport:
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
         return asdict(self)
+
+    def take(self, merged: MergeReport) -> None:
+        """Take over what a merge counted."""
+        self.added, self.changed, self.unchanged = merged.added, merged.changed, merged.unchanged
+        self.both_changed, self.same_text = merged.both_changed, merged.same_text
+        self.deleted, self.purged = merged.deleted, merged.purged
+        self.links_dropped, self.untrusted = merged.links_dropped, merged.untrusted
 
     def skip(self, place: str, reason: str) -> None:
         """Count a record that is passed over."""
@@ -253,6 +265,31 @@ class ExportSource(AbstractContextManager["ExportSource"]):
                     if line:
                         yield f"{path}:{number}", line
 
+    def tombstones(self, report: RecordImportReport) -> dict[str, dict[str, Any]]:
+        """Return the tombstones of deleted memories, after all records were checked."""
+        found: dict[str, dict[str, Any]] = {}
+        for place, data in self._graves():
+            try:
+                tombstone = parse_tombstone(data)
+            except ValidationError as error:
+                report.skip(place, error.message)
+                continue
+            if self.folder is not None and place != tombstone_path(tombstone["id"]):
+                report.skip(place, "its file has another name than its id")
+                continue
+            found[tombstone["id"]] = tombstone
+        return found
+
+    def _graves(self) -> Iterator[tuple[str, bytes]]:
+        if self.folder is None:
+            yield from self._lines_of("tombstone")
+            return
+        for path in self.folder.files("tombstones", ".json"):
+            try:
+                yield path, self.folder.read(path) or b""
+            except ValidationError:
+                yield path, b""
+
     def _everything(self) -> Iterator[tuple[str | int, bytes | None]]:
         if self.folder is not None:
             for path in self.folder.files("memories", ".json"):
@@ -314,6 +351,39 @@ def _in_order(found: dict[str, _Entry]) -> list[_Entry]:
     return ordered + sorted(found[memory_id] for memory_id in left)
 
 
+class ExportStates:
+    """What an export knows of memories, for a merge."""
+
+    def __init__(self, source: ExportSource, report: RecordImportReport) -> None:
+        self._source = source
+        self._report = report
+        self._entries = {one.memory_id: one for one in source.entries(report)}
+        self._tombstones = source.tombstones(report)
+        self._refused: set[str] = set()
+
+    def ids(self) -> Iterable[str]:
+        """Return the ids of all memories it knows of."""
+        return self._entries.keys() | self._tombstones.keys()
+
+    def get(self, memory_id: str) -> MemoryState:
+        """Return what it knows of a memory."""
+        entry = self._entries.get(memory_id)
+        tombstone = self._tombstones.get(memory_id)
+        if entry is None and tombstone is None:
+            return MemoryState()
+        try:
+            record = None if entry is None else self._source.record(entry)
+            # Together in the form that merging gives them.
+            return merge_states(
+                check_state(MemoryState(record)), check_state(MemoryState(None, tombstone))
+            )
+        except ValidationError as error:
+            if memory_id not in self._refused:
+                self._refused.add(memory_id)
+                self._report.skip(memory_id, error.message)
+            return MemoryState()
+
+
 @dataclass(frozen=True)
 class RecordImports:
     """Stores records of exports; a door calls it as `engine.record_imports`."""
@@ -324,7 +394,7 @@ class RecordImports:
     observations: Observations
     imports: SqliteImports
     settings: Settings
-    get_redactor: Callable[[], Redactor]
+    merges: Merges
 
     @operation()
     async def import_export(
@@ -334,7 +404,6 @@ class RecordImports:
         trusted: bool = False,
         dry_run: bool = False,
         observations: bool = False,
-        resolve: Resolve | None = None,
         progress: Progress = lambda *_: None,
     ) -> RecordImportReport:
         """Import an export folder or file of lines.
@@ -345,7 +414,6 @@ class RecordImports:
             dry_run: Only count.
             observations: Import what agents did, too. Sessions are given context from it, so only
                 if the user knows where the export comes from.
-            resolve: Merges memories that are here in another state; None leaves those as they are.
             progress: Told how many records are done.
 
         Raises:
@@ -355,36 +423,24 @@ class RecordImports:
         secrets: Counter[str] = Counter()
         source = await asyncio.to_thread(ExportSource, path)
         with source:
-            entries = await asyncio.to_thread(source.entries, report)
-            stored: set[str] = set()
-            for start in range(0, len(entries), BATCH):
-                batch = entries[start : start + BATCH]
-                records = await asyncio.to_thread(lambda: [source.record(e) for e in batch])  # noqa: B023
-                here = await self.read_records([entry.memory_id for entry in batch], records)
-                new = [record for record in records if record["id"] not in here]
-                if new and not dry_run:
-                    if not report.batch:
-                        await back_up(self.settings, reason="before-import")
-                        begun = await self.imports.begin_batch("export", {}, int(time.time()))
-                        report.batch = begun.id
-                    report.links_dropped += await self.store_new(new, trusted=trusted, known=stored)
-                    added = [record["id"] for record in new]
-                    await self.imports.add_memories("export", report.batch, added)
-                for record in new:
-                    await asyncio.to_thread(self.count_secrets, record, secrets)
-                report.added += len(new)
-                differing = [
-                    (here[record["id"]], record)
-                    for record in records
-                    if record["id"] in here and here[record["id"]] != record
-                ]
-                report.unchanged += len(here) - len(differing)
-                if resolve is None or dry_run:
-                    report.differing += len(differing)
-                elif differing:
-                    report.merged += await resolve(differing)
-                stored.update(entry.memory_id for entry in batch)
-                progress(start + len(batch), len(entries))
+            states = await asyncio.to_thread(ExportStates, source, report)
+
+            async def prepare(found: MergeReport) -> None:
+                await back_up(self.settings, reason="before-import")
+                if found.added:
+                    begun = await self.imports.begin_batch("export", {}, int(time.time()))
+                    report.batch = begun.id
+
+            merged = await self.merges.merge(
+                states, dry_run=dry_run, trusted=trusted, check=prepare, progress=progress
+            )
+            report.take(merged)
+            for memory_id in merged.added_ids:
+                record = (await asyncio.to_thread(states.get, memory_id)).record
+                if record is not None:
+                    await asyncio.to_thread(self.merges.count_secrets, record, secrets)
+            if report.batch:
+                await self.imports.add_memories("export", report.batch, merged.added_ids)
             if not dry_run:
                 await self._import_parts(source, report, observations=observations)
         report.secrets = dict(sorted(secrets.items()))
@@ -501,11 +557,3 @@ class RecordImports:
                         bare = copy.model_copy(update={"idempotency_key": None})
                         await self.memories.store_copies([bare], cite)
         return dropped
-
-    def count_secrets(self, record: dict[str, Any], kinds: Counter[str]) -> None:
-        """Count what looks like a secret in a record, by kind."""
-        redactor = self.get_redactor()
-        old = [one["text"] or "" for one in record.get("history", ())]
-        others = json.dumps([record["metadata"], record["source"], record["tags"]])
-        for text in (record["text"], others, *old):
-            kinds.update(kind for _, _, kind in redactor.find(text))

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
@@ -34,15 +33,14 @@ from zapomni_core.shared.merging import (
     place_of,
 )
 from zapomni_core.shared.records import (
-    SYNCED,
     from_record,
-    own_origin,
     synced_origin,
     to_citations,
     to_record,
     to_tombstone,
     write_time,
 )
+from zapomni_core.workflows.export_memories import find_writer
 from zapomni_db.models import MemoryFilter
 from zapomni_db.sqlite.deletions import Deletion, SyncDevice
 from zapomni_db.values import from_time, to_time
@@ -52,11 +50,20 @@ if TYPE_CHECKING:
     from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import Observations
     from zapomni_core.settings import Settings
+    from zapomni_core.shared.redaction import Redactor
+    from zapomni_core.workflows.trash import Trash
     from zapomni_db.copy_models import MemoryCopy
     from zapomni_db.interfaces import StorageProvider
     from zapomni_db.sqlite.deletions import SqliteDeletions
 
-__all__ = ["TOMBSTONE_DAYS", "MergeReport", "MergeSource", "MergeTarget", "Merges"]
+__all__ = [
+    "TOMBSTONE_DAYS",
+    "MergeReport",
+    "MergeSource",
+    "MergeTarget",
+    "Merges",
+    "check_state",
+]
 
 PAGE = 100
 TOMBSTONE_DAYS = 180
@@ -108,6 +115,8 @@ class MergeReport:
     purged: int = 0
     same_text: int = 0
     """Memories that two devices had added with the same text, and that are one now."""
+    links_dropped: int = 0
+    """Memories were said to replace others that neither side has."""
     given: int = 0
     """Memories and deletions that the folder got from here."""
     skipped_count: int = 0
@@ -117,11 +126,12 @@ class MergeReport:
     """How many memories arrived from devices that are not trusted, by device."""
     secrets: dict[str, int] = field(default_factory=dict)
     """What looks like a secret in what the folder gets, by memory."""
+    added_ids: list[str] = field(default_factory=list)
     purged_ids: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "added_ids"}
 
     def skip(self, place: str, reason: str) -> None:
         """Count a record that is passed over."""
@@ -138,6 +148,7 @@ class _Known(NamedTuple):
     writers: dict[str, tuple[int, str]]
     trusted: set[str]
     ids: list[str]
+    trusts_all: bool = False
 
 
 class _Compared(NamedTuple):
@@ -188,13 +199,8 @@ class Merges:
     observations: Observations
     deletions: SqliteDeletions
     settings: Settings
-    forget: Callable[[Sequence[str], str], Any]
-    """Moves memories into the trash: ids and why."""
-    find_secrets: Callable[[dict[str, Any], Counter[str]], None]
-
-    async def close(self) -> None:
-        """Release the file."""
-        await self.deletions.close()
+    trash: Trash
+    get_redactor: Callable[[], Redactor]
 
     # --- devices ------------------------------------------------------------------------
 
@@ -240,7 +246,8 @@ class Merges:
         *,
         report: MergeReport | None = None,
         dry_run: bool = False,
-        check: Callable[[MergeReport], None] = lambda _: None,
+        trusted: bool = False,
+        check: Callable[[MergeReport], Awaitable[None]] | None = None,
         progress: Progress = lambda *_: None,
     ) -> MergeReport:
         """Merge what a source knows into this home, and let the target know the outcome.
@@ -250,11 +257,14 @@ class Merges:
             target: A folder that is kept in step.
             report: Where skipped records were counted already.
             dry_run: Compare, and write nothing.
+            trusted: Whether sessions may be given what arrives, whichever device wrote it.
             check: Called before anything is written; what it raises stops the merge.
             progress: Called with how many memories are done, of how many.
         """
         report = report or MergeReport()
         known = await self._read_known()
+        if trusted:
+            known = known._replace(trusts_all=True)
         source_ids = set(source.ids())
         report.read = len(source_ids)
         ids = sorted({*known.ids, *known.deletions, *source_ids})
@@ -266,11 +276,16 @@ class Merges:
             progress(number * PAGE + len(page), 2 * len(ids))
         await self._join_same_texts(plan, known, source, target, report)
         report.unchanged = len(plan.created.keys() - plan.to_store)
+        heard_of = set(ids)
+        report.links_dropped = sum(
+            older not in heard_of for claimed in plan.claims.values() for older in claimed
+        )
         if target is not None:
             await self._count_secrets(plan, known, source, report)
-        check(report)
         if dry_run:
             return report
+        if check is not None and (plan.to_store or plan.to_folder):
+            await check(report)
         todo = sorted(plan.to_store | plan.to_folder)
         for number, page in enumerate(_pages(todo, PAGE)):
             await self._write(page, plan, known, source, target, report)
@@ -300,9 +315,7 @@ class Merges:
     async def _compare(
         self, ids: Sequence[str], known: _Known, source: MergeSource
     ) -> dict[str, _Compared]:
-        copies = {
-            one.memory_id: one for one in await self.storage.get_copies(ids, passages=False)
-        }
+        copies = {one.memory_id: one for one in await self.storage.get_copies(ids, passages=False)}
         others = await asyncio.to_thread(lambda: {one: source.get(one) for one in ids})
         oldest = write_time(from_time(_oldest()))
         found = {}
@@ -337,6 +350,7 @@ class Merges:
                     report.purged_ids.append(memory_id)
             elif local.record is None:
                 report.added += 1
+                report.added_ids.append(memory_id)
             elif not _same_record(local.record, merged.record):
                 report.changed += 1
                 report.both_changed += not _same_record(merged.record, one.other.record)
@@ -389,11 +403,19 @@ class Merges:
                 for memory_id, one in given.items():
                     found: Counter[str] = Counter()
                     if one.merged.record is not None and one.local.record is not None:
-                        self.find_secrets(one.merged.record, found)
+                        self.count_secrets(one.merged.record, found)
                     if found:
                         report.secrets[memory_id] = sum(found.values())
 
             await asyncio.to_thread(count)
+
+    def count_secrets(self, record: dict[str, Any], kinds: Counter[str]) -> None:
+        """Count what looks like a secret in a record, by kind."""
+        redactor = self.get_redactor()
+        old = [one["text"] or "" for one in record.get("history", ())]
+        others = json.dumps([record["metadata"], record["source"], record["tags"]])
+        for text in (record["text"], others, *old):
+            kinds.update(kind for _, _, kind in redactor.find(text))
 
     async def _write(
         self,
@@ -429,7 +451,7 @@ class Merges:
                 else:
                     deleted.append(memory_id)
         if deleted:
-            await self.forget(deleted, "sync")
+            await self.trash.put(deleted, "sync")
         if writers:
             await self.deletions.put_writers(writers, int(time.time()))
         if deletions:
@@ -449,7 +471,7 @@ class Merges:
         else:
             origin = synced_origin(device, record["origin"])
             was = copy.trusted if copy is not None else not record["origin"]
-            trusted = was and device in known.trusted
+            trusted = known.trusts_all or (was and device in known.trusted)
             if not trusted:
                 counted = device or "unknown"
                 report.untrusted[counted] = report.untrusted.get(counted, 0) + 1
@@ -467,10 +489,9 @@ class Merges:
         if report.purged_ids:
             from zapomni_core.modules.observations import PurgeSelection
 
-            with suppress(NotFoundError):  # There is nothing of it here.
-                await self.observations.purge(
-                    PurgeSelection(ids=tuple(report.purged_ids)), "memories", dry_run=False
-                )
+            chosen = PurgeSelection(ids=tuple(report.purged_ids))
+            await self.observations.purge(chosen, "memories", dry_run=False, must_exist=False)
+            # What was deleted by the merge left its traces in the file.
             await self.observations.purge(PurgeSelection(), "memories", dry_run=False)
 
     async def _set_successors(self, plan: _Plan) -> None:
@@ -493,9 +514,7 @@ def _local_state(memory_id: str, copy: MemoryCopy | None, known: _Known) -> Memo
     deletion = known.deletions.get(memory_id)
     record = None
     if copy is not None:
-        at, device = known.writers.get(memory_id, (0, ""))
-        writer = (device or None) if at == to_time(copy.updated_at) else known.device
-        record = to_record(copy, device=writer)
+        record = to_record(copy, device=find_writer(copy, known.writers, known.device))
         if deletion is not None and deletion.undone_at is not None:
             # Restored here: later than what others may know of the deletion.
             undone = write_time(from_time(deletion.undone_at))

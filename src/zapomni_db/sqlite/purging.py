@@ -173,6 +173,10 @@ SELECT id, max(?2, updated_at + 1000), 1 FROM memories
 WHERE key IN (SELECT value FROM json_each(?1)) AND kind <> 'code'
 ON CONFLICT (memory_id) DO UPDATE SET deleted_at = max(deleted_at, excluded.deleted_at),
     purged = 1, same_as = '', supersedes = '[]', device = '', undone_at = NULL"""
+# What is purged in the trash was deleted before.
+MARK_PURGED: Final[LiteralString] = """
+UPDATE deletions SET purged = 1, supersedes = '[]', undone_at = NULL
+WHERE memory_id IN (SELECT value FROM json_each(?))"""
 DELETE_WRITERS: Final[LiteralString] = """
 DELETE FROM memory_writers WHERE memory_id IN
     (SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?)))"""

@@ -62,6 +62,7 @@ def purge(
     *,
     pinned: bool,
     dry_run: bool,
+    must_exist: bool = True,
 ) -> PurgeReport:
     """Delete what is selected, in the file, the spool and every copy in the home folder.
 
@@ -73,6 +74,7 @@ def purge(
         scope: Of which tables.
         pinned: Pinned rows, too; those named by id always are.
         dry_run: Only count and sample.
+        must_exist: Otherwise copies are purged also of ids that do not exist here.
 
     Raises:
         NotFoundError: Ids are given, and none of them exists.
@@ -101,7 +103,7 @@ def purge(
         ]
         report["sample"] = report["sample"][:SHOWN]
         report["found"] = sum(map(len, found.values())) + len(trashed)
-        if selection.ids and not report["found"]:
+        if selection.ids and must_exist and not report["found"]:
             raise NotFoundError(f"None of these ids is in {scope}; nothing was deleted.")
         if not dry_run:
             items = [

@@ -381,11 +381,12 @@ class Observations:
         *,
         pinned: bool = False,
         dry_run: bool = True,
+        must_exist: bool = True,
     ) -> PurgeReport:
         """Delete what is selected so that nothing is left, in the file and in every copy.
 
         An empty selection deletes the traces of what was deleted before. Memories are those of the
-        local file.
+        local file. Without `must_exist`, copies are purged also of ids that do not exist here.
 
         Raises:
             NotFoundError: Ids are given, and none of them exists.
@@ -393,7 +394,13 @@ class Observations:
         from zapomni_core.modules.observations.purge import purge  # few calls need it
 
         return await asyncio.to_thread(
-            purge, self._settings, selection, scope, pinned=pinned, dry_run=dry_run
+            purge,
+            self._settings,
+            selection,
+            scope,
+            pinned=pinned,
+            dry_run=dry_run,
+            must_exist=must_exist,
         )
 
     async def sweep(self, *, dry_run: bool = True) -> PurgeReport:
