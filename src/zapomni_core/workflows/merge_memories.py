@@ -447,7 +447,8 @@ class Merges:
             elif one.copy is not None:
                 is_same = bool(state.tombstone and state.tombstone.get("same_as"))
                 if is_same or is_purged(state):
-                    await self.memories.delete(memory_id, self.citations.forget)
+                    await self.memories.delete(memory_id)
+                    await self.citations.forget(memory_id)
                 else:
                     deleted.append(memory_id)
         if deleted:

@@ -342,7 +342,9 @@ class Memories:
             self.keep_filling_vectors()
 
     @operation()
-    async def put_copy(self, copy: MemoryCopy, then: AfterDelete | None = None) -> None:
+    async def put_copy(
+        self, copy: MemoryCopy, then: Callable[[str], Awaitable[None]] | None = None
+    ) -> None:
         """Make a memory this one, whether it is here or not; as `store_copies` otherwise.
 
         What it supersedes is left to the caller: `StorageProvider.set_successors`.
