@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.import_sources import Imports
-    from zapomni_core.workflows.merge_memories import Merges
+    from zapomni_core.workflows.merge_memories import MemoryMerges
     from zapomni_core.workflows.review import ReviewInbox
     from zapomni_core.workflows.trash import Trash, TrashBatch
     from zapomni_db.graph_models import MemoryVersion
@@ -302,11 +302,11 @@ class ZapomniEngine:
         )
 
     @cached_property
-    def merges(self) -> Merges:
+    def merges(self) -> MemoryMerges:
         """Memories of other devices."""
-        from zapomni_core.workflows.merge_memories import Merges
+        from zapomni_core.workflows.merge_memories import MemoryMerges
 
-        return Merges(
+        return MemoryMerges(
             self.storage,
             self.memories,
             self.citations,

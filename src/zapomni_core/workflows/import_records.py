@@ -41,7 +41,7 @@ from zapomni_core.shared.records import (
 )
 from zapomni_core.workflows.backup import back_up
 from zapomni_core.workflows.export_memories import MAX_LINES_BYTES, check_folder
-from zapomni_core.workflows.merge_memories import MergeReport, Merges, check_state
+from zapomni_core.workflows.merge_memories import MemoryMerges, MergeReport, check_state
 from zapomni_db.copy_models import MemoryCopy, MergeCopy
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ class RecordImports:
     observations: Observations
     imports: SqliteImports
     settings: Settings
-    merges: Merges
+    merges: MemoryMerges
 
     @operation()
     async def import_export(

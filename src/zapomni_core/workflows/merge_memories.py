@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TOMBSTONE_DAYS",
+    "MemoryMerges",
     "MergeReport",
     "MergeSource",
     "MergeTarget",
-    "Merges",
     "check_state",
 ]
 
@@ -140,7 +140,7 @@ class MergeReport:
             self.skipped[place] = reason
 
 
-class _Known(NamedTuple):
+class _HomeState(NamedTuple):
     """What this home knows besides its memories."""
 
     device: str
@@ -161,7 +161,7 @@ class _Compared(NamedTuple):
 
 
 @dataclass
-class _Plan:
+class _MergePlan:
     """What is to be written, and what must be known of all memories to decide it."""
 
     to_store: set[str] = field(default_factory=set)
@@ -190,8 +190,8 @@ class _Plan:
 
 
 @dataclass(frozen=True)
-class Merges:
-    """Merges memories of other devices; a door calls it as `engine.merges`."""
+class MemoryMerges:
+    """MemoryMerges memories of other devices; a door calls it as `engine.merges`."""
 
     storage: StorageProvider
     memories: Memories
@@ -268,7 +268,7 @@ class Merges:
         source_ids = set(source.ids())
         report.read = len(source_ids)
         ids = sorted({*known.ids, *known.deletions, *source_ids})
-        plan = _Plan()
+        plan = _MergePlan()
         for number, page in enumerate(_pages(ids, PAGE)):
             compared = await self._compare(page, known, source)
             for memory_id, one in compared.items():
@@ -297,11 +297,11 @@ class Merges:
         logger.info("memories_merged", **logged)
         return report
 
-    async def _read_known(self) -> _Known:
+    async def _read_known(self) -> _HomeState:
         oldest = _oldest()
         found = await self.deletions.list_all()
         devices = await self.deletions.list_devices()
-        return _Known(
+        return _HomeState(
             device=await asyncio.to_thread(device_id, self.settings.home),
             deletions={one.memory_id: one for one in found if one.deleted_at >= oldest},
             writers=await self.deletions.list_writers(),
@@ -313,7 +313,7 @@ class Merges:
         return await self.storage.list_ids(without_code(MemoryFilter(include_superseded=True)))
 
     async def _compare(
-        self, ids: Sequence[str], known: _Known, source: MergeSource
+        self, ids: Sequence[str], known: _HomeState, source: MergeSource
     ) -> dict[str, _Compared]:
         copies = {one.memory_id: one for one in await self.storage.get_copies(ids, passages=False)}
         others = await asyncio.to_thread(lambda: {one: source.get(one) for one in ids})
@@ -331,7 +331,7 @@ class Merges:
 
     def _plan(
         self,
-        plan: _Plan,
+        plan: _MergePlan,
         memory_id: str,
         one: _Compared,
         target: MergeTarget | None,
@@ -364,8 +364,8 @@ class Merges:
 
     async def _join_same_texts(
         self,
-        plan: _Plan,
-        known: _Known,
+        plan: _MergePlan,
+        known: _HomeState,
         source: MergeSource,
         target: MergeTarget | None,
         report: MergeReport,
@@ -393,7 +393,7 @@ class Merges:
                 plan.note(memory_id, state)
 
     async def _count_secrets(
-        self, plan: _Plan, known: _Known, source: MergeSource, report: MergeReport
+        self, plan: _MergePlan, known: _HomeState, source: MergeSource, report: MergeReport
     ) -> None:
         """Count what looks like a secret in what the folder is to get from here."""
         for page in _pages(sorted(plan.to_folder), PAGE):
@@ -420,8 +420,8 @@ class Merges:
     async def _write(
         self,
         ids: Sequence[str],
-        plan: _Plan,
-        known: _Known,
+        plan: _MergePlan,
+        known: _HomeState,
         source: MergeSource,
         target: MergeTarget | None,
         report: MergeReport,
@@ -460,7 +460,7 @@ class Merges:
             await self.deletions.put(deletions)
 
     async def _put(
-        self, record: dict[str, Any], one: _Compared, known: _Known, report: MergeReport
+        self, record: dict[str, Any], one: _Compared, known: _HomeState, report: MergeReport
     ) -> None:
         """Store a memory as it was merged, and decide whether it is trusted."""
         copy, local = one.copy, one.local.record
@@ -495,7 +495,7 @@ class Merges:
             # What was deleted by the merge left its traces in the file.
             await self.observations.purge(PurgeSelection(), "memories", dry_run=False)
 
-    async def _set_successors(self, plan: _Plan) -> None:
+    async def _set_successors(self, plan: _MergePlan) -> None:
         wanted = choose_successors(plan.claims, plan.created, plan.aliases)
         changes: dict[str, str | None] = {
             older: wanted.get(older)
@@ -510,7 +510,7 @@ class Merges:
 # --- States -----------------------------------------------------------------------------
 
 
-def _local_state(memory_id: str, copy: MemoryCopy | None, known: _Known) -> MemoryState:
+def _local_state(memory_id: str, copy: MemoryCopy | None, known: _HomeState) -> MemoryState:
     """Return what this home knows of a memory."""
     deletion = known.deletions.get(memory_id)
     record = None
