@@ -59,8 +59,8 @@ EXPECTED = {
     "claude-code_PostToolBatch.6": None,
     "claude-code_PostToolBatch.7": None,
     "claude-code_PostToolUse-Agent": ("task_spawn", "sub: SUBTASK please", None, None),
-    "claude-code_PostToolUse-Bash": ("command", "echo hi && ls", None, None),
-    "claude-code_PostToolUse-Bash.2": ("command", "echo from-subagent", None, None),
+    "claude-code_PostToolUse-Bash": ("command", "echo hi && ls\nList files", None, None),
+    "claude-code_PostToolUse-Bash.2": ("command", "echo from-subagent\nsub", None, None),
     "claude-code_PostToolUse-Edit": (
         "file_edit",
         "a.txt +1 -1\n- world\n+ zapomni",
@@ -861,6 +861,12 @@ def test_the_end_of_a_turn_stores_what_the_agent_found_out(host, payload):
     assert "import.py: reads once" in found.content
     for left_out in ("Great", "Let me know", "```", "read(orders)", "**", "---", "Change"):
         assert left_out not in found.content
+
+
+def test_columns_of_a_wide_table_keep_their_names():
+    table = "| Task | Owner | Depends on |\n|---|---|---|\n| Add the alias | Ada | Install tools |"
+    found = observe(claude("Stop", last_assistant_message=table))
+    assert found.content == "Task: Owner: Depends on\nAdd the alias: Ada: Install tools"
 
 
 @pytest.mark.parametrize("text", ["", "Done.", "All done.", "Let me know if you need more."])

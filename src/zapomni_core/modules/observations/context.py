@@ -363,6 +363,8 @@ def _summary(row: ObservationRow) -> str:
     """Return what a row is about: a commit's subject, else its content, with its file."""
     if row.obs_type in COMMITS:
         return _fact(row, "commit_message") or row.content.split("\n", 1)[0]
+    if row.obs_type == "command" and (purpose := _fact(row, "description")):
+        return row.content.removesuffix(f"\n{purpose}")
     path = row.file_path
     if not path or path.rsplit("/", 1)[-1] in row.content[:200]:
         return row.content

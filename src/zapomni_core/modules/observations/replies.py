@@ -29,11 +29,13 @@ def informative_part(text: str, limit: int) -> str:
     Code is left out, and so is what is said out of politeness at the beginning and at the end.
     """
     lines = [line.strip() for line in re.sub(_CODE, "\n", text).splitlines()]
-    # Neither the rule of a table nor the names of its columns above it say anything.
+    # The rule of a table says nothing, nor do the names of two columns above it; of more, each cell
+    # means what its column is called.
     plain = [
         _plain(line)
         for line, following in zip(lines, [*lines[1:], ""], strict=False)
-        if not _is_rule(line) and not (line.startswith("|") and _is_rule(following))
+        if not _is_rule(line)
+        and not (line.startswith("|") and _is_rule(following) and line.strip("|").count("|") < 2)
     ]
     # Each sentence with what separates it from the one before: a line of its own stays one.
     sentences = [
