@@ -19,7 +19,6 @@ import argparse
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -120,7 +119,7 @@ def environment(home: Path, *, models: bool) -> dict[str, str]:
 
 def run_import(path: Path, home: Path, *, models: bool = False) -> dict[str, object]:
     """Import in a process of its own; return its report and what it cost."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    started = time.perf_counter()
     command = [ZAPOMNI, "import", "claude-code", "--yes", "--json", "--path", str(path)]
     process = subprocess.Popen(
         command, env=environment(home, models=models), stdout=subprocess.PIPE
@@ -130,7 +129,6 @@ def run_import(path: Path, home: Path, *, models: bool = False) -> dict[str, obj
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise SystemExit("the import failed")
-    del before
     report = json.loads(output)
     return {
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
@@ -140,7 +138,7 @@ def run_import(path: Path, home: Path, *, models: bool = False) -> dict[str, obj
     }
 
 
-def ask(data: Path, home: Path) -> Iterator[dict[str, object]]:
+def ask(home: Path) -> Iterator[dict[str, object]]:
     env = environment(home, models=True)
     for one in json.loads(QUESTIONS.read_text(encoding="utf-8")):
         command = [ZAPOMNI, "search", one["question"], "--all", "--limit", "3", "--json"]
@@ -177,7 +175,7 @@ def main() -> None:
             path.unlink()
         if given.data is not None:
             run_import(given.data, base / "home-asked", models=True)
-            answers = list(ask(given.data, base / "home-asked"))
+            answers = list(ask(base / "home-asked"))
             for line in answers:
                 print(json.dumps(line), flush=True)
             right = sum(line["rank"] is not None for line in answers)

@@ -358,8 +358,9 @@ def _command(event: Event, scrubber: Scrubber) -> NewObservation | None:
     message = facts.get("commit_message")
     if message and message not in content:
         content = clip(f"{message}\n{command}", CONTENT_LIMIT)
-    elif purpose := scrubber.scrub(data.get("description"), OUTPUT_LIMIT).replace("\n", " "):
+    elif obs_type == "command" and data.get("description"):
         # What a command is for is what people search for; the command itself is the first line.
+        purpose = scrubber.scrub(data["description"], OUTPUT_LIMIT).replace("\n", " ")
         content = f"{clip(content, CONTENT_LIMIT - len(purpose) - 1)}\n{purpose}"
     return NewObservation(obs_type, content, None, facts)
 
