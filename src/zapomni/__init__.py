@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         SyncMemories,
         SyncObservations,
         SyncTasks,
+        SyncTrash,
         open_sync,
     )
     from zapomni_core.engine import ZapomniEngine
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     )
     from zapomni_core.scheduler.task_manager import TaskManager
     from zapomni_core.settings import Settings
+    from zapomni_core.workflows.trash import ForgetSelection, Trash, TrashBatch
     from zapomni_db.code_models import (
         CheckedCitation,
         CodeEdge,
@@ -137,6 +139,7 @@ __all__ = [
     "Failure",
     "FileEdit",
     "FolderScope",
+    "ForgetSelection",
     "GraphStats",
     "IndexRequest",
     "KnowledgeGraph",
@@ -184,10 +187,13 @@ __all__ = [
     "SyncMemories",
     "SyncObservations",
     "SyncTasks",
+    "SyncTrash",
     "TaskManager",
     "TaskStatus",
     "Timeline",
     "TransactionError",
+    "Trash",
+    "TrashBatch",
     "UpdateMemoryRequest",
     "UpdatedMemory",
     "ValidationError",
@@ -212,6 +218,7 @@ _PLACES = (
     "zapomni_db.models",
     "zapomni_db.observation_models",
     "zapomni_core.scheduler.task_manager",
+    "zapomni_core.workflows.trash",
     "zapomni_core.engine",
     "zapomni._open",
     "zapomni._sync",

@@ -17,6 +17,7 @@ from zapomni_core.modules.memories import Memories
 from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager
 from zapomni_core.settings import Settings
+from zapomni_core.workflows.trash import Trash
 
 __all__ = [
     "SyncCitations",
@@ -26,6 +27,7 @@ __all__ = [
     "SyncMemories",
     "SyncObservations",
     "SyncTasks",
+    "SyncTrash",
     "open_sync",
 ]
 
@@ -276,6 +278,18 @@ class SyncTasks(_Blocking[TaskManager]):
     watch = _blocking_iterator(TaskManager.watch)
 
 
+class SyncTrash(_Blocking[Trash]):
+    """What was forgotten and can come back, as `memory.trash`."""
+
+    empty_expired = _blocking(Trash.empty_expired)
+    find = _blocking(Trash.find)
+    list_batches = _blocking(Trash.list_batches)
+    purge = _blocking(Trash.purge)
+    put = _blocking(Trash.put)
+    select = _blocking(Trash.select)
+    undo = _blocking(Trash.undo)
+
+
 class SyncEngine(_Blocking[ZapomniEngine]):
     """The memory engine with methods that block; made by `open_sync`."""
 
@@ -321,6 +335,11 @@ class SyncEngine(_Blocking[ZapomniEngine]):
     def tasks(self) -> SyncTasks:
         """Background tasks."""
         return SyncTasks(self._part.tasks, self._loop)
+
+    @cached_property
+    def trash(self) -> SyncTrash:
+        """What was forgotten and can come back."""
+        return SyncTrash(self._part.trash, self._loop)
 
     def __enter__(self) -> Self:
         return self

@@ -277,6 +277,7 @@ NOT_FOR_CALLERS = {
     zapomni.CodeMemory: {"run_index"},
     zapomni.Observations: {"close", "get_version", "match"},
     zapomni.TaskManager: {"close", "register"},
+    zapomni.Trash: {"close"},
     # The engine's own methods do more: citations, backups, background work.
     zapomni.Memories: {
         "add",
@@ -302,6 +303,7 @@ NOT_FOR_CALLERS = {
         (zapomni.SyncCode, zapomni.CodeMemory),
         (zapomni.SyncObservations, zapomni.Observations),
         (zapomni.SyncTasks, zapomni.TaskManager),
+        (zapomni.SyncTrash, zapomni.Trash),
     ],
 )
 def test_a_blocking_part_has_every_method_of_its_asynchronous_one(blocking, asynchronous):

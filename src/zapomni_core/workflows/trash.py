@@ -309,6 +309,11 @@ class Trash:
         from zapomni_core.modules.observations import PurgeSelection
 
         ids = await self.file.list_trashed(None if memory_ids is None else list(memory_ids))
+        # A memory is in both places if a process was killed before it deleted it: it stays.
+        stored = await self.storage.get_summaries(ids)
+        if stored:
+            await self.file.delete_trashed(list(stored), int(time.time()))
+        ids = [one for one in ids if one not in stored]
         if not ids:
             return None
         return await self.projects.observations.purge(

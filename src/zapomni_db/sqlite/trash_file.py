@@ -35,4 +35,5 @@ class SqliteTrash(SqliteFile):
     get_rows = reading("reading the trash", trash.get_rows)
     list_trashed = reading("reading the trash", trash.list_trashed)
     take_out = writing("restoring from the trash", take_out)
+    delete_trashed = writing("emptying the trash", trash.delete_trashed)
     empty_expired = writing("emptying the trash", trash.empty_expired)
