@@ -13,6 +13,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from observation_rows import observe, open_database
+from zapomni_cli.main import run
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import DatabaseConnectionError, NotFoundError, SchemaError
 from zapomni_core.infra.logging import setup_logging
@@ -166,6 +167,17 @@ async def test_changing_one_field_leaves_the_others(client):
     changed = await call(client, "update_memory", memory_id=added["memory_id"], tags=["b"])
     assert changed["tags"] == ["b"]
     assert (changed["project"], changed["source"]) == ("web", "wiki")
+
+
+async def test_what_an_agent_forgets_is_in_the_trash_and_the_answer_says_how_to_undo_it(client):
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert "trash" in tools["delete_memory"].description
+    added = await call(client, "add_memory", text="Deploy on Mondays.", tags=["a"])
+    gone = await call(client, "delete_memory", memory_id=added["memory_id"])
+    assert gone["undo"] == "zapomni forget --undo f-1"
+    assert "MEM_001" in await refusal(client, "get_memory", memory_id=added["memory_id"])
+    assert await asyncio.to_thread(run, gone["undo"].split()[1:]) == 0
+    assert (await call(client, "get_memory", memory_id=added["memory_id"]))["tags"] == ["a"]
 
 
 async def test_filters_narrow_a_search(client):
