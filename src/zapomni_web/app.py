@@ -213,7 +213,9 @@ async def _ask(change: PageChange, asked: PageRequest) -> Response:
 
 
 async def _make(change: PageChange, asked: PageRequest) -> Response:
-    return _go_on(asked, await _load(change.make)(asked))
+    done: Done = await _load(change.make)(asked)
+    asked.site.begin_work()
+    return _go_on(asked, done)
 
 
 async def _undo(asked: PageRequest) -> Response:

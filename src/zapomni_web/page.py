@@ -98,6 +98,8 @@ class Done:
     message: str
     to: str
     undo: Undo | None = None
+    after_undo: str = ""
+    """The page to show after that, if it is another one."""
 
 
 class Changes:
@@ -129,7 +131,7 @@ class Changes:
             raise MissingPageError("There is nothing to undo here, or it was undone already.")
         message = await done.undo()
         self._made[name] = Done(done.message, done.to)
-        return Done(message, done.to)
+        return Done(message, done.after_undo or done.to)
 
 
 @dataclass
@@ -142,7 +144,15 @@ class Site:
     project: str = ""
     """The project of `--project`: what pages show unless they are asked for another one."""
     read_only: bool = False
+    works: bool = False
+    """Whether tasks, backups and missing vectors are done in the background, from the first change
+    on: a page that only reads loads no model."""
     changes: Changes = field(default_factory=Changes)
+
+    def begin_work(self) -> None:
+        """Begin background work, as the other doors that stay open do."""
+        if self.works:
+            self.engine.start_background_work()
 
 
 class PageRequest:

@@ -30,13 +30,18 @@ class PageChange(NamedTuple):
     ask: str = ""
 
 
+# In the order of the navigation.
 PAGES = [
     Page("/search", "search:show", nav="Search", key="s"),
+    Page("/add", "memory:new", nav="Add", key="a"),
+    Page("/trash", "trash:show", nav="Trash", key="b"),
     Page("/m/{id}", "memory:show"),
     Page("/m/{id}/edit", "memory:edit"),
 ]
 
 CHANGES = [
+    PageChange("/add", "memory:add"),
+    PageChange("/trash/{batch}/restore", "trash:restore"),
     PageChange("/m/{id}/edit", "memory:save"),
     PageChange("/m/{id}/pin", "memory:pin"),
     PageChange("/m/{id}/trust", "memory:trust", "memory:ask_trust"),

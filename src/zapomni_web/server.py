@@ -138,7 +138,7 @@ async def _serve(settings: Settings, options: Options, folder: Path) -> None:
         async with await create_engine(settings, wait=False) as engine:
             seconds = POLL_SECONDS if settings.server is None else SERVER_POLL_SECONDS
             live = Live(engine, seconds)
-            site = Site(engine, settings, live, options.project, options.read_only)
+            site = Site(engine, settings, live, options.project, options.read_only, works=True)
             guard = Guard(
                 create_app(site),
                 host=options.host,

@@ -17,6 +17,8 @@ def addresses(home: Home) -> dict[str, list[str]]:
             "/search?q=window.hurt+esrever",
             "/search?q=window.hurt&view=agent",
         ],
+        "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
+        "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw", f"/m/{home.document}"],
         "/m/{id}/edit": [f"/m/{home.hostile}/edit"],
     }

@@ -233,12 +233,15 @@ def fill(base: Path, models: str) -> Home:
             *("--kind", "document", "--source", "docs/auth.md", "--tag", "auth"),
             *("--cites", "auth.py:check_token"),
         )
+        _add("PostgreSQL is backed up every night by Acme Corp.", "--global")
         for number in range(1, 30):
             _add(
                 f"Window {number}: the staging database is rebuilt at {number % 24}:00.",
                 *("--tag", "ops", "--when", f"2026-{1 + number % 9:02}-11", "--global"),
             )
         hostile = _add(HOSTILE, "--tag", "<b>tag</b>", "--source", "javascript:alert(1)")
+        forgotten = _add(f"Forgotten. {HOSTILE}")
+        _run("forget", forgotten, "--yes")
         session = "11111111-2222-4333-8444-555555555555"
         for event in _events(session, repository):
             record_here(json.dumps(event).encode(), "--host", "claude-code")

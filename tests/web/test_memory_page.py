@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from site_client import Client
 
@@ -127,6 +129,21 @@ def test_forgetting_names_the_memory_first(own):
 
     assert "Forgot “Retries use jitter.”" in done.shown
     site.get(f"/m/{memory_id}", 404)
+    assert "Retries use jitter." in site.get("/trash").shown
+    assert "is back" in site.undo(done).shown
+    assert site.json(f"/m/{memory_id}.json")["tags"] == ["net"]
+
+
+def test_what_was_forgotten_comes_back_from_the_trash_page(own):
+    site, memory_id = own
+    site.post(f"/m/{memory_id}/forget")
+    (batch,) = site.json("/trash.json")
+
+    done = site.follow(site.post(f"/trash/{batch['batch']}/restore"))
+
+    assert "1 memory is back." in done.shown
+    assert "The trash is empty" in done.shown
+    assert site.json(f"/m/{memory_id}.json")["text"].startswith("Retries use jitter.")
 
 
 def test_a_newer_memory_replaces_an_older_one(own):
@@ -141,3 +158,37 @@ def test_a_newer_memory_replaces_an_older_one(own):
     assert "is replaced by" in done.shown
     assert "What replaced what" in done.shown
     assert site.json(f"/m/{memory_id}.json")["superseded_by"] == newer
+    assert "is current again" in site.undo(done).shown
+    assert site.json(f"/m/{memory_id}.json")["superseded_by"] is None
+    assert "What replaced what" not in site.get(f"/m/{memory_id}").shown
+
+
+def test_a_memory_is_added_and_that_is_undone(own):
+    site, _ = own
+    assert "prefilled" in site.get("/add?text=prefilled").shown
+
+    done = site.follow(
+        site.post("/add", {"text": "Use uv, not pip.", "kind": "preference", "tags": "a, b"})
+    )
+
+    assert "Stored." in done.shown
+    (found,) = site.json("/search.json?kind=preference")["items"]
+    assert (found["preview"], found["tags"]) == ("Use uv, not pip.", ["a", "b"])
+    assert "It is in the trash." in site.undo(done).shown
+    assert site.json("/search.json?kind=preference")["items"] == []
+
+
+def test_saving_what_cannot_be_seen_unchanged_changes_nothing(own):
+    site, _ = own
+    hidden = add("red \x1b[31m and \u202eesrever")
+    page = site.get(f"/m/{hidden}/edit")
+    shown = html.unescape(page.text.split("</textarea>")[0].rpartition(">")[2]).strip()
+    assert shown == r"red \u001b[31m and \u202eesrever"
+
+    done = site.follow(site.post(f"/m/{hidden}/edit", {"text": shown}))
+
+    assert "Nothing was changed" in done.shown
+
+
+def test_memories_about_the_same_are_shown(site, home):
+    assert "Memories about the same" in site.get(f"/m/{home.document}").shown

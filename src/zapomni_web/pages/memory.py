@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from zapomni_core.exceptions import NotFoundError, ValidationError, ZapomniError
-from zapomni_core.interfaces import UpdateMemoryRequest
+from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
 from zapomni_core.shared.unseen import escape_controls
+from zapomni_core.workflows.trash import TRASH_DAYS
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import MemoryRecord
@@ -71,6 +72,9 @@ async def show(asked: PageRequest) -> PageView:
     said = await engine.graph.read_memory(memory_id)
     recalls = engine.recalls.list_recalls(RecallFilter(item=memory_id, limit=10))
     chain = await _chain(asked, record, history)
+    near = await engine.projects.name(
+        list((await engine.storage.get_summaries(list(said.neighbors))).values())
+    )
     return PageView(
         "memory.html",
         name_of(record),
@@ -95,6 +99,7 @@ async def show(asked: PageRequest) -> PageView:
             "said": said,
             "recalls": recalls,
             "chain": chain,
+            "neighbors": [(one, said.neighbors[one.memory_id]) for one in near],
             "cautions": record.cautions(),
         },
         live="memories",
@@ -222,14 +227,13 @@ async def save(asked: PageRequest) -> Done:
     changes: dict[str, Any] = {
         name: value
         for name, value in given.items()
-        if value.strip() != str(getattr(before, name)).strip()
+        # What cannot be seen is shown as escapes: who leaves them as they are changes nothing.
+        if value.strip() != escape_controls(str(getattr(before, name))).strip()
     }
     if "project" in changes:
         changes["project"] = changes["project"].strip() or "*"
     if "tags" in asked.form:
-        tags = [tag.strip() for tag in asked.field("tags").split(",") if tag.strip()]
-        if tags != before.tags:
-            changes["tags"] = tags
+        changes |= {"tags": tags} if (tags := _tags(asked)) != before.tags else {}
     if not changes:
         return Done("Nothing was changed.", address("m", before.memory_id))
     await engine.update_memory(UpdateMemoryRequest(memory_id=before.memory_id, **changes))
@@ -310,7 +314,8 @@ async def ask_forget(asked: PageRequest) -> Confirm:
     return Confirm(
         "Forget this memory?",
         name_of(record),
-        "It is deleted for good, with its history.",
+        f"It goes to the trash, with its history and what was read in it. For {TRASH_DAYS} days it "
+        "can be brought back as it was; then it is deleted.",
         "Forget it",
         address("m", record.memory_id),
         is_dangerous=True,
@@ -320,8 +325,14 @@ async def ask_forget(asked: PageRequest) -> Confirm:
 async def forget(asked: PageRequest) -> Done:
     """Forget a memory."""
     record = await asked.engine.get_memory(asked.path["id"])
-    await asked.engine.delete_memory(record.memory_id)
-    return Done(f"Forgot “{name_of(record)}”.", address("search"))
+    batch = await asked.engine.trash.put([record.memory_id], "page")
+
+    async def undo() -> str:
+        await asked.engine.trash.undo(batch.batch)
+        return f"“{name_of(record)}” is back."
+
+    back = address("m", record.memory_id)
+    return Done(f"Forgot “{name_of(record)}”.", address("search"), undo, back)
 
 
 async def _version(asked: PageRequest, given: str) -> tuple[MemoryRecord, MemoryVersion]:
@@ -398,6 +409,56 @@ async def supersede(asked: PageRequest) -> Done:
     await asked.engine.update_memory(
         UpdateMemoryRequest(memory_id=by.memory_id, supersedes=[record.memory_id])
     )
+
+    async def undo() -> str:
+        await asked.engine.trash.unlink(record.memory_id, by.memory_id)
+        return f"“{name_of(record)}” is current again."
+
     return Done(
-        f"“{name_of(record)}” is replaced by “{name_of(by)}”.", address("m", record.memory_id)
+        f"“{name_of(record)}” is replaced by “{name_of(by)}”.",
+        address("m", record.memory_id),
+        undo,
     )
+
+
+# --- A new one --------------------------------------------------------------------------
+
+
+async def new(asked: PageRequest) -> PageView:
+    """Show the form for a new memory; `text`, `kind`, `project` and `source` fill it in."""
+    given = {name: asked.get(name) for name in _TEXTS}
+    if not given["project"] and asked.project != "*":
+        given["project"] = asked.project
+    return PageView(
+        "memory_new.html",
+        "Add a memory",
+        given,
+        ["zapomni", "add", "-"],
+        {"given": given, "kinds": KINDS},
+    )
+
+
+async def add(asked: PageRequest) -> Done:
+    """Store the text of the form."""
+    request = AddMemoryRequest(
+        text=asked.field("text"),
+        kind=asked.field("kind").strip() or "note",
+        project=asked.field("project").strip() or "*",
+        source=asked.field("source").strip(),
+        tags=_tags(asked),
+    )
+    added = await asked.engine.add_memory(request)
+    to = address("m", added.memory_id)
+    if added.status != "created":
+        return Done(added.notice or "It is stored already.", to)
+    similar = "".join(f" It resembles “{one.text[:NAME_CHARS]}”." for one in added.similar[:1])
+
+    async def undo() -> str:
+        await asked.engine.trash.put([added.memory_id], "page")
+        return "It is in the trash."
+
+    return Done(f"Stored. {added.notice or ''}{similar}".strip(), to, undo, address("trash"))
+
+
+def _tags(asked: PageRequest) -> list[str]:
+    return [tag.strip() for tag in asked.field("tags").split(",") if tag.strip()]

@@ -95,6 +95,8 @@ class MemoryReading(FrozenModel):
     entities: list[Entity] = []
     """In the order of the text."""
     statements: list[MemoryStatement] = []
+    neighbors: dict[str, list[str]] = {}
+    """Other memories that mention the same, most in common first: their ids and what that is."""
 
 
 class MergeResponse(FrozenModel):

@@ -30,7 +30,7 @@ __all__ = ["KnowledgeGraph"]
 MAX_IDS = 1000
 MAX_QUERY_CHARS = 500
 # Of one memory: what a reader looks through.
-READ_PASSAGES, READ_ENTITIES, READ_EVIDENCE = 50, 60, 20
+READ_PASSAGES, READ_ENTITIES, READ_EVIDENCE, READ_NEIGHBORS = 50, 60, 20, 8
 
 Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 """Queues a task of a type with parameters and returns its id."""
@@ -174,8 +174,24 @@ class KnowledgeGraph:
             if one.memory_id == memory_id
         ]
         return MemoryReading(
-            entities=[entities[one] for one in ids if one in entities], statements=statements
+            entities=[entities[one] for one in ids if one in entities],
+            statements=statements,
+            neighbors=await self._find_neighbors(memory_id, entities),
         )
+
+    async def _find_neighbors(
+        self, memory_id: str, entities: Mapping[str, Entity]
+    ) -> dict[str, list[str]]:
+        mentions = await self._storage.get_mentions(list(entities), None, READ_EVIDENCE)
+        chunks = list({one.chunk_id for found in mentions.values() for one in found})
+        passages = await self._storage.get_passages(chunks)
+        shared: dict[str, list[str]] = {}
+        for entity_id, found in mentions.items():
+            for other in {passages[m.chunk_id].memory_id for m in found if m.chunk_id in passages}:
+                if other != memory_id:
+                    shared.setdefault(other, []).append(entities[entity_id].name)
+        ranked = sorted(shared.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        return dict(ranked[:READ_NEIGHBORS])
 
     @operation()
     async def get_status(self) -> GraphStats:
