@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
     from zapomni_core.workflows.export_memories import ExportPart, ExportReport
     from zapomni_core.workflows.import_records import RecordImportReport
+    from zapomni_core.workflows.markdown_notes import NotesExportReport, NotesImportReport
     from zapomni_core.workflows.merge_memories import MergeReport
 
 __all__ = ["describe_merge", "export", "import_export", "print_untrusted"]
 
+SHOWN = 10
 # As `zapomni_core.workflows.export_memories` has them; help does not import that.
 PARTS = ["history", "citations", "projects", "graph", "observations", "all"]
 
@@ -31,11 +33,13 @@ PARTS = ["history", "citations", "projects", "graph", "observations", "all"]
     epilog=examples(
         "zapomni export ~/memories",
         "zapomni export ~/shop-notes --project shop --kind decision",
+        "zapomni export --markdown ~/vault/memories",
         "zapomni export --jsonl - --since 7d | jq -r .text",
     )
 )
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--jsonl", metavar="FILE", help="Write lines of JSON instead; - for standard output.")
+@click.option("--markdown", is_flag=True, help="Write Markdown notes, to be read and edited.")
 @click.option(
     "--with",
     "parts",
@@ -46,13 +50,22 @@ PARTS = ["history", "citations", "projects", "graph", "observations", "all"]
 @export_filter_options
 @json_option
 def export(
-    folder: Path | None, jsonl: str | None, parts: tuple[str, ...], *, as_json: bool, **filters: Any
+    folder: Path | None,
+    jsonl: str | None,
+    parts: tuple[str, ...],
+    *,
+    markdown: bool,
+    as_json: bool,
+    **filters: Any,
 ) -> None:
     """Write memories into a folder of files that git can follow, or as lines of JSON.
 
     One JSON file per memory, which changes when the memory does: exporting twice writes nothing.
     All memories are exported, replaced ones too, or those that the filters select. Vectors and
     the graph are left out; they are made again. `zapomni import DIR` reads it.
+
+    With --markdown the folder has one note per memory, for any editor or Obsidian: what you change,
+    add or delete there comes back with `zapomni import DIR`. A file you edited is not overwritten.
 
     Texts are written as they are stored, secrets included: keep the folder to yourself, or
     check it first.
@@ -61,6 +74,11 @@ def export(
         raise click.UsageError("Give a folder, or --jsonl FILE.")
     if as_json and jsonl == "-":
         raise click.UsageError("--json reports what was written; give --jsonl a file.")
+    if markdown:
+        if folder is None or parts:
+            raise click.UsageError("--markdown goes with a folder, without --jsonl and --with.")
+        _export_notes(folder, chosen(filters), as_json=as_json)
+        return
     wanted = cast("list[ExportPart]", PARTS[:-1] if "all" in parts else list(parts))
 
     async def write(engine: ZapomniEngine) -> ExportReport:
@@ -76,6 +94,25 @@ def export(
         print_json(done.to_json())
         return
     _print_report(done)
+
+
+def _export_notes(folder: Path, filters: dict[str, Any], *, as_json: bool) -> None:
+    async def write(engine: ZapomniEngine) -> NotesExportReport:
+        with progress_bar("Exporting") as report:
+            return await engine.notes.export(folder, filters, report)
+
+    done = with_engine(write)
+    if as_json:
+        print_json(done.to_json())
+        return
+    memories = count_of(done.memories, "memory", "memories")
+    removed = f", {done.removed} removed" if done.removed else ""
+    click.echo(
+        f"{memories}: {done.written} written, {done.unchanged} unchanged{removed}.", err=True
+    )
+    if done.edited:
+        files = count_of(done.edited, "file was", "files were")
+        click.echo(f"{files} edited there, and left alone: `zapomni import` first.", err=True)
 
 
 def _print_report(done: ExportReport) -> None:
@@ -116,8 +153,12 @@ def print_untrusted(devices: Mapping[str, int]) -> None:
 def import_export(
     path: Path, *, dry_run: bool, observations: bool, yes: bool, as_json: bool
 ) -> None:
-    """Import an export of ours: a folder or a file of lines."""
-    del yes
+    """Import an export of ours: a folder of records or of notes, or a file of lines."""
+    if (path / "zapomni.json").is_file() and '"markdown"' in (path / "zapomni.json").read_text(
+        encoding="utf-8", errors="replace"
+    ):
+        _import_notes(path, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
 
     async def read(engine: ZapomniEngine) -> RecordImportReport:
         with progress_bar("Importing") as report:
@@ -159,3 +200,46 @@ def import_export(
             f"To take it back: zapomni import --undo {done.batch}",
             err=True,
         )
+
+
+def _import_notes(path: Path, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    def confirm(names: Sequence[str]) -> bool:
+        if yes:
+            return True
+        files = count_of(len(names), "file was", "files were")
+        click.echo(f"{files} deleted from the folder:", err=True)
+        for name in names[:SHOWN]:
+            click.echo(f"  {one_line(name)}", err=True)
+        if len(names) > SHOWN:
+            click.echo(f"  and {len(names) - SHOWN} more", err=True)
+        if not sys.stdin.isatty():
+            click.echo("Their memories stay; to delete them, too, give --yes.", err=True)
+            return False
+        return click.confirm("Delete their memories, too?", err=True)
+
+    async def read(engine: ZapomniEngine) -> NotesImportReport:
+        with progress_bar("Reading notes") as report:
+            return await engine.notes.read_back(path, confirm, dry_run=dry_run, progress=report)
+
+    done = with_engine(read)
+    if as_json:
+        print_json({**done.to_json(), "dry_run": dry_run})
+        return
+    click.echo(
+        f"{done.updated} updated, {done.added} added, {done.deleted} deleted, "
+        f"{done.unchanged} unchanged."
+    )
+    if done.conflicts:
+        click.echo(
+            f"{done.conflicts} of them were changed here, too: `zapomni history` has that text.",
+            err=True,
+        )
+    for name, why in list(done.skipped.items())[:SHOWN]:
+        click.echo(f"Left out: {one_line(name)}: {why}", err=True)
+    if len(done.skipped) > SHOWN:
+        click.echo(f"and {len(done.skipped) - SHOWN} more; --json lists them.", err=True)
+    if done.secrets:
+        found = ", ".join(f"{number} {kind}" for kind, number in done.secrets.items())
+        click.echo(f"They seem to contain secrets, stored as they are: {found}.", err=True)
+    if done.batch:
+        click.echo(f"To give new ones to sessions: zapomni import --trust {done.batch}", err=True)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.import_sources import Imports
+    from zapomni_core.workflows.markdown_notes import MarkdownNotes
     from zapomni_core.workflows.merge_memories import MemoryMerges
     from zapomni_core.workflows.review import ReviewInbox
     from zapomni_core.workflows.trash import Trash, TrashBatch
@@ -314,6 +315,20 @@ class ZapomniEngine:
             self.exports.deletions,
             self._settings,
             self.trash,
+            lambda: self._redactor,
+        )
+
+    @cached_property
+    def notes(self) -> MarkdownNotes:
+        """Memories as Markdown notes in a folder."""
+        from zapomni_core.workflows.markdown_notes import MarkdownNotes
+
+        return MarkdownNotes(
+            self.storage,
+            self._writer,
+            self.exports,
+            self.record_imports.imports,
+            self._settings,
             lambda: self._redactor,
         )
 

@@ -96,12 +96,13 @@ class ExportReport:
         return asdict(self)
 
 
-def check_folder(folder: ExportFolder, *, new: bool = False) -> bool:
+def check_folder(folder: ExportFolder, *, new: bool = False, kind: str = "export") -> bool:
     """Check that a folder is an export that this version can read; return whether it is one.
 
     Args:
         folder: The folder.
         new: Accept one that is empty but for hidden files and a README: an export may begin there.
+        kind: What its marker must say it is.
 
     Raises:
         ValidationError: It is something else, or written by a newer version.
@@ -120,7 +121,14 @@ def check_folder(folder: ExportFolder, *, new: bool = False) -> bool:
             "one that `zapomni export` made.",
             "VAL_004",
         )
-    version = load_object(marker).get("format")
+    said = load_object(marker)
+    version = said.get("format")
+    if said.get("zapomni") != kind:
+        raise ValidationError(
+            "This folder is an export of another kind: memories as Markdown and memories as JSON "
+            "are in different folders. Name another one.",
+            "VAL_004",
+        )
     if not isinstance(version, int) or version < 1:
         raise ValidationError(f"The {MARKER} of this folder is damaged: it has no format.")
     if version > FORMAT:
@@ -158,7 +166,7 @@ class Exports:
             OSError: The disk is full or refuses. What was written is whole; run it again.
         """
         report = ExportReport()
-        ids = await self._select(filters)
+        ids = await self.select(filters)
         report.memories = len(ids)
         folder = await asyncio.to_thread(ExportFolder, path, create=True)
         with folder:
@@ -196,7 +204,7 @@ class Exports:
             OSError: The disk is full or refuses; a file is what it was.
         """
         report = ExportReport()
-        ids = await self._select(filters)
+        ids = await self.select(filters)
         report.memories = report.written = len(ids)
         if path is None:
             assert out is not None
@@ -250,7 +258,7 @@ class Exports:
 
     # --- selecting ----------------------------------------------------------------------
 
-    async def _select(self, given: dict[str, Any]) -> list[str]:
+    async def select(self, given: dict[str, Any]) -> list[str]:
         """Return the ids of the memories that match; what was replaced is selected, too."""
         filters = without_code(parse_filters({"include_superseded": True, **given}))
         if filters.project is not None:
