@@ -229,6 +229,8 @@ def _import_notes(path: Path, *, dry_run: bool, yes: bool, as_json: bool) -> Non
         f"{done.updated} updated, {done.added} added, {done.deleted} deleted, "
         f"{done.unchanged} unchanged."
     )
+    if done.trash:
+        click.echo(f"To bring deleted ones back: zapomni forget --undo {done.trash}", err=True)
     if done.conflicts:
         click.echo(
             f"{done.conflicts} of them were changed here, too: `zapomni history` has that text.",

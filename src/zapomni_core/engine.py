@@ -326,6 +326,7 @@ class ZapomniEngine:
         return MarkdownNotes(
             self.storage,
             self._writer,
+            self.trash,
             self.exports,
             self.record_imports.imports,
             self._settings,

@@ -311,7 +311,12 @@ class Exports:
                 yield f"observations/{month}", rows
 
     async def _tombstones(self) -> list[dict[str, Any]]:
-        """Return the tombstones of deleted memories, by id."""
+        """Return the tombstones of deleted memories, by id; one that is here again has none."""
+        deleted = [one for one in await self.deletions.list_all() if one.undone_at is None]
+        here: set[str] = set()
+        for start in range(0, len(deleted), PAGE):
+            page = [one.memory_id for one in deleted[start : start + PAGE]]
+            here |= (await self.storage.get_summaries(page)).keys()
         return [
             to_tombstone(
                 one.memory_id,
@@ -321,8 +326,8 @@ class Exports:
                 supersedes=one.supersedes,
                 device=one.device,
             )
-            for one in await self.deletions.list_all()
-            if one.undone_at is None
+            for one in deleted
+            if one.memory_id not in here
         ]
 
     async def _remove_others(

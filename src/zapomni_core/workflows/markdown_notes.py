@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
     from zapomni_core.workflows.add_memory import MemoryWriter
     from zapomni_core.workflows.export_memories import Exports
+    from zapomni_core.workflows.trash import Trash
     from zapomni_db.code_models import Citation
     from zapomni_db.copy_models import MemoryCopy
     from zapomni_db.interfaces import StorageProvider
@@ -104,6 +105,9 @@ class NotesImportReport:
     skipped: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, int] = field(default_factory=dict)
     batch: str = ""
+    """What `zapomni import --undo` and `--trust` take; empty if nothing was added."""
+    trash: str = ""
+    """What `zapomni forget --undo` takes; empty if nothing was deleted."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
@@ -130,6 +134,7 @@ class MarkdownNotes:
 
     storage: StorageProvider
     writer: MemoryWriter
+    trash: Trash
     exports: Exports
     imports: SqliteImports
     settings: Settings
@@ -452,12 +457,11 @@ class _ReadBack:
         if self._dry_run or not confirm(names):
             self._report.missing = len(names)
             return
-        await self._back_up()
+        with suppress(NotFoundError):  # Another process was first.
+            self._report.trash = (await self._notes.trash.put(list(here), "markdown")).batch
         for memory_id in here:
-            with suppress(NotFoundError):
-                await self._notes.writer.delete(memory_id)
             del self._state[memory_id]
-            self._report.deleted += 1
+        self._report.deleted = len(here)
 
     def _is_there(self, path: str) -> bool:
         """Return whether a file is there, if only as a link or as one that is too large."""
