@@ -115,7 +115,7 @@ class NotesImportReport:
 
 
 @dataclass
-class _Known:
+class _KnownNote:
     """A file as it was when it was last written or read."""
 
     path: str
@@ -178,7 +178,7 @@ class MarkdownNotes:
         self,
         folder: ExportFolder,
         ids: Sequence[str],
-        state: dict[str, _Known],
+        state: dict[str, _KnownNote],
         files: dict[str, str],
         report: NotesExportReport,
         progress: Progress,
@@ -323,7 +323,7 @@ class _ReadBack:
         self,
         notes: MarkdownNotes,
         folder: ExportFolder,
-        state: dict[str, _Known],
+        state: dict[str, _KnownNote],
         report: NotesImportReport,
         secrets: Counter[str],
         *,
@@ -396,7 +396,7 @@ class _ReadBack:
             self._report.unchanged += 1
         # What was changed here only is still to be written into the file.
         updated_at = "" if is_conflict else write_time(copy.updated_at)
-        self._state[memory_id] = _Known(path, _hash(data), updated_at, said, is_edited=True)
+        self._state[memory_id] = _KnownNote(path, _hash(data), updated_at, said, is_edited=True)
 
     async def _add(self, path: str, data: bytes, note: Note) -> None:
         if not note.has_head:
@@ -440,7 +440,7 @@ class _ReadBack:
             data = data.replace(note.memory_id.encode(), added.memory_id.encode(), 1)
         self._folder.write(path, data)
         said = _value_hashes(note.fields, note.text)
-        self._state[added.memory_id] = _Known(
+        self._state[added.memory_id] = _KnownNote(
             path, _hash(data), write_time(copy.updated_at), said, is_edited=True
         )
 
@@ -530,17 +530,17 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
 
 
-def _read_state(folder: ExportFolder) -> dict[str, _Known]:
-    state: dict[str, _Known] = {}
+def _read_state(folder: ExportFolder) -> dict[str, _KnownNote]:
+    state: dict[str, _KnownNote] = {}
     for line in (folder.read(STATE, 1 << 30) or b"").split(b"\n"):
         with suppress(ValidationError, KeyError, TypeError):
             one = load_object(line)
             memory_id = str(one.pop("id"))
-            state[memory_id] = _Known(**one)
+            state[memory_id] = _KnownNote(**one)
     return state
 
 
-def _write_state(folder: ExportFolder, state: dict[str, _Known]) -> None:
+def _write_state(folder: ExportFolder, state: dict[str, _KnownNote]) -> None:
     lines = [
         dump_line({"id": memory_id, **asdict(state[memory_id])}) for memory_id in sorted(state)
     ]
@@ -573,7 +573,7 @@ def _scan(folder: ExportFolder) -> tuple[dict[str, str], list[str]]:
     return files, others
 
 
-def _restore_heads(state: dict[str, _Known], files: dict[str, str], others: list[str]) -> None:
+def _restore_heads(state: dict[str, _KnownNote], files: dict[str, str], others: list[str]) -> None:
     """Recognize files without an id by where they are: their head was taken out or is damaged."""
     places = {known.path: memory_id for memory_id, known in state.items() if memory_id not in files}
     for path in list(others):
@@ -587,7 +587,7 @@ def _write_note(
     one: MemoryCopy,
     fields: dict[str, Any],
     path: str,
-    state: dict[str, _Known],
+    state: dict[str, _KnownNote],
     report: NotesExportReport,
 ) -> None:
     known = state.get(one.memory_id)
@@ -614,13 +614,13 @@ def _write_note(
         report.written += 1
     note = parse_note(data)
     said = _value_hashes(note.fields, note.text)
-    state[one.memory_id] = _Known(path, _hash(data), updated_at, said)
+    state[one.memory_id] = _KnownNote(path, _hash(data), updated_at, said)
 
 
 def _remove(
     folder: ExportFolder,
     memory_id: str,
-    state: dict[str, _Known],
+    state: dict[str, _KnownNote],
     files: dict[str, str],
     report: NotesExportReport,
 ) -> None:
