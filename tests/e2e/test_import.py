@@ -30,6 +30,17 @@ def projects(tmp_path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path, monkeypatch) -> None:
+    """Stay away from a repository: its history is a source, too."""
+    monkeypatch.chdir(tmp_path)
+
+
+def listed() -> dict:
+    (found,) = [one for one in as_json("import") if one["name"] == "claude-code"]
+    return found
+
+
 def run(*options: str) -> dict:
     return as_json("import", "claude-code", "--yes", *options)
 
@@ -60,17 +71,16 @@ def contents(session: str) -> dict[str, list[str]]:
 
 def test_the_list_says_how_much_there_is_and_what_is_deleted_soon(projects, tmp_path):
     (tmp_path / "home" / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 5}')
-    (found,) = as_json("import")
-    assert found["name"] == "claude-code"
+    found = listed()
     assert (found["records"], found["files"], found["new_files"]) == (2, 3, 3)
     assert found["bytes"] == sum(path.stat().st_size for path in projects.rglob("*.jsonl"))
     assert found["oldest"].startswith("2026-05-01")
     assert found["deleted_soon"] == 2
     (tmp_path / "home" / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 365}')
     assert "claude-code" in answer("import")
-    assert as_json("import")[0]["deleted_soon"] == 0
+    assert listed()["deleted_soon"] == 0
     run()
-    assert as_json("import")[0]["new_files"] == 0
+    assert listed()["new_files"] == 0
 
 
 def test_nothing_to_import_is_said(tmp_path):
@@ -231,7 +241,7 @@ def test_links_and_credentials_are_not_read(projects, tmp_path):
     (projects / "linked").symlink_to(outside)
     os.mkfifo(projects / "-w-shop" / "pipe.jsonl")
     transcripts.long_session(3, RESUMED).write(projects / "-w-shop" / "auth.json")
-    assert as_json("import")[0]["files"] == 3
+    assert listed()["files"] == 3
     credentials = transcripts.long_session(3).write(tmp_path / ".credentials.json")
     assert "no transcript" in refused(
         2, "import", "claude-code", "--yes", "--path", str(credentials)
