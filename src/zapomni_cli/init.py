@@ -64,7 +64,8 @@ def init(
     Copilot CLI, Qwen Code, Cline, Roo Code, Zed, Goose, Junie, Kiro and Amp, shows what it would
     change, asks, and registers the MCP server and the hooks in your user settings. Every file is
     first copied in its own folder; nothing is ever written into a project. Running it again
-    changes nothing that is right already.
+    changes nothing that is right already. At the end it names what earlier sessions are on this
+    machine, and offers to import them.
 
     With --verify it starts the server of each connected host exactly as the host is configured to,
     asks for its tools, sends a test event through the host's hook, reads it back and removes it.
@@ -90,8 +91,28 @@ def init(
             _report(plans, uninstall=uninstall)
     if as_json:
         print_json({"dry_run": dry_run, "hosts": [_as_json(plan) for plan in plans]})
+    elif not dry_run and not uninstall:
+        _offer_import(asking=not yes and sys.stdin.isatty())
     if any(plan.problem for plan in plans):
         click.get_current_context().exit(1)
+
+
+def _offer_import(*, asking: bool) -> None:
+    """Say what earlier sessions are on this machine, and import them if the user wants to."""
+    from zapomni_cli.importing import describe_found, run_import
+    from zapomni_cli.runtime import with_engine
+    from zapomni_core.workflows.import_sources import has_sources
+
+    home = str(Path.home())
+    if not has_sources(home):
+        return
+    found = with_engine(lambda engine: engine.imports.list_sources(home))
+    for one in [one for one in found if one.new_files]:
+        click.echo(f"Found {describe_found(one)}.")
+        if asking and click.confirm("Import now?", default=True, err=True):
+            run_import(one.name, yes=True)
+        else:
+            click.echo(f"Import with: zapomni import {one.name}", err=True)
 
 
 def _chosen_hosts(names: Sequence[str], *, everyone: bool) -> list[Host]:

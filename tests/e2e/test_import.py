@@ -267,3 +267,30 @@ def test_on_a_terminal_it_asks_and_reports(projects):
     assert "Claude Code sessions: 2" in shown
     assert "Imported" in shown
     assert "zapomni import --undo i-" in shown
+
+
+def test_a_purge_leaves_nothing_of_what_was_imported(projects, private_home):
+    run()
+    report = as_json("purge", "--search", "samesite", "--yes")
+    assert report["deleted"] >= 2
+    for path in private_home.rglob("*"):
+        if path.is_file():
+            assert b"samesite" not in path.read_bytes().lower(), path.name
+    # What was purged stays away: its records are known.
+    for path in projects.rglob("*.jsonl"):
+        path.rename(path.with_name(f"moved-{path.name}"))
+    assert run()["kept"] == 0
+    assert as_json("purge", "--search", str(projects).rpartition("/")[2] + "/", "--yes")["mentions"]
+
+
+def test_init_ends_by_offering_what_is_there(projects, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = zapomni("init", "--host", "claude-code", "--yes")
+    assert b"Found Claude Code sessions: 2" in shown.stdout
+    assert b"Import with: zapomni import claude-code" in shown.stderr
+    assert as_json("sessions") == []
+    assert b"Found" not in zapomni("init", "--host", "claude-code", "--dry-run").stdout
+    # On a terminal it asks, and only for what is new.
+    code, asked = on_terminal("init", "--host", "claude-code", typed="y\n")
+    assert (code, "Import now?" in asked, "Imported" in asked) == (0, True, True)
+    assert b"Found" not in zapomni("init", "--host", "claude-code", "--yes").stdout

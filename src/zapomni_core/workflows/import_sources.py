@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
     from zapomni_core.workflows.trash import Trash
 
-__all__ = ["FoundSource", "ImportReport", "ImportRequest", "Imports", "UndoneImport"]
+__all__ = ["FoundSource", "ImportReport", "ImportRequest", "Imports", "UndoneImport", "has_sources"]
 
 TASK = "import_source"
 # One transaction: short enough for a hook that waits.
@@ -182,10 +182,7 @@ class Imports:
         environment = _environment(folder, path)
         found = []
         for name in SOURCES:
-            try:
-                files = await asyncio.to_thread(get_source(name).find, environment)
-            except (FormatError, OSError):
-                continue
+            files = await asyncio.to_thread(_find_quietly, name, environment)
             if files:
                 known = await self._store.list_files(name)
                 found.append(await asyncio.to_thread(_summarize, name, files, known))
@@ -323,6 +320,19 @@ class Imports:
                 continue
             trusted += 1
         return trusted
+
+
+def has_sources(folder: str) -> bool:
+    """Return whether there is anything to import; without opening, or making, a database."""
+    environment = _environment(folder, "")
+    return any(_find_quietly(name, environment) for name in SOURCES)
+
+
+def _find_quietly(name: str, environment: SourceEnvironment) -> list[FoundFile]:
+    try:
+        return get_source(name).find(environment)
+    except (FormatError, OSError):
+        return []
 
 
 async def _report_nothing(*_: Any) -> None:

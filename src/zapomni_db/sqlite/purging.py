@@ -455,6 +455,9 @@ _MENTIONS_OF_WORK: Final[Mapping[str, LiteralString]] = {
     " message || ' ' || coalesce(result, '') || ' ' || coalesce(error, '')), lower(?)) > 0",
     "candidates": "DELETE FROM review_items WHERE kind = 'candidate'"
     " AND instr(lower(text || ' ' || subject || ' ' || project), lower(?)) > 0",
+    "imported files": "DELETE FROM import_files WHERE instr(lower(path), lower(?)) > 0",
+    "imports": "UPDATE import_batches SET request = '{}', counts = '{}'"
+    " WHERE instr(lower(request || ' ' || counts), lower(?)) > 0",
     "branches": "UPDATE sessions SET branch = '' WHERE instr(lower(branch), lower(?)) > 0",
 }
 
