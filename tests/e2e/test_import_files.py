@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import sys
@@ -259,6 +260,19 @@ def test_history_becomes_observations_and_reasons_become_memories(shop):
     assert (again["observations"], again["memories"]) == (1, 0)
 
 
+def test_history_is_searched_and_given_to_no_session(shop):
+    run("git")
+    hits = as_json("search", "pip resolves too slowly on the small machine")
+    assert "git_commit" in {one["kind"] for one in hits["results"]}
+    assert "resolves" not in as_json("context")["text"]
+    event = {
+        "session_id": "s", "cwd": str(shop), "hook_event_name": "UserPromptSubmit",
+        "prompt": "pip resolves too slowly on the small machine, use uv", "prompt_id": "p",
+    }  # fmt: skip
+    code, given = record_here(json.dumps(event).encode(), "--host", "claude-code")
+    assert (code, given) == (0, "")
+
+
 # --- Codex ------------------------------------------------------------------------------
 
 
@@ -289,8 +303,6 @@ def test_a_session_that_hooks_captured_is_not_doubled(shop):
         "session_id": THREAD, "cwd": str(shop), "hook_event_name": "UserPromptSubmit",
         "prompt": CODEX_PROMPT, "turn_id": "t", "model": "x", "permission_mode": "default",
     }  # fmt: skip
-    import json
-
     record_here(json.dumps(event).encode(), "--host", "codex")
     moved = [{**record, "timestamp": "2030-01-01T00:00:00Z"} for record in rollout(str(shop))]
     (file,) = Path(os.environ["HOME"], ".codex", "sessions").rglob("*.jsonl")

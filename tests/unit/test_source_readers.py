@@ -178,6 +178,21 @@ def test_facts_are_read_with_their_kinds_and_the_index_without_lines_of_files(tm
     assert reasons(items) == ["index line of a file"]
 
 
+def test_memories_of_agents_are_global_or_of_the_repository_they_are_in(tmp_path):
+    repo = repository(tmp_path / "shop")
+    for folder in (tmp_path / "home" / ".claude", repo / ".claude"):
+        memory = folder / "agent-memory" / "reviewer"
+        memory.mkdir(parents=True)
+        (memory / "style.md").write_text(f"Of {folder.parent.name}.\n", "utf-8")
+    (tmp_path / "home" / ".claude" / "projects").mkdir()
+    found = memories(read_all(AUTO_MEMORY, environment(tmp_path / "home", repo)))
+    assert {(one.text, one.project, one.folder) for one in found} == {
+        ("Of home.", "*", ""), ("Of shop.", "", str(repo)),
+    }  # fmt: skip
+    assert len({one.native_id for one in found}) == 2
+    assert {one.tags for one in found} == {("agent-reviewer",)}
+
+
 def test_a_line_of_the_index_that_changes_at_its_end_stays_the_same_one():
     before = dict(index_entries("- Tests of the web page run with make test\n- Other\n"))
     after = dict(index_entries("- Tests of the web page run with make check\n- Other\n"))
@@ -365,6 +380,45 @@ def test_what_a_fork_copied_is_not_read_again(tmp_path):
     ]
 
 
+def test_a_prompt_is_one_whichever_of_its_two_records_comes_first_or_alone(tmp_path):
+    file = write_rollouts(tmp_path, Path("/w/shop"))
+    records = rollout("/w/shop")
+    first, second = records[5], records[6]
+    found = []
+    for order in ([first, second], [second, first], [first], [second]):
+        lines = [records[0], *order, *records[8:]]
+        if order == [first]:  # Then no other prompt is confirmed either.
+            lines = [one for one in lines if one["payload"].get("type") != "user_message"]
+        file.write_bytes(jsonl(lines))
+        age(file)
+        items = events(read_all(CODEX, environment(tmp_path)))
+        found.append([one.native_id for one in items if "prompt" in one.payload])
+    assert len(found[0]) == 2
+    assert found == [found[0]] * 4
+
+
+def test_a_rollout_of_the_first_versions_is_read(tmp_path):
+    context = "<environment_context>\n<cwd>/w/old</cwd>\n</environment_context>"
+    records = [
+        {"id": THREAD, "timestamp": "2025-05-01T10:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        *(record["payload"] for record in (rollout("/w/old")[2], rollout("/w/old")[5])),
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Ok."}],
+        },
+    ]
+    records[2]["content"][0]["text"] = context
+    file = write_rollouts(tmp_path, Path("/w/old"))
+    file.write_bytes(jsonl(records))
+    age(file)
+    found = events(read_all(CODEX, environment(tmp_path)))
+    assert [one.payload["prompt"] for one in found if "prompt" in one.payload] == [CODEX_PROMPT]
+    assert {one.folder for one in found if "prompt" in one.payload} == {"/w/old"}
+    assert all(one.when == datetime(2025, 5, 1, 10, tzinfo=UTC) for one in found)
+
+
 def test_another_file_in_the_folder_is_no_rollout(tmp_path):
     file = write_rollouts(tmp_path, Path("/w/shop"))
     file.write_text('{"some": "json"}\n', "utf-8")
@@ -427,6 +481,21 @@ def test_a_fact_cut_anywhere_stays_the_same_record(tmp_path, name):
 def test_a_decision_cut_anywhere_never_raises(name):
     for end in range(len(DECISIONS[name])):
         read_decision(name, DECISIONS[name][:end])
+
+
+def test_links_out_of_a_repository_are_not_followed(tmp_path):
+    outside = write_decisions(tmp_path / "private")
+    (outside / "CLAUDE.md").write_text("never read", "utf-8")
+    repo = repository(tmp_path / "shop")
+    (repo / "docs").mkdir()
+    (repo / "docs" / "adr").symlink_to(outside)
+    (repo / ".claude").symlink_to(outside)
+    (repo / "CLAUDE.md").symlink_to(outside / "CLAUDE.md")
+    (repo / "AGENTS.md").write_text("@docs/adr/0002-use-mysql.md @/etc/hosts.md @~/x.md", "utf-8")
+    assert read_all(ADR, environment(tmp_path, repo)) == []
+    found = read_all(INSTRUCTIONS, environment(tmp_path / "home", repo))
+    assert [one.title for one in memories(found)] == ["AGENTS.md"]
+    assert read_all(AUTO_MEMORY, environment(tmp_path / "home", repo)) == []
 
 
 def test_links_pipes_and_binary_files_are_not_read(tmp_path):

@@ -47,7 +47,7 @@ from zapomni_core.modules.observations import (
     read_event,
 )
 from zapomni_core.settings import Settings
-from zapomni_core.shared.folders import lies_in, real_path
+from zapomni_core.shared.folders import real_path
 from zapomni_core.shared.privacy import PrivatePaths, strip_private
 from zapomni_core.workflows.add_memory import MemoryWriter
 from zapomni_core.workflows.backup import back_up
@@ -369,10 +369,16 @@ def _summarize(
 
 
 def _list_missing(known: Mapping[str, ImportFile], named: str) -> list[str]:
-    within = real_path(named) if named else "/"
-    return [one for one in sorted(known) if lies_in(one, within) and not os.path.lexists(one)][
-        :MAX_GONE
+    """Return files that are no longer there, unless all that was around them is missing, too."""
+    within = Path(real_path(named) if named else "/")
+    missing = [
+        one
+        for one in map(Path, sorted(known))
+        if one.is_relative_to(within)
+        and not os.path.lexists(one)
+        and any(folder.is_dir() for folder in list(one.parents)[:2])
     ]
+    return [str(one) for one in missing[:MAX_GONE]]
 
 
 def _choose_start(

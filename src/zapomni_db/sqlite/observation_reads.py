@@ -116,16 +116,21 @@ ACTIVE_SESSION: LiteralString = (
     + ")"
 )
 
+# What agents did. The history of a repository is what its authors wrote: it is searched, and given
+# to no session unasked.
+OF_AGENTS: LiteralString = "host <> 'git-history'"
+
 # The newest observations of all projects.
 NEWEST: LiteralString = (
-    "SELECT " + COLUMNS + " FROM observations ORDER BY timestamp DESC, id DESC LIMIT ?"
-)
+    "SELECT " + COLUMNS + " FROM observations WHERE " + OF_AGENTS
+    + " ORDER BY timestamp DESC, id DESC LIMIT ?"
+)  # fmt: skip
 
 # The newest observations of one project.
 NEWEST_OF_PROJECT: LiteralString = (
-    "SELECT " + COLUMNS + " FROM observations WHERE project = ?"
-    " ORDER BY timestamp DESC, id DESC LIMIT ?"
-)
+    "SELECT " + COLUMNS + " FROM observations WHERE project = ? AND " + OF_AGENTS
+    + " ORDER BY timestamp DESC, id DESC LIMIT ?"
+)  # fmt: skip
 
 # One observation; few ids are asked for, one after the other.
 BY_ID: LiteralString = "SELECT " + COLUMNS + " FROM observations WHERE id = ?"

@@ -55,17 +55,18 @@ TEXTS: LiteralString = """
 SELECT coalesce((SELECT max(key) FROM memory_digest), 0)
     + coalesce((SELECT max(id) FROM observations), 0)"""
 
-# Observations that have any of the words, best first; those of the running session are known to it.
+# Observations that have any of the words, best first; those of the running session are known to it,
+# and the history of a repository is not what an agent did.
 MATCHING: LiteralString = (
     "SELECT o.id, o.obs_type, o.timestamp, o.content FROM observations_fts"
     " CROSS JOIN observations o ON o.id = observations_fts.rowid"
-    " WHERE observations_fts MATCH ? AND o.session_id <> ?"
+    " WHERE observations_fts MATCH ? AND o.session_id <> ? AND o.host <> 'git-history'"
 )
 
 # One observation of another session, if it is informative.
 BY_ID: LiteralString = """
 SELECT id, obs_type, timestamp, content, project FROM observations
-WHERE id = ? AND session_id <> ?"""
+WHERE id = ? AND session_id <> ? AND host <> 'git-history'"""
 
 # The last failure of a session since the prompt before the latest one.
 LAST_FAILURE: LiteralString = """

@@ -1,7 +1,7 @@
 """Claude Code's own memory: a file for each fact, and an index of which it loads the beginning.
 
-`~/.claude/projects/<folder>/memory/*.md`, and `~/.claude/agent-memory/<agent>/*.md`. The files are
-changed by the agent at any time, so a memory follows its file.
+`~/.claude/projects/<folder>/memory/*.md`, and `agent-memory/<agent>/*.md` in `~/.claude` and in the
+`.claude` of a repository. Agents change the files at any time, so a memory follows its file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from zapomni_core.adapters.sources import (
     read_lines,
 )
 from zapomni_core.adapters.sources.decision_text import is_explained
-from zapomni_core.adapters.sources.repository import read_text
+from zapomni_core.adapters.sources.repository import SourceRepository, read_text
+from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.front_matter import split_front_matter
 
 __all__ = ["SOURCE", "index_entries"]
@@ -66,6 +67,9 @@ class _ClaudeMemory:
                 for path in find_files(folder / "memory", ".md", depth=1)
             ]
             files += find_files(base / "agent-memory", ".md", depth=2)
+            here = Path(SourceRepository(environment.folder).root) / ".claude" / "agent-memory"
+            if lies_in(real_path(str(here)), str(here.parents[1])) and here.parent != base:
+                files += find_files(here, ".md", depth=2)
         return sorted(filter(None, map(_found, files)), key=lambda file: (file.newest, file.path))
 
     def records_of(self, path: Path) -> list[str]:

@@ -12,6 +12,7 @@ import json
 import re
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -43,14 +44,15 @@ HOST = "codex"
 # An archive that expands to more than this, and to so many times its size, is not a log.
 MAX_EXPANDED, MAX_RATIO = 64 << 20, 300
 MAX_WINDOW = 128 << 20
-MAX_CALLS = 1000
+MAX_CALLS, MAX_CALL_BYTES = 1000, 32 << 20
+MAX_HELD = 20
 MAX_TITLES = 100_000
 # Records that a fork copies from another session are written when it is made.
 COPYING_SECONDS = 1.0
 # After so long without a change a session has ended, and its last text is an answer.
 QUIET_SECONDS = 3600
 
-_NAME = re.compile(r"rollout-(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-.*\.jsonl(?:\.zst)?")
+_NAME = re.compile(r"rollout-(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)?.*\.jsonl(?:\.zst)?")
 _THREAD = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SILENT = frozenset(
     "reasoning other ghost_snapshot compaction compaction_summary context_compaction "
@@ -65,6 +67,7 @@ _INJECTED = re.compile(
     r"\s*(?:<[a-z]+_[a-z_]+[\s>]|<(?:tools|skill|user_instructions|instructions|INSTRUCTIONS)[\s>]"
     r"|# AGENTS\.md instructions|The previously provided AGENTS\.md)"
 )
+_FOLDER = re.compile(r"(?:<cwd>|Current working directory: )(/[^<\n]{0,4000})")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
 _PATCH = re.compile(r"\*\*\* Begin Patch\n.*?\*\*\* End Patch", re.DOTALL)
 _PLAIN = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -183,7 +186,7 @@ def _examine(path: Path, titles: dict[str, str]) -> FoundFile | None:
     newest = datetime.fromtimestamp(status.st_mtime, UTC)
     try:
         # Its name has the local time.
-        oldest = datetime.strptime(named["time"], "%Y-%m-%dT%H-%M-%S").astimezone(UTC)
+        oldest = datetime.strptime(named["time"] or "", "%Y-%m-%dT%H-%M-%S").astimezone(UTC)
     except (ValueError, OverflowError):
         oldest = newest
     thread = _THREAD.search(path.name)
@@ -218,7 +221,6 @@ def _read_titles(home: Path) -> dict[str, str]:
 class _Prompt:
     """A text in the user's name that may be the host's."""
 
-    native_id: str
     text: str
     when: datetime | None
 
@@ -227,7 +229,7 @@ class _Prompt:
 class _ToolCall:
     name: str
     given: Any
-    when: datetime | None
+    size: int
 
 
 class _Rollout:
@@ -237,12 +239,15 @@ class _Rollout:
         self._title = title
         self._thread = self._session = self._folder = self._branch = ""
         self._agent = ""
+        self._begun: datetime | None = None
         self._first_own = 0
         self._copied_until = 0.0
         self._calls: dict[str, _ToolCall] = {}
         self._codes: dict[str, int] = {}
         self._prompts: list[_Prompt] = []
-        self._confirmed: list[str] = []
+        self._confirmed: list[_Prompt] = []
+        self._said: Counter[str] = Counter()
+        self._is_bare = False
         self._has_events = False
         self._reply: tuple[str, str, datetime | None] | None = None
 
@@ -256,12 +261,18 @@ class _Rollout:
             yield SkippedRecord("damaged line" if line.is_whole else "half a line at the end")
             return
         kind, payload = record.get("type"), record.get("payload")
+        if self._is_bare:
+            # The first versions wrote what the model was given and gave, and nothing else.
+            kind, payload = "response_item", record
+        elif not self._thread and kind is None and _string(record, "id") and "timestamp" in record:
+            self._is_bare = True
+            kind, payload = "session_meta", record
         if not isinstance(kind, str) or not isinstance(payload, dict):
             if not self._thread:
                 raise FormatError("This is no rollout of Codex.")
             yield SkippedRecord("damaged line")
             return
-        when = _moment(record.get("timestamp"))
+        when = _moment(record.get("timestamp")) or self._begun
         if kind == "session_meta":
             yield from self._start(payload, when)
         elif not self._thread:
@@ -271,9 +282,9 @@ class _Rollout:
         elif kind == "response_item":
             ordinal = record.get("ordinal")
             name = str(ordinal) if isinstance(ordinal, int) else _digest(line.data)
-            yield from self._respond(payload, f"{self._thread}/{name}", when)
+            yield from self._respond(payload, f"{self._thread}/{name}", when, len(line.data))
         elif kind == "event_msg":
-            yield from self._note(payload)
+            yield from self._note(payload, when)
         elif kind == "compacted":
             yield from self._compact(payload, f"{self._thread}/{_digest(line.data)}", when)
         elif kind in _RECORDS_OF_HOST:
@@ -286,7 +297,7 @@ class _Rollout:
     @property
     def is_open(self) -> bool:
         """Whether more of the file may change what the last records mean."""
-        return bool(self._prompts or self._reply or self._calls)
+        return bool(self._prompts or self._confirmed or self._reply or self._calls)
 
     def finish(self) -> Iterator[Item]:
         """Yield what the end of the file brings."""
@@ -324,7 +335,7 @@ class _Rollout:
             self._agent = _string(meta, "agent_role", "agent_type", "agent_nickname") or "agent"
         first = meta.get("subagent_history_start_ordinal")
         self._first_own = first if isinstance(first, int) else 0
-        begun = when or _moment(meta.get("timestamp"))
+        begun = self._begun = when or _moment(meta.get("timestamp"))
         if _string(meta, "forked_from_id") and begun:
             self._copied_until = begun.timestamp() + COPYING_SECONDS
         if self._agent:
@@ -347,7 +358,7 @@ class _Rollout:
     # --- what the model was given and gave ------------------------------------------------
 
     def _respond(
-        self, item: dict[str, Any], native_id: str, when: datetime | None
+        self, item: dict[str, Any], native_id: str, when: datetime | None, size: int
     ) -> Iterator[Item]:
         kind = _string(item, "type")
         if kind == "message":
@@ -361,8 +372,11 @@ class _Rollout:
             namespace = _string(item, "namespace")
             if namespace.startswith("mcp__"):
                 name = f"{namespace.removesuffix('__')}__{name}"
-            if call_id and len(self._calls) < MAX_CALLS:
-                self._calls[call_id] = _ToolCall(name, _decode(given), when)
+            waiting = sum(call.size for call in self._calls.values())
+            if call_id and len(self._calls) < MAX_CALLS and waiting < MAX_CALL_BYTES:
+                self._calls[call_id] = _ToolCall(name, _decode(given), size)
+            else:
+                yield SkippedRecord("call without a result")
         elif kind in ("function_call_output", "custom_tool_call_output"):
             call = self._calls.pop(call_id, None)
             if call is None:
@@ -388,12 +402,15 @@ class _Rollout:
             if self._agent or not text.strip():
                 yield SkippedRecord("prompt of an agent to another" if self._agent else _OF_HOST)
             elif _INJECTED.match(text):
+                if not self._folder and (named := _FOLDER.search(text)):
+                    self._folder = named[1]
                 yield SkippedRecord("context that the host injected")
-            elif text.strip() in self._confirmed:
-                self._confirmed.remove(text.strip())
-                yield from self._prompt(_Prompt(native_id, text, when))
+            elif held := _take(self._confirmed, text):
+                yield from self._prompt(held)
             else:
-                self._prompts.append(_Prompt(native_id, text, when))
+                self._prompts.append(_Prompt(text, when))
+                if len(self._prompts) > MAX_HELD:
+                    yield from self._settle()
         elif role == "assistant" and text.strip():
             yield from self._settle()
             self._reply = native_id, text, when
@@ -401,7 +418,7 @@ class _Rollout:
             # Among them the role `developer`: the host's own instructions.
             yield SkippedRecord(_OF_HOST)
 
-    def _note(self, event: dict[str, Any]) -> Iterator[Item]:
+    def _note(self, event: dict[str, Any], when: datetime | None) -> Iterator[Item]:
         kind, item = _string(event, "type"), event.get("item")
         inner = _string(item, "type").replace("_", "").lower() if isinstance(item, dict) else ""
         if kind == "user_message" or inner == "usermessage":
@@ -409,13 +426,12 @@ class _Rollout:
             self._has_events = True
             said = _string(event, "message") if kind == "user_message" else ""
             said = said or (_text(item.get("content")) if isinstance(item, dict) else "")
-            for place, held in enumerate(self._prompts):
-                if held.text.strip() == said.strip():
-                    del self._prompts[place]
-                    yield from self._prompt(held)
-                    break
-            else:
-                self._confirmed = [*self._confirmed[-9:], said.strip()]
+            if held := _take(self._prompts, said):
+                yield from self._prompt(held)
+            elif said.strip() and not self._agent:
+                self._confirmed.append(_Prompt(said, when))
+                if len(self._confirmed) > MAX_HELD:
+                    yield from self._settle()
         elif kind in ("task_complete", "turn_complete", "turn_aborted"):
             yield from self._settle()
             yield from self._end_turn()
@@ -426,8 +442,10 @@ class _Rollout:
         yield SkippedRecord(_OF_HOST)
 
     def _settle(self) -> Iterator[Item]:
-        """Decide about texts in the user's name that nothing confirmed, now that an answer came."""
-        held, self._prompts = self._prompts, []
+        """Decide about texts in the user's name that were written once, now that an answer came."""
+        for prompt in self._confirmed:
+            yield from self._prompt(prompt)
+        held, self._prompts, self._confirmed = self._prompts, [], []
         for prompt in held:
             if self._has_events:
                 yield SkippedRecord("context that the host injected")
@@ -436,7 +454,11 @@ class _Rollout:
 
     def _prompt(self, prompt: _Prompt) -> Iterator[Item]:
         yield from self._end_turn()
-        yield self._event(prompt.native_id, prompt.when, "UserPromptSubmit", prompt=prompt.text)
+        # The same whichever of the two records of it is read first: how often it was said so far.
+        name = _digest(prompt.text.strip().encode("utf-8", "replace"))
+        self._said[name] += 1
+        native_id = f"{self._thread}/prompt/{name}/{self._said[name]}"
+        yield self._event(native_id, prompt.when, "UserPromptSubmit", prompt=prompt.text)
 
     def _end_turn(self) -> Iterator[Item]:
         """Yield what was said last: it is the turn's answer."""
@@ -515,6 +537,14 @@ class _Rollout:
             tool_response=response,
             tool_use_id=call_id,
         )
+
+
+def _take(prompts: list[_Prompt], text: str) -> _Prompt | None:
+    """Remove the first prompt with a text, and return it."""
+    for place, prompt in enumerate(prompts):
+        if prompt.text.strip() == text.strip():
+            return prompts.pop(place)
+    return None
 
 
 def _string(values: Any, *names: str) -> str:

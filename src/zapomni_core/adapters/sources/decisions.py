@@ -23,6 +23,7 @@ from zapomni_core.adapters.sources.decision_text import (
 )
 from zapomni_core.adapters.sources.repository import SourceRepository, read_text
 from zapomni_core.infra.git import read_commits
+from zapomni_core.shared.folders import lies_in, real_path
 
 __all__ = ["SOURCE"]
 
@@ -49,7 +50,12 @@ class _Decisions:
             raise FormatError("Name a folder with decision records, or a repository with one.")
         root = named.resolve() if named else Path(SourceRepository(environment.folder).root)
         folders = [root] if named else []
-        folders += [inner for one in FOLDERS if (inner := root / one).is_dir()]
+        # A link of the repository may lead anywhere.
+        folders += [
+            inner
+            for one in FOLDERS
+            if (inner := root / one).is_dir() and lies_in(real_path(str(inner)), str(root))
+        ]
         found = [one for folder in folders for one in _examine(folder)]
         if named is not None and not found:
             raise FormatError("There are no decision records (NNNN-title.md) in this folder.")

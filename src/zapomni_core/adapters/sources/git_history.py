@@ -104,7 +104,7 @@ def _items(commit: Commit, first: str, root: str) -> Iterator[Item]:
         native_id=native_id,
         host="generic",
         payload={
-            "host": "git",
+            "host": "git-history",
             "event": "commit",
             "session_id": session,
             "cwd": root,
