@@ -1,0 +1,85 @@
+"""What the two exports of chats share: the archive, and a conversation as one document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from zapomni_core.adapters.sources import (
+    FoundFile,
+    ImportedMemory,
+    Item,
+    SkippedRecord,
+    SourceEnvironment,
+    open_regular,
+)
+from zapomni_core.adapters.sources.foreign import find_named, is_archive, open_member, safe_members
+
+__all__ = ["conversation", "find_exports", "open_part", "parts_of"]
+
+# A reply is there to be found again; the tenth page of a generated text finds nothing.
+MAX_REPLY = 4000
+MAX_TEXT = 5_000_000
+
+
+def find_exports(
+    environment: SourceEnvironment, names: re.Pattern[str], accepts: Callable[[IO[bytes]], bool]
+) -> list[FoundFile]:
+    """Return the exports that the user named, otherwise those in the folder of downloads."""
+
+    def is_export(path: Path) -> bool:
+        for part in parts_of(path, names):
+            with open_part(path, part) as stream:
+                return accepts(stream)
+        return False
+
+    downloads = environment.home / "Downloads"
+    usual = sorted([*downloads.glob("*.zip"), *downloads.glob("*/conversations*.json")])
+    return find_named(
+        environment, usual, is_export, "the .zip of the export, or its conversations.json",
+        ".zip", ".json",
+    )  # fmt: skip
+
+
+def parts_of(path: Path, names: re.Pattern[str]) -> list[str]:
+    """Return the names of the files in an export, "" if it is a plain file."""
+    if is_archive(path):
+        return sorted(name for name in safe_members(path) if names.fullmatch(name.split("/")[-1]))
+    return [""] if names.fullmatch(path.name) else []
+
+
+@contextmanager
+def open_part(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """Open one file of an export, as a stream."""
+    if name:
+        with open_member(path, safe_members(path)[name]) as stream:
+            yield stream
+    else:
+        with open_regular(path) as stream:
+            yield stream
+
+
+def conversation(
+    native_id: str,
+    title: str,
+    when: datetime | None,
+    messages: list[tuple[str, str]],
+) -> Item:
+    """Return a conversation as one document: who said what, in its order."""
+    texts = []
+    for speaker, text in messages:
+        said = text.strip()
+        if speaker != "User" and len(said) > MAX_REPLY:
+            said = said[:MAX_REPLY].rstrip() + " […]"
+        if said:
+            texts.append(f"{speaker}: {said}")
+    if not texts:
+        return SkippedRecord("conversation without text")
+    body = "\n\n".join(texts)[:MAX_TEXT]
+    return ImportedMemory(
+        native_id, body, "conversation", title=title, when=when, parent=native_id, follows=True
+    )
