@@ -9,6 +9,7 @@ record that is read again is recognized by the id it has in its source.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zapomni_core.adapters.sources import (
+    DATABASES,
     SOURCES,
     FollowingSource,
     FormatError,
@@ -391,7 +393,13 @@ def _choose_start(
     try:
         state = file.path.stat()
         size, mtime = state.st_size, state.st_mtime_ns
-        if file.path.is_file():
+        if file.path.suffix in DATABASES:
+            # What was written last is in the log, and the database as it was.
+            with contextlib.suppress(OSError):
+                log = file.path.with_name(f"{file.path.name}-wal").stat()
+                size += log.st_size
+                mtime = max(mtime, log.st_mtime_ns) if log.st_size else mtime
+        elif file.path.is_file():
             with open_regular(file.path) as stream:
                 # A file that grows keeps its first line.
                 head += stream.readline(HEAD)
@@ -417,9 +425,11 @@ def _hash(text: str) -> bytes:
 def _take(iterator: Iterator[Item], start: int) -> tuple[list[Item], bool]:
     """Return the items of the next step, and whether there may be more."""
     items: list[Item] = []
+    size = 0
     for item in iterator:
         items.append(item)
-        if len(items) >= STEP_ITEMS or item.resume - start >= STEP_BYTES:
+        size += len(item.text) if isinstance(item, ImportedMemory) else 0
+        if len(items) >= STEP_ITEMS or max(size, item.resume - start) >= STEP_BYTES:
             return items, True
     return items, False
 
@@ -444,6 +454,7 @@ class _Run:
         self._private = PrivatePaths(settings.private_paths)
         self._projects: dict[str, Project] = {}
         self._given: Project | None = None
+        self._named: dict[str, Project | None] = {}
         self._captured: dict[str, int | None] = {}
         self._seen: set[bytes] = set()
         self._key = b""
@@ -454,11 +465,8 @@ class _Run:
         """Find the project that was asked for, and the batch that was not ended."""
         self._dry_run = dry_run
         self._key = await asyncio.to_thread(capture_key, str(self._settings.home))
-        observations = self._writer.projects.observations
         if wanted := self._request.project:
-            key = await observations.place("", wanted)
-            name = (await observations.names()).get(key, wanted)
-            self._given = Project(key, name) if key else None
+            self._given = await self._find_project(wanted)
         if not dry_run:
             asked = self._asked()
             self._batch = await self._store.find_running(self._request.source, asked)
@@ -466,6 +474,11 @@ class _Run:
             self.report = ImportReport(**{**asdict(self.report), **self._batch.counts})
             self.report.batch = self._batch.id
             self.report.unchanged = 0
+
+    async def _find_project(self, wanted: str) -> Project | None:
+        observations = self._writer.projects.observations
+        key = await observations.place("", wanted)
+        return Project(key, (await observations.names()).get(key, wanted)) if key else None
 
     def _asked(self) -> dict[str, Any]:
         asked = asdict(self._request)
@@ -567,6 +580,8 @@ class _Run:
             else:
                 self._seen.add(native)
                 texts.append((native, item))
+        for project in {one.project for _, one in events if one.project} - set(self._named):
+            self._named[project] = await self._find_project(project)
         rows = await asyncio.to_thread(self._make_rows, events, newest)
         if self._dry_run:
             self._count({"stored": len(rows)})
@@ -632,8 +647,9 @@ class _Run:
                 continue
             if item.when is None:
                 observation.metadata["time"] = "file"
-            project = self._given or self._project(event.cwd)
-            trusts_all = self._given is not None or self._settings.trust == "all"
+            named = self._given or self._named.get(item.project)
+            project = named or self._project(event.cwd)
+            trusts_all = named is not None or self._settings.trust == "all"
             mine = () if event.event_id else ("import", self._request.source, item.native_id)
             row = make_row(
                 event,

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, runtime_checkable
 
 __all__ = [
+    "DATABASES",
     "MAX_LINE",
     "NEVER_READ",
     "SOURCES",
@@ -58,6 +59,19 @@ SOURCES = {
     "adr": "decisions",
     "git": "git_history",
     "codex": "codex",
+    "claude-mem": "claude_mem",
+    "mem0": "mem0",
+    "mcp-memory": "mcp_memory",
+    "mcp-memory-service": "mcp_memory_service",
+    "basic-memory": "basic_memory",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "copilot": "copilot",
+    "chatgpt": "chatgpt",
+    "claude-ai": "claude_ai",
+    "obsidian": "obsidian",
+    "aider": "aider",
+    "cursor": "cursor",
 }
 """The modules of this package by the name a user gives, in the order in which they are listed."""
 
@@ -65,6 +79,10 @@ MAX_LINE = 16 * 1024 * 1024
 # A megabyte of `[],` becomes twenty in memory.
 MAX_VALUES = 1_000_000
 BLOCK = 1 << 18
+
+# Databases are opened by SQLite alone: to close another handle of one would drop the locks that
+# this process has on it.
+DATABASES = frozenset([".db", ".sqlite", ".sqlite3", ".vscdb"])
 
 # Files with credentials, whatever folder a user names.
 NEVER_READ = frozenset(
@@ -136,6 +154,8 @@ class ImportedEvent:
     folder: str
     when: datetime | None
     branch: str = ""
+    project: str = ""
+    """A project's name, if the folder is not known."""
     resume: int = 0
 
 

@@ -66,8 +66,8 @@ class _Turn:
 def _replay(path: Path) -> Iterator[Item]:
     """Read the chats; the last prompt counts once something follows it, it may still be written."""
     folder = str(path.parent)
-    # Chats are known by when they began: two files of one repository must not be taken for one.
-    identity = short_hash(str(path))
+    # A chat is known by when it began, and where: the folder's name, it may move.
+    identity = short_hash(path.parent.name)
     session, when, number = "", None, 0
     turn = _Turn()
 

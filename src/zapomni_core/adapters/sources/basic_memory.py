@@ -30,6 +30,7 @@ __all__ = ["SOURCE"]
 
 # `- [category] text #tag (context)`, but neither a task, a link nor `- [[Target]]`.
 _OBSERVATION = re.compile(r"\s*[-*]\s+\[(?P<category>[^\[\]()]{1,100})\]\s+(?P<text>\S.*)$")
+_BEGUN = re.compile(r"\s*[-*]\s*(?:\[[^\]]*\]?\s*)?$")
 _TASKS = frozenset([" ", "x", "X", "-", "/", ">", "?", "!"])
 _TAG = re.compile(r"(?<!\S)#([\w/-]{1,80})")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -92,7 +93,7 @@ def _projects(environment: SourceEnvironment) -> dict[str, Path]:
 def _read_note(file: FoundFile) -> Iterator[Item]:
     whole = read_text(file.path)
     head, body = split_front_matter(whole)
-    if whole.startswith("---") and not head:
+    if "---".startswith(whole[:3]) and not head:
         # Its permalink, by which it is known, may be in what is not there yet.
         yield SkippedRecord("note with an unfinished head")
         return
@@ -131,6 +132,8 @@ def _read_note(file: FoundFile) -> Iterator[Item]:
             metadata=metadata,
             follows=True,
         )
+    if not body.endswith("\n") and prose and _BEGUN.match(prose[-1]):
+        prose.pop()  # An observation that is still being written.
     text = "\n".join(prose).strip()
     if not any(line.strip() and not line.lstrip().startswith("#") for line in prose):
         yield SkippedRecord("note of nothing but observations" if text else "empty note")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from zapomni_core.adapters.sources import (
     FoundFile,
@@ -61,6 +61,11 @@ _PARTS = (
     ("notes", "Notes"),
 )
 
+SURVEY: LiteralString = (
+    "SELECT (SELECT count(*) FROM observations) + (SELECT count(*) FROM session_summaries) AS"
+    " records, (SELECT min(created_at_epoch) FROM observations) AS oldest"
+)
+
 
 class _ClaudeMem:
     name = "claude-mem"
@@ -71,7 +76,7 @@ class _ClaudeMem:
         base = Path(folder) if folder else environment.home / ".claude-mem"
         return find_named(
             environment, [base / "claude-mem.db"], _accepts,
-            "claude-mem.db or an export of claude-mem", ".db", ".json",
+            "claude-mem.db or an export of claude-mem", ".db", ".json", survey=SURVEY,
         )  # fmt: skip
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:  # noqa: ARG002 - no offsets
@@ -94,7 +99,7 @@ def _accepts(path: Path) -> bool:
 def _read_database(path: Path) -> Iterator[Item]:
     with closing(open_database(path)) as database:
         tables = {row["name"] for row in database.execute(LIST_TABLES)}
-        sessions: dict[str, str] = {}
+        sessions: dict[str, _Session] = {}
         if "sdk_sessions" in tables:
             for row in read_pages(database, SESSIONS):
                 _note_session(dict(row), sessions)
@@ -105,7 +110,7 @@ def _read_database(path: Path) -> Iterator[Item]:
 
 
 def _read_export(path: Path) -> Iterator[Item]:
-    sessions: dict[str, str] = {}
+    sessions: dict[str, _Session] = {}
     with open_regular(path) as stream:
         for name, record in stream_json(stream):
             if name == "sessions" and isinstance(record, dict):
@@ -121,17 +126,26 @@ def _read_export(path: Path) -> Iterator[Item]:
                 yield _READERS[_IN_EXPORT[name]](record, sessions)
 
 
-def _note_session(row: dict[str, Any], sessions: dict[str, str]) -> None:
-    """Remember which session of the host one of theirs is; before version 17 by other names."""
-    own = row.get("memory_session_id") or row.get("sdk_session_id")
-    host = row.get("content_session_id") or row.get("claude_session_id")
-    if isinstance(own, str) and isinstance(host, str):
-        sessions[own] = host
+class _Session(NamedTuple):
+    host_id: str
+    """The id that the agent's host gave it."""
+    project: str
+    host: str
 
 
-def _session(row: dict[str, Any], sessions: dict[str, str]) -> str:
-    own = row.get("memory_session_id") or row.get("sdk_session_id")
-    return sessions.get(own, "") if isinstance(own, str) else ""
+_NO_SESSION = _Session("", "", "claude-code")
+_HOSTS = {"claude": "claude-code", "codex": "codex", "cursor": "cursor", "gemini": "gemini"}
+
+
+def _note_session(row: dict[str, Any], sessions: dict[str, _Session]) -> None:
+    """Remember a session by both of its ids, which had other names before version 17."""
+    own = _text(row, "memory_session_id") or _text(row, "sdk_session_id")
+    host_id = _text(row, "content_session_id") or _text(row, "claude_session_id")
+    host = _HOSTS.get(_text(row, "platform_source") or "claude", "generic")
+    if host_id:
+        sessions[host_id] = _Session(host_id, _text(row, "project"), host)
+        if own:
+            sessions[own] = sessions[host_id]
 
 
 def _native_id(kind: str, row: dict[str, Any]) -> str:
@@ -147,7 +161,7 @@ def _text(row: dict[str, Any], name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _read_observation(row: dict[str, Any], sessions: dict[str, str]) -> Item:
+def _read_observation(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
     kind = _text(row, "type")
     if kind == "sensitive":
         return SkippedRecord("marked as sensitive")
@@ -157,7 +171,7 @@ def _read_observation(row: dict[str, Any], sessions: dict[str, str]) -> Item:
     if not text:
         return SkippedRecord("without text")
     changed = text_list(row.get("files_modified"))
-    session = _session(row, sessions)
+    session = sessions.get(_text(row, "memory_session_id") or _text(row, "sdk_session_id"))
     return ImportedMemory(
         _native_id("obs", row),
         text,
@@ -166,29 +180,46 @@ def _read_observation(row: dict[str, Any], sessions: dict[str, str]) -> Item:
         _text(row, "title"),
         read_time(row.get("created_at_epoch"), row.get("created_at")),
         project=_text(row, "project"),
-        parent=session,
-        metadata={"type": kind} if kind else {},
-        cites=tuple(path for path in changed if len(path) < 500),
-        session_id="",
+        parent=session.host_id if session else "",
+        # Its repository is known by name only, so nothing there can be cited.
+        metadata={"type": kind} | ({"files": changed[:50]} if changed else {}),
     )
 
 
-def _read_summary(row: dict[str, Any], sessions: dict[str, str]) -> Item:
+def _read_summary(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
     parts = [f"{label}: {_text(row, name)}" for name, label in _PARTS if _text(row, name)]
     if not parts:
         return SkippedRecord("without text")
+    session = sessions.get(_text(row, "memory_session_id") or _text(row, "sdk_session_id"))
     return ImportedMemory(
         _native_id("summary", row),
         "\n".join(parts),
         "summary",
         when=read_time(row.get("created_at_epoch"), row.get("created_at")),
         project=_text(row, "project"),
-        parent=_session(row, sessions),
+        parent=session.host_id if session else "",
     )
 
 
-def _read_prompt(row: dict[str, Any], _: dict[str, str]) -> Item:
-    return SkippedRecord("prompt")
+def _read_prompt(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
+    text = _text(row, "prompt_text")
+    number = _text(row, "content_session_id") or _text(row, "claude_session_id")
+    if not text or not number:
+        return SkippedRecord("without text")
+    session = sessions.get(number, _NO_SESSION)
+    # Which folder it was is not recorded: its project's name is.
+    project = _text(row, "project") or session.project or "claude-mem"
+    payload = {"host": session.host, "event": "prompt", "text": text,
+               "session_id": number, "cwd": project}  # fmt: skip
+    return ImportedEvent(
+        _native_id("prompt", row),
+        "generic",
+        payload,
+        number,
+        "",
+        read_time(row.get("created_at_epoch"), row.get("created_at")),
+        project=project,
+    )
 
 
 _READERS = {

@@ -6,6 +6,7 @@ names, one conversation after the other, and no other rows are read.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -40,6 +41,7 @@ LIST_BUBBLES: LiteralString = (
 )
 ONE_ROW: LiteralString = "SELECT value FROM cursorDiskKV WHERE key = ? AND length(value) <= 2000000"
 
+_BUBBLE = re.compile(r"[\w-]{1,100}")
 _USER, _ASSISTANT = 1, 2
 _TOOL = 15
 
@@ -109,7 +111,9 @@ def _read_conversation(
     prefix = f"bubbleId:{number}:"
     keys = []
     for row in database.execute(LIST_BUBBLES, (prefix, prefix[:-1] + ";")).fetchall():
-        if row["size"] and row["size"] <= 2_000_000:
+        if not _BUBBLE.fullmatch(row["key"].removeprefix(prefix)):
+            yield SkippedRecord("the database is damaged")
+        elif row["size"] and row["size"] <= 2_000_000:
             # Only when each was made: their texts are read one by one.
             bubble = _read_row(database, row["key"])
             keys.append((str(bubble.get("createdAt") or ""), row["key"]))

@@ -13,11 +13,13 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, LiteralString, cast
 
 from zapomni_core.adapters.sources import (
+    DATABASES,
     NEVER_READ,
     FormatError,
     FoundFile,
@@ -83,6 +85,7 @@ def find_named(
     accepts: Callable[[Path], bool],
     expected: str,
     *suffixes: str,
+    survey: LiteralString = "",
 ) -> list[FoundFile]:
     """Return the files of a source: those that the user named, otherwise those in the usual places.
 
@@ -92,6 +95,7 @@ def find_named(
         accepts: Whether a file has the source's format, by how it begins.
         expected: What the user should name instead, for the message.
         suffixes: How names in a folder end that the user named.
+        survey: Counts the `records` of a database, and returns the time of the `oldest`.
 
     Raises:
         FormatError: Nothing of this format is where the user said.
@@ -100,11 +104,13 @@ def find_named(
     if environment.path is not None:
         named = environment.path.resolve()
         paths = find_files(named, *suffixes) if named.is_dir() else [named]
-    found = [
-        file
-        for path in dict.fromkeys(paths)
-        if (file := describe_file(path)) is not None and accepts(path)
-    ]
+    found = []
+    for path in dict.fromkeys(paths):
+        try:
+            if (file := describe_file(path)) is not None and accepts(path):
+                found.append(_survey(file, survey) if survey and is_database(path) else file)
+        except (ForeignFileError, OSError, sqlite3.Error):
+            continue
     if environment.path is not None and not found:
         raise FormatError(f"There is nothing of this format; name {expected}")
     return sorted(found, key=lambda file: (file.oldest, file.path))
@@ -145,21 +151,13 @@ def text_list(value: Any) -> list[str]:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file begins like a ZIP archive."""
-    return _starts_with(path, b"PK\x03\x04")
+    """Return whether a file is meant to be a ZIP archive, by its name."""
+    return path.suffix.lower() == ".zip"
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a file begins like an SQLite database."""
-    return _starts_with(path, b"SQLite format 3\x00")
-
-
-def _starts_with(path: Path, magic: bytes) -> bool:
-    try:
-        with open_regular(path) as stream:
-            return stream.read(len(magic)) == magic
-    except OSError:
-        return False
+    """Return whether a file is meant to be an SQLite database, by its name."""
+    return path.suffix in DATABASES
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -184,14 +182,21 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 def has_tables(path: Path, *names: str) -> bool:
     """Return whether a file is a database with these tables."""
-    if not is_database(path):
-        return False
     try:
         with closing(open_database(path)) as database:
             found = {row["name"] for row in database.execute(LIST_TABLES)}
     except (ForeignFileError, sqlite3.Error):
         return False
     return found.issuperset(names)
+
+
+def _survey(file: FoundFile, query: LiteralString) -> FoundFile:
+    try:
+        with closing(open_database(file.path)) as database:
+            row = database.execute(query).fetchone()
+    except (ForeignFileError, sqlite3.Error):
+        return file
+    return replace(file, records=row["records"], oldest=read_time(row["oldest"]) or file.oldest)
 
 
 def read_pages(
@@ -288,6 +293,9 @@ class _Bounded(io.RawIOBase):
         self.stream, self.limit, self.place = stream, limit, 0
 
     def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:

@@ -31,6 +31,7 @@ from zapomni_core.adapters.sources.json_stream import UNREADABLE, stream_json
 
 __all__ = ["SOURCE"]
 
+SURVEY: LiteralString = "SELECT count(*) AS records, min(created_at) AS oldest FROM memories"
 MEMORIES: LiteralString = (
     "SELECT rowid AS place, * FROM memories WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
@@ -55,7 +56,7 @@ class _McpMemoryService:
             usual = [Path(path)]
         return find_named(
             environment, usual, _accepts,
-            "sqlite_vec.db or an export of mcp-memory-service", ".db", ".json",
+            "sqlite_vec.db or an export of mcp-memory-service", ".db", ".json", survey=SURVEY,
         )  # fmt: skip
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:  # noqa: ARG002 - no offsets

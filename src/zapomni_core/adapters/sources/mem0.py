@@ -49,6 +49,9 @@ LIST_MEMORIES: LiteralString = (
 LIST_CHANGES: LiteralString = (
     "SELECT rowid AS place, * FROM history WHERE rowid > ? AND memory_id = ? ORDER BY rowid LIMIT ?"
 )
+SURVEY: LiteralString = (
+    "SELECT count(DISTINCT memory_id) AS records, min(created_at) AS oldest FROM history"
+)
 OPEN_MEMORIES: LiteralString = (
     "SELECT memories.rowid AS place, memories.*, apps.name AS app FROM memories"
     " LEFT JOIN apps ON apps.id = memories.app_id"
@@ -71,7 +74,7 @@ class _Mem0:
         return find_named(
             environment, [base / "history.db"], _accepts,
             "mem0's history.db, openmemory.db, a JSON file of get_all() or a backup of OpenMemory",
-            ".db", ".json", ".zip",
+            ".db", ".json", ".zip", survey=SURVEY,
         )  # fmt: skip
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:  # noqa: ARG002 - no offsets

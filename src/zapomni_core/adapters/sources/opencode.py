@@ -33,6 +33,7 @@ __all__ = ["SOURCE"]
 
 MAX_PART = 2_000_000
 
+SURVEY: LiteralString = "SELECT count(*) AS records, min(time_created) AS oldest FROM session"
 # Longer parts are images and files: they are counted, not read.
 PARTS: LiteralString = (
     "SELECT part.rowid AS place, part.id AS part_id, part.message_id, part.session_id,"
@@ -58,7 +59,7 @@ class _OpenCode:
         ]
         return find_named(
             environment, usual, _accepts,
-            "opencode.db, or OpenCode's folder storage/session", ".db", ".json",
+            "opencode.db, or OpenCode's folder storage/session", ".db", ".json", survey=SURVEY,
         )  # fmt: skip
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:  # noqa: ARG002 - no offsets

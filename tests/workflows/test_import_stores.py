@@ -1,0 +1,86 @@
+"""`zapomni import NAME` for every store and every agent: what comes in, once, without secrets."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from command import zapomni
+from foreign_stores import SECRET, STORES
+
+NO_MODEL = {"ZAPOMNI_EMBEDDER": "none"}
+
+
+def run(*args: str) -> dict:
+    done = zapomni("import", *args, "--json", **NO_MODEL)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def search(text: str) -> str:
+    done = zapomni("search", text, "--all", "--json", **NO_MODEL)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def stored(home: Path) -> tuple[list, list]:
+    """Return what is in the database."""
+    with closing(sqlite3.connect(home / "zapomni.db")) as database:
+        memories = database.execute(
+            "SELECT preview, kind, origin, trusted, superseded_by, occurred_at FROM memories"
+            " ORDER BY id"
+        ).fetchall()
+        observations = database.execute(
+            "SELECT content, obs_type, timestamp, project FROM observations ORDER BY id"
+        ).fetchall()
+    return memories, observations
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_is_imported_once_without_secrets(name, tmp_path, private_home):
+    store, source = STORES[name], name.split(" ")[0]
+    user = tmp_path / "home"
+    path = store.build(user)
+    files = [path] if path.is_file() else sorted(path.rglob("*.*"))
+    # First a file that was cut short, as a copy that is still under way.
+    whole = {one: one.read_bytes() for one in files if one.is_file() and not one.is_symlink()}
+    for file, content in whole.items():
+        if file.suffix not in (".zip", ".db", ".vscdb") and ".obsidian" not in file.parts:
+            file.write_bytes(content[: len(content) * 2 // 3])
+    begun = zapomni("import", source, "--path", str(path), "--yes", "--json", **NO_MODEL)
+    for file, content in whole.items():
+        file.write_bytes(content)
+    first = json.loads(begun.stdout) if begun.returncode == 0 else {"memories": 0}
+    rest = run(source, "--path", str(path), "--yes")
+    memories, observations = stored(private_home)
+    assert (len(memories), len(observations)) == (store.memories, store.observations), rest
+    assert first["memories"] + rest["memories"] == store.memories
+    assert {(origin, trusted) for _, _, origin, trusted, *_ in memories} <= {
+        (f"import:{source}", 0)
+    }
+
+    again = run(source, "--path", str(path), "--yes")
+    assert (again["kept"], again["updated"], again["batch"]) == (0, 0, None)
+    assert stored(private_home) == (memories, observations)
+    kept = {phrase: found for phrase in store.phrases if (found := search(phrase))}
+    assert all(phrase in found for phrase, found in kept.items()), kept
+    for file in private_home.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
+
+
+def test_what_is_in_its_usual_place_is_listed(tmp_path, monkeypatch):
+    user = tmp_path / "home"
+    for store in STORES.values():
+        store.build(user)
+    monkeypatch.chdir(user / "shop")
+    found = {one["name"]: one for one in json.loads(zapomni("import", "--json").stdout)}
+    assert found.keys() >= {name.split(" ")[0] for name in STORES}
+    assert {name: one["records"] for name, one in found.items() if one["files"] == 1} == {
+        "aider": 1, "chatgpt": 1, "claude-ai": 1, "claude-mem": 6, "copilot": 1, "cursor": 1,
+        "mcp-memory": 1, "mcp-memory-service": 4, "mem0": 3, "opencode": 1,
+    }  # fmt: skip
+    assert found["claude-mem"]["oldest"].startswith("2026-05-01")
