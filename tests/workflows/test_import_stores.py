@@ -42,7 +42,7 @@ def stored(home: Path) -> tuple[list, list]:
 
 @pytest.mark.parametrize("name", STORES)
 def test_a_store_is_imported_once_without_secrets(name, tmp_path, private_home):
-    store, source = STORES[name], name.split(" ")[0]
+    store, source = STORES[name], name.split(" ", 1)[0]
     user = tmp_path / "home"
     path = store.build(user)
     files = [path] if path.is_file() else sorted(path.rglob("*.*"))
@@ -78,9 +78,48 @@ def test_what_is_in_its_usual_place_is_listed(tmp_path, monkeypatch):
         store.build(user)
     monkeypatch.chdir(user / "shop")
     found = {one["name"]: one for one in json.loads(zapomni("import", "--json").stdout)}
-    assert found.keys() >= {name.split(" ")[0] for name in STORES}
+    assert found.keys() >= {name.split(" ", 1)[0] for name in STORES}
     assert {name: one["records"] for name, one in found.items() if one["files"] == 1} == {
         "aider": 1, "chatgpt": 1, "claude-ai": 1, "claude-mem": 6, "copilot": 1, "cursor": 1,
         "mcp-memory": 1, "mcp-memory-service": 4, "mem0": 3, "opencode": 1,
     }  # fmt: skip
     assert found["claude-mem"]["oldest"].startswith("2026-05-01")
+
+
+def test_what_a_running_program_wrote_since_is_imported(tmp_path):
+    path = STORES["mcp-memory-service"].build(tmp_path / "home")
+    named = ("mcp-memory-service", "--path", str(path), "--yes")
+    with closing(sqlite3.connect(path)) as owner:
+        owner.execute("PRAGMA wal_autocheckpoint = 0")
+        assert run(*named)["memories"] == 3
+        assert run(*named)["unchanged"] == 1
+        before = path.stat()
+        owner.execute(
+            "INSERT INTO memories (content_hash, content, created_at) VALUES ('n', ?, 1777630000)",
+            ("Alerts go to the night shift",),
+        )
+        owner.commit()
+        # It is in the log only, and the database as it was.
+        assert (path.stat().st_mtime_ns, path.stat().st_size) == (
+            before.st_mtime_ns, before.st_size,
+        )  # fmt: skip
+        assert run(*named)["memories"] == 1
+    assert "night shift" in search("Alerts go to the night shift")
+
+
+def test_a_note_that_changes_changes_its_memory(tmp_path, private_home):
+    vault = STORES["obsidian"].build(tmp_path / "home")
+    run("obsidian", "--path", str(vault), "--yes")
+    (vault / "Deep" / "Starter.md").write_text("# Starter\nFed once a week in the cold.\n")
+    assert run("obsidian", "--path", str(vault), "--yes")["updated"] == 1
+    assert "Fed once a week" in search("Starter in the cold")
+    assert len(stored(private_home)[0]) == 2
+
+
+@pytest.mark.parametrize("source", sorted({name.split(" ", 1)[0] for name in STORES}))
+def test_a_path_of_another_format_gets_an_error_that_says_what_to_name(source, tmp_path):
+    other = tmp_path / "holiday.json"
+    other.write_text('{"photos": []}')
+    done = zapomni("import", source, "--path", str(other), "--yes")
+    assert done.returncode == 2
+    assert b"name " in done.stderr, done.stderr
