@@ -54,7 +54,7 @@ def _accepts(path: Path) -> bool:
         return b"# aider chat started at " in stream.read(65536)
 
 
-class _Turn:
+class _AiderTurn:
     def __init__(self) -> None:
         self.prompt: list[str] = []
         self.edited: list[str] = []
@@ -69,7 +69,7 @@ def _replay(path: Path) -> Iterator[Item]:
     # A chat is known by when it began, and where: the folder's name, it may move.
     identity = short_hash(path.parent.name)
     session, when, number = "", None, 0
-    turn = _Turn()
+    turn = _AiderTurn()
 
     def events() -> Iterator[ImportedEvent]:
         texts: list[tuple[str, dict[str, Any]]] = []
@@ -101,7 +101,7 @@ def _replay(path: Path) -> Iterator[Item]:
             text = line.data.decode("utf-8", "replace")
             if start := _START.match(text):
                 yield from events()
-                turn, number = _Turn(), 0
+                turn, number = _AiderTurn(), 0
                 # Local time without a zone: that of this machine, as far as can be known.
                 when = _local(start[1])
                 session = f"aider-{identity}-{start[1].replace(' ', 'T')}"
@@ -110,7 +110,7 @@ def _replay(path: Path) -> Iterator[Item]:
             elif text.startswith("#### "):
                 if turn.is_asked:
                     yield from events()
-                    turn, number = _Turn(), number + 1
+                    turn, number = _AiderTurn(), number + 1
                 turn.prompt.append(text[5:].strip())
             else:
                 turn.is_asked = turn.is_asked or bool(turn.prompt)

@@ -99,7 +99,7 @@ def _accepts(path: Path) -> bool:
 def _read_database(path: Path) -> Iterator[Item]:
     with closing(open_database(path)) as database:
         tables = {row["name"] for row in database.execute(LIST_TABLES)}
-        sessions: dict[str, _Session] = {}
+        sessions: dict[str, _ClaudeMemSession] = {}
         if "sdk_sessions" in tables:
             for row in read_pages(database, SESSIONS):
                 _note_session(dict(row), sessions)
@@ -110,7 +110,7 @@ def _read_database(path: Path) -> Iterator[Item]:
 
 
 def _read_export(path: Path) -> Iterator[Item]:
-    sessions: dict[str, _Session] = {}
+    sessions: dict[str, _ClaudeMemSession] = {}
     with open_regular(path) as stream:
         for name, record in stream_json(stream):
             if name == "sessions" and isinstance(record, dict):
@@ -126,24 +126,24 @@ def _read_export(path: Path) -> Iterator[Item]:
                 yield _READERS[_IN_EXPORT[name]](record, sessions)
 
 
-class _Session(NamedTuple):
+class _ClaudeMemSession(NamedTuple):
     host_id: str
     """The id that the agent's host gave it."""
     project: str
     host: str
 
 
-_NO_SESSION = _Session("", "", "claude-code")
+_NO_SESSION = _ClaudeMemSession("", "", "claude-code")
 _HOSTS = {"claude": "claude-code", "codex": "codex", "cursor": "cursor", "gemini": "gemini"}
 
 
-def _note_session(row: dict[str, Any], sessions: dict[str, _Session]) -> None:
+def _note_session(row: dict[str, Any], sessions: dict[str, _ClaudeMemSession]) -> None:
     """Remember a session by both of its ids, which had other names before version 17."""
     own = _text(row, "memory_session_id") or _text(row, "sdk_session_id")
     host_id = _text(row, "content_session_id") or _text(row, "claude_session_id")
     host = _HOSTS.get(_text(row, "platform_source") or "claude", "generic")
     if host_id:
-        sessions[host_id] = _Session(host_id, _text(row, "project"), host)
+        sessions[host_id] = _ClaudeMemSession(host_id, _text(row, "project"), host)
         if own:
             sessions[own] = sessions[host_id]
 
@@ -161,7 +161,7 @@ def _text(row: dict[str, Any], name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _read_observation(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
+def _read_observation(row: dict[str, Any], sessions: dict[str, _ClaudeMemSession]) -> Item:
     kind = _text(row, "type")
     if kind == "sensitive":
         return SkippedRecord("marked as sensitive")
@@ -186,7 +186,7 @@ def _read_observation(row: dict[str, Any], sessions: dict[str, _Session]) -> Ite
     )
 
 
-def _read_summary(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
+def _read_summary(row: dict[str, Any], sessions: dict[str, _ClaudeMemSession]) -> Item:
     parts = [f"{label}: {_text(row, name)}" for name, label in _PARTS if _text(row, name)]
     if not parts:
         return SkippedRecord("without text")
@@ -201,7 +201,7 @@ def _read_summary(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
     )
 
 
-def _read_prompt(row: dict[str, Any], sessions: dict[str, _Session]) -> Item:
+def _read_prompt(row: dict[str, Any], sessions: dict[str, _ClaudeMemSession]) -> Item:
     text = _text(row, "prompt_text")
     number = _text(row, "content_session_id") or _text(row, "claude_session_id")
     if not text or not number:

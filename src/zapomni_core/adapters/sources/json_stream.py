@@ -36,10 +36,10 @@ def stream_json(stream: IO[bytes], max_element: int = MAX_LINE) -> Iterator[tupl
     that is not an array comes whole. `UNREADABLE` comes instead of an element that cannot be read.
     The document may end anywhere: what is not complete by then is left out.
     """
-    return _Reader(stream, max_element).read()
+    return _JsonStream(stream, max_element).read()
 
 
-class _Reader:
+class _JsonStream:
     def __init__(self, stream: IO[bytes], max_element: int) -> None:
         self.stream, self.max_element = stream, max_element
         self.decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode

@@ -77,7 +77,7 @@ def _accepts(path: Path) -> bool:
     return path.stem.startswith("ses_") and path.parents[1].name == "session"
 
 
-class _Session:
+class _OpenCodeSession:
     """Turns the parts of messages into the events that OpenCode's plugin would have sent."""
 
     def __init__(self, number: str, parent: str, folder: str) -> None:
@@ -165,7 +165,7 @@ def _read_database(path: Path) -> Iterator[Item]:
             if part is None or not isinstance(folder, str) or not folder:
                 yield SkippedRecord("not JSON" if part is None else "session without a folder")
                 continue
-            session = _Session(number, row["parent_id"] or "", folder)
+            session = _OpenCodeSession(number, row["parent_id"] or "", folder)
             if number not in seen and not session.is_agent:
                 seen.add(number)
                 yield session.event(number, row["session_time"], "session.start", source="startup")
@@ -180,7 +180,7 @@ def _read_session_file(path: Path) -> Iterator[Item]:
     if not isinstance(number, str) or not isinstance(folder, str) or not folder:
         yield SkippedRecord("session without a folder")
         return
-    session = _Session(number, str(record.get("parentID") or ""), folder)
+    session = _OpenCodeSession(number, str(record.get("parentID") or ""), folder)
     if not session.is_agent:
         when = parse_mapping(record.get("time")).get("created")
         yield session.event(number, when, "session.start", source="startup")
