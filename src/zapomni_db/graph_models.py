@@ -194,7 +194,7 @@ class MemoryVersion(FrozenModel):
     memory_id: str
     text: str
     fields: dict[str, Any]
-    """Metadata, project, source, kind, tags and pinned, as they were."""
+    """Metadata, project, source, kind, tags, pinned, expires_at and trusted, as they were."""
     valid_from: datetime
     valid_to: datetime | None
     """When it was changed or superseded; None: it is so now."""

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from zapomni_db.exceptions import NotFoundError, ValidationError, ZapomniError
+from zapomni_db.values import write_time
 
 # A search imports this file for `fold`, and needs no model of the graph.
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "ALIASES_SHOWN",
     "EVER",
     "FIELDS",
+    "HOME_FIELDS",
     "LEAST_LIKENESS",
     "Replaced",
     "Statement",
@@ -244,7 +246,10 @@ def refuse_superseding(*, is_known: bool) -> ZapomniError:
 # --- Versions of memories ---------------------------------------------------------------
 
 
-FIELDS = ("metadata", "project", "source", "kind", "tags", "pinned")
+# The fields that have a history, and those whose history is this home's own: other devices decide
+# for themselves.
+FIELDS = ("metadata", "project", "source", "kind", "tags", "pinned", "expires_at")
+HOME_FIELDS = ("trusted",)
 
 
 class Replaced(NamedTuple):
@@ -261,12 +266,22 @@ def replaced_fields(
     """Return the fields, and the text, that a patch replaces; None if it changes nothing."""
     fields = {
         name: before[name]
-        for name in FIELDS
-        if (given := getattr(patch, name)) is not None
-        and (sorted(set(given)) if name == "tags" else given) != before[name]
+        for name in (*FIELDS, *HOME_FIELDS)
+        if (given := getattr(patch, name)) is not None and _as_kept(name, given) != before[name]
     }
     text = before["text"] if patch.text is not None and patch.text != before["text"] else None
     return (fields, text) if fields or text is not None else None
+
+
+def _as_kept(name: str, given: Any) -> Any:
+    """Return a value of a patch as the state of a memory has it."""
+    if name == "tags":
+        return sorted(set(given))
+    if name == "expires_at":
+        from zapomni_db.models import NEVER
+
+        return None if given == NEVER else write_time(given)
+    return given
 
 
 def versions_of(
@@ -286,7 +301,7 @@ def versions_of(
         yield MemoryVersion(
             memory_id=memory_id,
             text=current["text"],
-            fields={name: current[name] for name in FIELDS},
+            fields={name: current[name] for name in (*FIELDS, *HOME_FIELDS)},
             valid_from=replaced_at,
             valid_to=until,
             changed=[*before, *(["text"] if text is not None else [])],

@@ -14,7 +14,15 @@ from typing import Any
 
 from zapomni_db.exceptions import ValidationError
 
-__all__ = ["check_vector", "from_json", "from_time", "sha256_of", "to_json", "to_time"]
+__all__ = [
+    "check_vector",
+    "from_json",
+    "from_time",
+    "sha256_of",
+    "to_json",
+    "to_time",
+    "write_time",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -29,6 +37,11 @@ def to_time(moment: datetime) -> int:
 
 def from_time(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def write_time(moment: datetime) -> str:
+    """Return a time as records and versions have it."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def to_json(value: Any) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from builders import memory
 from graph_builders import day
-from zapomni_db.models import MemoryPatch
+from zapomni_db.models import NEVER, MemoryPatch
 
 pytestmark = pytest.mark.anyio
 
@@ -36,11 +36,33 @@ async def test_every_change_keeps_what_was_before(storage):
     assert [v.changed for v in (first, second, third)] == [[], ["text"], ["tags", "pinned"]]
     assert first.fields == {
         "metadata": {"n": 1}, "project": "", "source": "", "kind": "note",
-        "tags": ["a", "b"], "pinned": False,
+        "tags": ["a", "b"], "pinned": False, "expires_at": None, "trusted": True,
     }  # fmt: skip
     assert (second.fields["tags"], third.fields["tags"]) == (["a", "b"], ["c"])
     assert first.valid_to == second.valid_from < second.valid_to == third.valid_from
     assert third.valid_to is None
+
+
+async def test_an_end_and_trust_that_change_are_versions(storage):
+    memory_id = await storage.store_memory(memory("one", trusted=False))
+    ends = day(2027, 1)
+    for patch in (
+        MemoryPatch(expires_at=ends),
+        MemoryPatch(expires_at=ends),
+        MemoryPatch(trusted=True),
+        MemoryPatch(expires_at=NEVER, tags=["a"]),
+        MemoryPatch(expires_at=NEVER),
+    ):
+        await storage.update_memory(memory_id, patch)
+
+    versions = await storage.get_history(memory_id)
+
+    at = "2027-01-01T00:00:00.000000Z"
+    assert [(v.fields["expires_at"], v.fields["trusted"]) for v in versions] == [
+        (None, False), (at, False), (at, True), (None, True),
+    ]  # fmt: skip
+    changed = [v.changed for v in versions]
+    assert changed == [[], ["expires_at"], ["trusted"], ["tags", "expires_at"]]
 
 
 async def test_a_superseded_memory_and_its_successors_have_one_history(storage):

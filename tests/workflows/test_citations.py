@@ -433,6 +433,15 @@ async def test_a_new_text_cites_what_it_names_and_keeps_what_was_given(wordy_eng
     assert [place for place, _ in await cited(wordy_engine, memory_id)] == [RENEW, CHECK]
 
 
+async def test_the_same_text_added_again_keeps_what_was_given(wordy_engine, repository):
+    text = "Tokens are renewed at night."
+    memory_id = await keep(wordy_engine, repository, text, cites=[RENEW])
+    assert await keep(wordy_engine, repository, text) == memory_id
+    assert await cited(wordy_engine, memory_id) == [(RENEW, "fresh")]
+    await keep(wordy_engine, repository, text, cites=[CHECK])
+    assert await cited(wordy_engine, memory_id) == [(CHECK, "fresh")]
+
+
 async def test_citing_again_makes_a_memory_fresh(wordy_engine, repository):
     memory_id = await cite(wordy_engine, repository, CHECK)
     repository.edit("src/auth.py", "EXPIRY > moment", "EXPIRY >= moment")

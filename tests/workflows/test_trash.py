@@ -16,6 +16,7 @@ from zapomni_core.settings import load_settings
 from zapomni_core.workflows.copy_storage import compare_storages
 from zapomni_core.workflows.trash import TRASH_DAYS
 from zapomni_db.models import EmbeddingSpace
+from zapomni_db.sqlite.trash_file import SqliteTrash
 
 pytestmark = pytest.mark.anyio
 
@@ -121,6 +122,30 @@ async def test_a_deletion_killed_between_its_steps_loses_nothing(engine, monkeyp
                 await engine.trash.undo(batch.batch)
     await engine.trash.undo(batch.batch)
     assert await contents(engine) == before
+
+
+async def test_other_devices_are_shown_what_was_deleted_and_what_came_back(engine, monkeypatch):
+    older = await add(engine, "We deploy on Tuesdays.")
+    newer = await add(engine, "We deploy on Thursdays.", supersedes=older)
+
+    async def noted() -> dict[str, tuple[bool, tuple[str, ...]]]:
+        found = await engine.exports.deletions.list_all()
+        return {one.memory_id: (one.undone_at is None, one.supersedes) for one in found}
+
+    async def killed(*_args, **_kwargs):
+        raise DatabaseError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteTrash, "note_deletions", killed)
+        with pytest.raises(DatabaseError, match="killed"):
+            await engine.delete_memory(newer)
+    assert await noted() == {}
+    await engine.trash.empty_expired()  # as a long-lived process does every hour
+    assert await noted() == {newer: (True, (older,))}
+    await engine.trash.undo("f-1")
+    assert await noted() == {newer: (False, (older,))}
+    await engine.delete_memory(newer)
+    assert await noted() == {newer: (True, (older,))}
 
 
 async def test_citations_are_forgotten_and_come_back(engine, tmp_path):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -30,6 +30,8 @@ from zapomni_db.code_models import Citation
 from zapomni_db.copy_models import MemoryCopy, MergeCopy, VersionCopy
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import FrozenModel
+from zapomni_db.rules import HOME_FIELDS
+from zapomni_db.values import write_time
 
 __all__ = [
     "FORMAT",
@@ -67,11 +69,6 @@ _MAX_DEPTH = 100
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{1,99}")
 # As JSON writes it, and not a backslash followed by "u0000".
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-
-
-def write_time(moment: datetime) -> str:
-    """Return a time as records have it."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def _check_time(moment: datetime) -> datetime:
@@ -256,8 +253,12 @@ def to_record(
         made["citations"] = [one.model_dump(mode="json", include=set(known)) for one in citations]
     if history:
         made["history"] = [
-            {"replaced_at": write_time(one.replaced_at), "fields": one.fields, "text": one.text}
+            {"replaced_at": write_time(one.replaced_at), "fields": fields, "text": one.text}
             for one in memory.history
+            # A change that concerned this home alone is no version elsewhere.
+            if (fields := {k: v for k, v in one.fields.items() if k not in HOME_FIELDS})
+            or one.text is not None
+            or not one.fields
         ]
     return made
 

@@ -45,9 +45,11 @@ class MemoryWriter:
         async def cite(number: int, stored: AddMemoryRequest, response: AddMemoryResponse) -> None:
             # A repository may be meant by the name of its folder.
             name = requests[number].project.replace("*", "") or stored.project
-            await self.citations.keep(
-                response.memory_id, stored.text, name, stored.folder, given[number]
-            )
+            cites = given[number]
+            if not cites and response.status != "created":
+                # It was there already, and what it was said to cite then is still so.
+                cites = await self.citations.keep_given(response.memory_id)
+            await self.citations.keep(response.memory_id, stored.text, name, stored.folder, cites)
 
         responses = await self.memories.add(placed, cite, embed=embed)
         logger.info(

@@ -22,7 +22,7 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.modules.memories import parse_filters, without_code
 from zapomni_core.shared.validation import validate_id
-from zapomni_db.code_models import CODE_KIND, Citation
+from zapomni_db.code_models import Citation
 from zapomni_db.copy_models import WholeMemory
 from zapomni_db.models import FrozenModel, MemoryFilter, MemorySummary
 from zapomni_db.sqlite.trash import TRASH_DAYS, TrashBatchRow, TrashRow
@@ -191,19 +191,7 @@ class Trash:
             unchanged = {one.memory.memory_id: one.memory.updated_at for one in found}
             deleted = await self.storage.delete_memories(unchanged)
             count += len(deleted)
-            # Files of code are indexed on each device.
-            noted = {
-                one.memory.memory_id: to_time(one.memory.updated_at)
-                for one in found
-                if one.memory.memory_id in deleted and one.memory.kind != CODE_KIND
-            }
-            if noted:
-                older = {
-                    memory_id: [o for o, newer in links if newer == memory_id]
-                    for memory_id in noted
-                }
-                now = to_time(datetime.now(UTC))
-                await self.file.note_deletions(noted, now, supersedes=older)
+            await self._note_deletions()
             for memory_id in deleted:
                 if memory_id in cited:
                     await self.citations.forget(memory_id)
@@ -214,6 +202,15 @@ class Trash:
             if not memory_ids:
                 break
         return key, count
+
+    async def _note_deletions(self) -> None:
+        """Note for other devices what is deleted, also what a killed process could not."""
+        waiting = await self.file.list_unnoted()
+        stored = await self.storage.get_summaries(list(waiting)) if waiting else {}
+        deleted = dict.fromkeys(waiting.keys() - stored.keys(), 0)
+        if deleted:
+            now = to_time(datetime.now(UTC))
+            await self.file.note_deletions(deleted, now, supersedes=waiting)
 
     # --- Undoing ------------------------------------------------------------------------
 
@@ -343,6 +340,7 @@ class Trash:
     @operation()
     async def empty_expired(self) -> int:
         """Delete what was forgotten more than `TRASH_DAYS` days ago; return how many."""
+        await self._note_deletions()
         return await self.file.empty_expired(int(time.time()))
 
 

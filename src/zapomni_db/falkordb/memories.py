@@ -55,13 +55,14 @@ from zapomni_db.models import (
 )
 from zapomni_db.rules import (
     FIELDS,
+    HOME_FIELDS,
     Replaced,
     refuse_superseding,
     replaced_fields,
     sort_versions,
     versions_of,
 )
-from zapomni_db.values import from_json, from_time, to_json, to_time
+from zapomni_db.values import from_json, from_time, to_json, to_time, write_time
 
 __all__ = [
     "END_EVIDENCE",
@@ -554,7 +555,10 @@ def _to_summary(row: Sequence[Any]) -> MemorySummary:
 # --- History ----------------------------------------------------------------------------
 
 # The fields of a memory `m` that have a history, as `_to_state` takes them.
-_STATE: LiteralString = "[m.metadata, m.project, m.source, m.kind, m.tags, m.pinned, m.text]"
+_STATE: LiteralString = (
+    "[m.metadata, m.project, m.source, m.kind, m.tags, m.pinned, m.expires_at,"
+    " coalesce(m.trusted, true), m.text]"
+)
 # Stores the versions of a memory `m` that an update replaces; `base` is added to their keys.
 _CREATE_VERSIONS: LiteralString = (
     "FOREACH (v IN $replaced | CREATE (m)-[:WAS]->(:Version {key: base + v.key,"
@@ -578,8 +582,10 @@ _VERSION: LiteralString = f"m.id, {_STATE}, versions, m.created_at, newer.create
 
 
 def _to_state(row: Sequence[Any]) -> dict[str, Any]:
-    metadata, *others, text = row
-    return dict(zip(FIELDS, (from_json(metadata), *others), strict=True)) | {"text": text}
+    metadata, *others, expires, trusted, text = row
+    ends = None if expires is None else write_time(from_time(expires))
+    values = (from_json(metadata), *others, ends, trusted)
+    return dict(zip((*FIELDS, *HOME_FIELDS), values, strict=True)) | {"text": text}
 
 
 async def get_history(session: Session, memory_id: str) -> list[MemoryVersion]:

@@ -43,6 +43,7 @@ from zapomni_db.sqlite.rows import (
     where,
 )
 from zapomni_db.sqlite.vectors import claim_space, count_pending, get_space
+from zapomni_db.values import write_time
 
 if TYPE_CHECKING:
     from zapomni_db.graph_models import MemoryVersion
@@ -474,7 +475,7 @@ def delete_memories(connection: sqlite3.Connection, unchanged: Mapping[str, date
 
 # What a memory is now: all that a version records.
 _CURRENT: LiteralString = """
-SELECT m.metadata, m.project, m.source, m.kind, m.pinned, t.text
+SELECT m.metadata, m.project, m.source, m.kind, m.pinned, m.expires_at, m.trusted, t.text
 FROM memories m JOIN memory_texts t ON t.memory_key = m.key WHERE m.key = ?"""
 
 _INSERT_VERSION: LiteralString = """
@@ -512,7 +513,7 @@ WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
 
 def _read_current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:
     row = connection.execute(_CURRENT, (key,)).fetchone()
-    metadata, project, source, kind, pinned, text = row
+    metadata, project, source, kind, pinned, expires, trusted, text = row
     return {
         "metadata": from_json(metadata),
         "project": project,
@@ -520,6 +521,8 @@ def _read_current(connection: sqlite3.Connection, key: int) -> dict[str, Any]:
         "kind": kind,
         "tags": [tag for (tag,) in connection.execute(_TAGS, (key,))],
         "pinned": bool(pinned),
+        "expires_at": None if expires is None else write_time(from_time(expires)),
+        "trusted": bool(trusted),
         "text": text,
     }
 

@@ -21,6 +21,7 @@ __all__ = [
     "get_rows",
     "list_batches",
     "list_trashed",
+    "list_unnoted",
     "put",
     "take_out",
 ]
@@ -56,6 +57,12 @@ SELECT older, newer FROM trash_links WHERE older IN (SELECT value FROM json_each
 ALL_IDS: Final[LiteralString] = "SELECT memory_id FROM trash"
 FIND_IDS: Final[LiteralString] = """
 SELECT memory_id FROM trash WHERE memory_id IN (SELECT value FROM json_each(?))"""
+
+# Files of code are indexed on each device.
+UNNOTED: Final[LiteralString] = """
+SELECT memory_id, (SELECT json_group_array(older) FROM trash_links WHERE newer = memory_id)
+FROM trash WHERE kind <> 'code' AND NOT EXISTS
+    (SELECT 1 FROM deletions d WHERE d.memory_id = trash.memory_id AND d.undone_at IS NULL)"""
 
 DELETE: Final[LiteralString] = """
 DELETE FROM trash WHERE memory_id IN (SELECT value FROM json_each(?))"""
@@ -164,6 +171,13 @@ def list_trashed(connection: sqlite3.Connection, memory_ids: Sequence[str] | Non
     if memory_ids is None:
         return [one for (one,) in connection.execute(ALL_IDS)]
     return [one for (one,) in connection.execute(FIND_IDS, (json.dumps(list(memory_ids)),))]
+
+
+def list_unnoted(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return memories whose deletion other devices are not shown, with what they superseded."""
+    return {
+        memory_id: json.loads(older) for memory_id, older in connection.execute(UNNOTED).fetchall()
+    }
 
 
 def take_out(

@@ -34,6 +34,7 @@ class SqliteTrash(SqliteFile):
     get_batch = reading("reading the trash", trash.get_batch)
     get_rows = reading("reading the trash", trash.get_rows)
     list_trashed = reading("reading the trash", trash.list_trashed)
+    list_unnoted = reading("reading the trash", trash.list_unnoted)
     take_out = writing("restoring from the trash", take_out)
     delete_trashed = writing("emptying the trash", trash.delete_trashed)
     empty_expired = writing("emptying the trash", trash.empty_expired)
