@@ -21,9 +21,17 @@ from zapomni_core.adapters.local_server import (
 )
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import DatabaseConnectionError
+from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.places import note_export
 from zapomni_core.settings import Settings
-from zapomni_core.workflows.copy_storage import Contents, compare_storages, copy_storage
+from zapomni_core.workflows.copy_storage import (
+    Contents,
+    LocalContents,
+    compare_storages,
+    copy_code,
+    copy_observations,
+    copy_storage,
+)
 
 __all__ = ["db"]
 
@@ -81,12 +89,20 @@ def status(*, as_json: bool) -> None:
     epilog=examples(
         "zapomni db copy sqlite falkordb://local",
         "zapomni db copy falkordb://db.example:6379/team ~/team.db",
-        "zapomni db copy configured ~/backup.db",
+        "zapomni db copy configured ~/backup.db --with observations --with code",
     )
 )
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
-def copy(source: str, destination: str) -> None:
+@click.option(
+    "--with",
+    "parts",
+    multiple=True,
+    type=click.Choice(["observations", "code"]),
+    help="Also copy this; repeatable.",
+)
+@json_option
+def copy(source: str, destination: str, parts: tuple[str, ...], *, as_json: bool) -> None:
     """Copy all memories from one store to another, and compare them.
 
     Both are named as ZAPOMNI_STORAGE names them: `sqlite` (the file in ZAPOMNI_HOME), a file,
@@ -95,7 +111,10 @@ def copy(source: str, destination: str) -> None:
 
     Everything goes along: dates, keys, replaced memories, passages, vectors, entities. The
     destination must be empty, or an earlier copy of the same memories that was interrupted:
-    then only the rest is copied. What agents did stays in the local file.
+    then only the rest is copied.
+
+    What agents did and the index of code are in the local file, whichever engine stores the
+    memories; --with copies them, too, if the destination is another file.
     """
     settings = read_settings()
     origin, goal = (_naming(settings, given) for given in (source, destination))
@@ -103,12 +122,33 @@ def copy(source: str, destination: str) -> None:
         raise click.UsageError("Source and destination are the same.")
     if origin.server is None and not origin.database_path.exists():
         raise click.UsageError("The source is a file that does not exist.")
+    files = observations_path(origin), observations_path(goal)
+    if parts and files[0].resolve() == files[1].resolve():
+        raise click.UsageError("Both have the same local file: --with has nothing to copy.")
     there, original, copied = asyncio.run(_copy(origin, goal))
+    local: dict[str, LocalContents] = {}
+    for part in parts:
+        work = copy_observations if part == "observations" else copy_code
+        with progress_bar(f"Copying {part}") as report:
+            local[part] = asyncio.run(work(*files, report))
     if goal.server is None:
         note_export(settings, goal.database_path, "copy")
     if there:
         click.echo(f"{count_of(there, 'memory', 'memories')} were there already.", err=True)
-    print_pairs(asdict(copied).items())
+    counts = {name: number for one in local.values() for name, number in one.counts.items()}
+    if as_json:
+        hashes = {part: one.sha256 for part, one in local.items()}
+        print_json(
+            {
+                **asdict(copied),
+                **counts,
+                "local": hashes,
+                "there": there,
+                "same": copied == original,
+            }
+        )
+    else:
+        print_pairs([*counts.items(), *asdict(copied).items()])
     if copied != original:
         raise click.ClickException(
             "The copy is not the same as its source. If something was written meanwhile, stop "

@@ -15,7 +15,6 @@ __all__ = [
     "PassageCopy",
     "PastSentence",
     "ReadingCopy",
-    "ReadingExport",
     "VersionCopy",
     "WholeMemory",
 ]
@@ -79,14 +78,6 @@ class ReadingCopy(FrozenModel):
     """The entities it mentions, by id, as they are stored; without places."""
     passages: list[PassageCopy]
     past: list[PastSentence]
-
-
-class ReadingExport(FrozenModel):
-    """What was extracted from some memories, and where the next ones begin."""
-
-    items: list[ReadingCopy]
-    after: str | None
-    """Ask for what comes after this; None when these were the last."""
 
 
 class MergeCopy(Merge):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         MemoryExport,
         MergeCopy,
         ReadingCopy,
-        ReadingExport,
         WholeMemory,
     )
     from zapomni_db.graph_models import (
@@ -534,8 +533,8 @@ class CopyStore(Protocol):
         """Return the next relationships given by callers; `after` is the last seen."""
         ...
 
-    async def export_readings(self, after: str | None, limit: int) -> ReadingExport:
-        """Return what was read in the next memories, in the order they were stored."""
+    async def get_readings(self, memory_ids: Sequence[str]) -> list[ReadingCopy]:
+        """Return what was extracted from those of the memories that an extractor has read."""
         ...
 
     async def import_readings(self, readings: Sequence[ReadingCopy]) -> None:

@@ -18,6 +18,7 @@ from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
 from zapomni_db.falkordb import FalkorDBClient
 from zapomni_db.graph_models import EdgeKey, EntityQuery
 from zapomni_db.interfaces import StorageProvider
+from zapomni_db.models import MemoryFilter
 from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.anyio
@@ -65,8 +66,8 @@ async def test_a_copy_made_again_changes_nothing_and_one_cut_short_goes_on(stora
     await fill_store(storage)
     memories = await storage.export_memories(None, 4)
     await other.import_memories(memories.items)
-    some = await storage.export_readings(None, 2)
-    await other.import_readings(some.items)
+    some = await storage.get_readings([one.memory_id for one in memories.items[:2]])
+    await other.import_readings(some)
     assert await other.check_integrity() == {}
 
     for _ in range(2):
@@ -91,24 +92,18 @@ async def test_a_copy_lives_on_as_the_original_would(storage, other):
 
 async def test_what_was_read_in_a_memory_deleted_meanwhile_is_passed_over(storage, other):
     await fill_store(storage)
-    page = await storage.export_readings(None, 99)
+    ids = await storage.list_ids(MemoryFilter(include_superseded=True))
 
-    await other.import_readings(page.items)
+    await other.import_readings(await storage.get_readings(ids))
 
     assert await other.find_entities(EntityQuery()) == []
     assert await other.check_integrity() == {}
 
 
-async def test_readings_come_page_by_page_in_the_order_of_their_memories(storage):
+async def test_readings_are_given_by_id_for_memories_that_were_read(storage):
     await fill_store(storage)
-    whole = (await storage.export_readings(None, 99)).items
-
-    found, after = [], None
-    while True:
-        page = await storage.export_readings(after, 2)
-        found += page.items
-        if (after := page.after) is None:
-            break
-
-    assert found == whole
+    ids = await storage.list_ids(MemoryFilter(include_superseded=True))
+    found = await storage.get_readings(["missing", *ids])
+    assert {one.memory_id for one in found} <= set(ids)
     assert len(found) == 8
+    assert await storage.get_readings([found[0].memory_id]) == found[:1]

@@ -23,7 +23,7 @@ import redis
 from click.testing import CliRunner
 
 from builders import memory
-from command import on_terminal
+from command import on_terminal, zapomni
 from zapomni_cli.main import cli, run
 from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
 from zapomni_db.falkordb.server import start_server, stop_server
@@ -315,3 +315,45 @@ def test_the_report_counts_what_the_store_counts(target, tmp_path, monkeypatch):
     assert int(report["memories"]) == stats["total_memories"] + stats["code_files"] == 5
     assert int(report["passages"]) == stats["total_chunks"]
     assert int(report["merges"]) == counted["merges"] == 1
+
+
+def test_observations_and_code_are_copied_on_request_and_compared(tmp_path, monkeypatch, refused):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    monkeypatch.setenv("ZAPOMNI_HOME", str(tmp_path / "one"))
+    (folder := tmp_path / "code").mkdir()
+    (folder / "pay.py").write_text(
+        "def pay():\n    return charge()\n\ndef charge():\n    return 1\n"
+    )
+    source, target = tmp_path / "one" / "zapomni.db", tmp_path / "two" / "zapomni.db"
+    zapomni("index", str(folder))
+    zapomni("add", "pay.py:pay charges the card.", "--cites", str(folder / "pay.py") + ":pay")
+    for prompt in ("first prompt", "second prompt"):
+        event = {"session_id": "s", "cwd": str(folder), "hook_event_name": "UserPromptSubmit"}
+        done = zapomni("record", given=json.dumps({**event, "prompt": prompt}).encode())
+        assert done.returncode == 0, done.stderr
+
+    def copied(*more: str | Path) -> dict:
+        done = zapomni("db", "copy", str(source), *map(str, more), "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    plain = copied(tmp_path / "plain" / "zapomni.db")
+    assert "observations" not in plain
+    both = ("--with", "observations", "--with", "code")
+    report = copied(target, *both)
+    assert report["same"] is True
+    assert report["observations"] == 2
+    assert report["code_symbols"] >= 2
+    assert report["code_citations"] >= 1
+    # Again: nothing is doubled.
+    assert copied(target, *both) == {**report, "there": report["memories"]}
+
+    def answers(home: Path) -> list[object]:
+        recent = zapomni("recent", "--all", "--json", ZAPOMNI_HOME=str(home)).stdout
+        callers = zapomni("code", "callers", "charge", "--json", ZAPOMNI_HOME=str(home)).stdout
+        assert b"second prompt" in recent
+        assert b"pay" in callers
+        return [callers]
+
+    assert answers(tmp_path / "two") == answers(tmp_path / "one")
+    assert "same local file" in refused(2, source, "falkordb://127.0.0.1:1/x", *both)

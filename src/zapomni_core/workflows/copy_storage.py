@@ -11,15 +11,28 @@ import hashlib
 import json
 import struct
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
-from typing import Any
+from pathlib import Path
+from typing import Any, LiteralString, NamedTuple
 
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.shared.records import to_record
 from zapomni_db.copy_models import MemoryCopy, ReadingCopy
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EntityData, RelationshipData
+from zapomni_db.sqlite import local_copies
+from zapomni_db.sqlite.code import SqliteCode
+from zapomni_db.sqlite.observations import ObservationFile
 
-__all__ = ["Contents", "compare_storages", "copy_storage"]
+__all__ = [
+    "Contents",
+    "LocalContents",
+    "compare_storages",
+    "copy_code",
+    "copy_observations",
+    "copy_storage",
+]
 
 PAGE = 50
 GRAPH_PAGE = 500
@@ -49,6 +62,13 @@ class Contents:
     sha256: str
 
 
+class LocalContents(NamedTuple):
+    """What a local file holds: how much of each, and a hash of all of it."""
+
+    counts: dict[str, int]
+    sha256: str
+
+
 async def copy_storage(source: StorageProvider, target: StorageProvider, progress: Progress) -> int:
     """Copy what is not there yet; return how many memories were there already.
 
@@ -57,28 +77,22 @@ async def copy_storage(source: StorageProvider, target: StorageProvider, progres
         DatabaseError: Reading or writing failed; what was copied stays, run it again.
     """
     total = await _count_memories(source)
+    there = await _count_same(source, target)
     space = await source.get_space()
     if space is not None and await target.get_space() is None:
         await target.activate_space(space)
-    memories = _memories(source)
-    there = 0
-    async for kept in _memories(target):
-        original = await anext(memories, None)
-        if original is None or _fingerprint(original) != _fingerprint(kept):
-            raise ValidationError(
-                "The destination holds memories that are not in the source, or in another order. "
-                "Name an empty one: another file, or another graph of the server.",
-                "VAL_004",
-            )
-        there += 1
-        progress(there, total)
-    await _copy_memories(memories, target, there, total, progress)
     async for entities in _entity_pages(source):
         await target.store_entities(entities, [])
     async for relationships in _relationship_pages(source):
         await target.store_entities([], relationships)
-    async for readings in _reading_pages(source):
+    done = 0
+    async for memories, readings in _pages(source):
+        if new := memories[max(there - done, 0) :]:
+            await target.import_memories(new)
+        # Of those that were there, too: the run before may have ended between the two.
         await target.import_readings(readings)
+        done += len(memories)
+        progress(done, total)
     merges = await source.export_merges()
     if merges != await target.export_merges():
         await target.import_merges(merges)
@@ -91,24 +105,22 @@ async def _count_memories(storage: StorageProvider) -> int:
     return int(stats["total_memories"]) + int(stats.get("code_files", 0))
 
 
-async def _copy_memories(
-    memories: AsyncIterator[MemoryCopy],
-    target: StorageProvider,
-    done: int,
-    total: int,
-    progress: Progress,
-) -> None:
-    batch: list[MemoryCopy] = []
-    async for memory in memories:
-        batch.append(memory)
-        if len(batch) == PAGE:
-            await target.import_memories(batch)
-            done += len(batch)
-            progress(done, total)
-            batch = []
-    if batch:
-        await target.import_memories(batch)
-        progress(done + len(batch), total)
+async def _count_same(source: StorageProvider, target: StorageProvider) -> int:
+    """Return how many memories the destination has, all of them the first of the source."""
+    originals = (one async for page, _ in _pages(source) for one in page)
+    there = 0
+    async for page, _ in _pages(target):
+        for copied in page:
+            original = await anext(originals, None)
+            if original is None or _fingerprint(original) != _fingerprint(copied):
+                raise ValidationError(
+                    "The destination holds memories that are not in the source, or in another "
+                    "order. Name an empty one: another file, or another graph of the server.",
+                    "VAL_004",
+                )
+            there += 1
+    await originals.aclose()
+    return there
 
 
 async def compare_storages(
@@ -125,69 +137,174 @@ async def _contents(
 ) -> Contents:
     digest = hashlib.sha256()
     counts = dict.fromkeys((f.name for f in fields(Contents) if f.name != "sha256"), 0)
-    space = await storage.get_space()
-    _add(digest, space and space.model_dump())
-    async for memory in _memories(storage):
-        digest.update(_fingerprint(memory))
-        counts["memories"] += 1
-        counts["passages"] += len(memory.chunks)
-        counts["vectors"] += sum(chunk.embedding is not None for chunk in memory.chunks)
-        counts["token_vectors"] += sum(chunk.tokens is not None for chunk in memory.chunks)
-        counts["versions"] += len(memory.history)
-        progress(done + counts["memories"], total)
-    await _add_graph(storage, counts, digest)
-    return Contents(**counts, sha256=digest.hexdigest())
-
-
-async def _add_graph(
-    storage: StorageProvider, counts: dict[str, int], digest: hashlib._Hash
-) -> None:
     ids: set[str] = set()
     edges: set[tuple[str, str, str]] = set()
-    async for entities in _entity_pages(storage):
-        for entity in entities:
-            ids.add(entity.entity_id)
-            _add(digest, entity.model_dump())
-    async for relationships in _relationship_pages(storage):
-        for relationship in relationships:
-            edges.add(_ends(relationship))
-            _add(digest, relationship.model_dump(mode="json"))
-    async for readings in _reading_pages(storage):
+    space = await storage.get_space()
+    _add(digest, space and space.model_dump())
+    async for memories, readings in _pages(storage):
+        for memory in memories:
+            digest.update(_fingerprint(memory))
+            counts["memories"] += 1
+            counts["passages"] += len(memory.chunks)
+            counts["vectors"] += sum(chunk.embedding is not None for chunk in memory.chunks)
+            counts["token_vectors"] += sum(chunk.tokens is not None for chunk in memory.chunks)
+            counts["versions"] += len(memory.history)
         for reading in readings:
+            stated = [one for passage in reading.passages for one in passage.relationships]
+            stated += [sentence.stated for sentence in reading.past]
             counts["mentions"] += sum(len(passage.entities) for passage in reading.passages)
-            stated = sum(len(passage.relationships) for passage in reading.passages)
-            counts["sentences"] += stated + len(reading.past)
+            counts["sentences"] += len(stated)
             ids.update(entity.entity_id for entity in reading.entities)
-            edges.update(_ends(r) for passage in reading.passages for r in passage.relationships)
-            edges.update(_ends(sentence.stated) for sentence in reading.past)
+            edges.update(map(_ends, stated))
             _add(digest, reading.model_dump(mode="json"))
-    merged: dict[str, str] = {}
-    for merge in await storage.export_merges():
-        counts["merges"] += 1
-        if merge.undone_at is None:
-            merged[merge.source_id] = merge.target_id
-        _add(digest, merge.model_dump(mode="json"))
+        progress(done + counts["memories"], total)
+    async for entities in _entity_pages(storage):
+        ids.update(entity.entity_id for entity in entities)
+        _add(digest, [entity.model_dump() for entity in entities])
+    async for relationships in _relationship_pages(storage):
+        edges.update(map(_ends, relationships))
+        _add(digest, [one.model_dump(mode="json") for one in relationships])
+    merges = await storage.export_merges()
+    _add(digest, [merge.model_dump(mode="json") for merge in merges])
+    merged = {one.source_id: one.target_id for one in merges if one.undone_at is None}
 
     def as_one(entity_id: str) -> str:
         while entity_id in merged:
             entity_id = merged[entity_id]
         return entity_id
 
-    counts["entities"] = len({as_one(entity_id) for entity_id in ids})
     joined = {(as_one(source), as_one(target), kind) for source, target, kind in edges}
+    counts["merges"] = len(merges)
+    counts["entities"] = len({as_one(entity_id) for entity_id in ids})
     counts["relationships"] = sum(source != target for source, target, _ in joined)
+    return Contents(**counts, sha256=digest.hexdigest())
+
+
+# --- The local file ---------------------------------------------------------------------
+
+
+async def copy_observations(source: Path, target: Path, progress: Progress) -> LocalContents:
+    """Copy projects, sessions and observations from one local file to another, and compare them.
+
+    Raises:
+        ValidationError: The destination has observations that are not in the source, or they are
+            not the same in the end.
+    """
+    async with AsyncExitStack() as opened:
+        origin, goal = ObservationFile(source), ObservationFile(target)
+        opened.push_async_callback(origin.close)
+        opened.push_async_callback(goal.close)
+        months = await origin.read([], local_copies.list_months, None)
+        for month in await goal.read([], local_copies.list_months, None):
+            rows = await origin.read([], local_copies.export_observations, month, None)
+            known = {row["event_hash"] for row in rows}
+            there = await goal.read([], local_copies.export_observations, month, None)
+            if any(row["event_hash"] not in known for row in there):
+                raise ValidationError(
+                    "The destination has observations that are not in the source. "
+                    "Name an empty one.",
+                    "VAL_004",
+                )
+        projects = await origin.read([], local_copies.export_projects)
+        await goal.write(local_copies.import_projects, projects)
+        sessions = await origin.read([], local_copies.export_sessions, None)
+        await goal.write(local_copies.import_sessions, sessions)
+        for done, month in enumerate(months, 1):
+            rows = await origin.read([], local_copies.export_observations, month, None)
+            for start in range(0, len(rows), GRAPH_PAGE):
+                await goal.write(local_copies.import_observations, rows[start : start + GRAPH_PAGE])
+            progress(done, len(months))
+        return _same_or_fail(await _observed(origin), await _observed(goal))
+
+
+async def _observed(file: ObservationFile) -> LocalContents:
+    digest = hashlib.sha256()
+    counts = {"projects": 0, "sessions": 0, "observations": 0}
+    projects = await file.read([], local_copies.export_projects)
+    sessions = await file.read([], local_copies.export_sessions, None)
+    counts["projects"], counts["sessions"] = len(projects), len(sessions)
+    _add(digest, [projects, sessions])
+    for month in await file.read([], local_copies.list_months, None):
+        rows = await file.read([], local_copies.export_observations, month, None)
+        counts["observations"] += len(rows)
+        _add(digest, rows)
+    return LocalContents(counts, digest.hexdigest())
+
+
+async def copy_code(source: Path, target: Path, progress: Progress) -> LocalContents:
+    """Copy indexed code and citations from one local file to another, and compare them.
+
+    Raises:
+        ValidationError: The destination has other repositories, or they are not the same in the
+            end.
+    """
+    async with AsyncExitStack() as opened:
+        origin = SqliteCode(source)
+        opened.push_async_callback(origin.close)
+        goal = SqliteCode(target)
+        opened.push_async_callback(goal.close)
+        roots = [one.root for one in await origin.list_repositories()]
+        if await goal.read("copying code", local_copies.has_other_code, roots):
+            raise ValidationError(
+                "The destination has indexed repositories that are not in the source. "
+                "Name an empty one.",
+                "VAL_004",
+            )
+        # Rows refer to each other by number: a part of them would be of no use.
+        await goal.write("copying code", local_copies.clear_code)
+        for done, table in enumerate(local_copies.CODE_TABLES, 1):
+            async for rows in _code_rows(origin, table):
+                await goal.write("copying code", local_copies.import_code, table, rows)
+            progress(done, len(local_copies.CODE_TABLES))
+        return _same_or_fail(await _indexed(origin), await _indexed(goal))
+
+
+async def _code_rows(
+    code: SqliteCode, table: LiteralString
+) -> AsyncIterator[list[tuple[Any, ...]]]:
+    offset = 0
+    while rows := await code.read(
+        "copying code", local_copies.export_code, table, offset, GRAPH_PAGE
+    ):
+        yield rows
+        offset += len(rows)
+
+
+async def _indexed(code: SqliteCode) -> LocalContents:
+    digest = hashlib.sha256()
+    counts = dict.fromkeys(local_copies.CODE_TABLES, 0)
+    for table in local_copies.CODE_TABLES:
+        async for rows in _code_rows(code, table):
+            counts[table] += len(rows)
+            _add(digest, [table, rows])
+    return LocalContents({**counts}, digest.hexdigest())
+
+
+def _same_or_fail(original: LocalContents, copied: LocalContents) -> LocalContents:
+    if original != copied:
+        raise ValidationError(
+            "The copy is not the same as its source. If something was written meanwhile, stop that "
+            "and copy again. The source is unchanged.",
+            "VAL_004",
+        )
+    return copied
 
 
 def _ends(stated: RelationshipData) -> tuple[str, str, str]:
     return stated.source_entity_id, stated.target_entity_id, stated.relationship_type
 
 
-async def _memories(storage: StorageProvider) -> AsyncIterator[MemoryCopy]:
+async def _pages(
+    storage: StorageProvider,
+) -> AsyncIterator[tuple[list[MemoryCopy], list[ReadingCopy]]]:
+    """Yield memories in the order they were stored, and what was extracted from them."""
     after = None
     while True:
         page = await storage.export_memories(after, PAGE)
-        for memory in page.items:
-            yield memory
+        if page.items:
+            ids = [memory.memory_id for memory in page.items]
+            found = {one.memory_id: one for one in await storage.get_readings(ids)}
+            yield page.items, [found[one] for one in ids if one in found]
         if (after := page.after) is None:
             return
 
@@ -207,35 +324,22 @@ async def _relationship_pages(storage: StorageProvider) -> AsyncIterator[list[Re
         after = (last.source_entity_id, last.target_entity_id, last.relationship_type)
 
 
-async def _reading_pages(storage: StorageProvider) -> AsyncIterator[list[ReadingCopy]]:
-    after = None
-    while True:
-        page = await storage.export_readings(after, PAGE)
-        if page.items:
-            yield page.items
-        if (after := page.after) is None:
-            return
-
-
 def _fingerprint(memory: MemoryCopy) -> bytes:
-    """Hash everything about a memory; vectors as the 32-bit numbers every engine keeps."""
+    """Hash a memory's record and passages; vectors as the 32-bit numbers every engine keeps."""
     digest = hashlib.sha256()
-    fields = memory.model_dump(mode="json", exclude={"chunks"})
-    _add(digest, fields | {"tags": sorted(memory.tags)})
+    older = [memory.supersedes, *memory.also_supersedes]
+    _add(digest, [to_record(memory), older, memory.trusted, memory.space and dict(memory.space)])
     for chunk in memory.chunks:
         known = chunk.model_dump(mode="json", exclude={"embedding", "tokens"})
         vector, tokens = chunk.embedding, chunk.tokens
         known |= {"vector": vector is not None, "tokens": tokens is not None}
         packed = struct.pack(f"<{len(vector)}f", *vector) if vector else b""
-        for part in (_canonical(known), packed, tokens or b""):
+        _add(digest, known)
+        for part in (packed, tokens or b""):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.digest()
 
 
 def _add(digest: hashlib._Hash, value: Any) -> None:
-    written = _canonical(value)
+    written = json.dumps(value, sort_keys=True, ensure_ascii=True).encode()
     digest.update(len(written).to_bytes(8, "big") + written)
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True).encode()

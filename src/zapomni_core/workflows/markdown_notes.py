@@ -184,7 +184,7 @@ class MarkdownNotes:
         progress: Progress,
     ) -> None:
         names = await self.writer.projects.observations.names()
-        related = await self._find_related(set(ids))
+        related = await self._find_related(ids)
         paths = {memory_id: state[memory_id].path for memory_id in ids if memory_id in state}
         paths |= {memory_id: path for memory_id, path in files.items() if memory_id in set(ids)}
         taken = {_folded(path) for path in (*paths.values(), *folder.files("", ".md"))}
@@ -231,19 +231,14 @@ class MarkdownNotes:
         names = {path.removeprefix(own).removesuffix(".md") for path in taken}
         return f"{inside}{choose_name(title, names, one.memory_id)}.md"
 
-    async def _find_related(self, ids: set[str]) -> dict[str, list[str]]:
+    async def _find_related(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the memories that name the same rare entities, the nearest first."""
         named: dict[str, set[str]] = {}
-        after = None
-        while True:
-            page = await self.storage.export_readings(after, PAGE)
-            for reading in page.items:
-                if reading.memory_id in ids:
-                    for passage in reading.passages:
-                        for entity in passage.entities:
-                            named.setdefault(entity.entity_id, set()).add(reading.memory_id)
-            if (after := page.after) is None:
-                break
+        for start in range(0, len(ids), PAGE):
+            for reading in await self.storage.get_readings(ids[start : start + PAGE]):
+                for passage in reading.passages:
+                    for entity in passage.entities:
+                        named.setdefault(entity.entity_id, set()).add(reading.memory_id)
         nearness: dict[str, Counter[str]] = {}
         for together in named.values():
             if 1 < len(together) <= MAX_SHARED:

@@ -316,7 +316,7 @@ class FalkorDBClient:
     list_ids = operation(copying.list_ids)
     export_entities = operation(copying.export_entities)
     export_relationships = operation(copying.export_relationships)
-    export_readings = operation(copying.export_readings)
+    get_readings = operation(copying.get_readings)
     import_readings = operation(copying.import_readings)
     export_whole = operation(copying.export_whole)
     restore_memories = operation(copying.restore_memories)

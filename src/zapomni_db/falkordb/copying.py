@@ -17,7 +17,6 @@ from zapomni_db.copy_models import (
     PassageCopy,
     PastSentence,
     ReadingCopy,
-    ReadingExport,
     VersionCopy,
     WholeMemory,
 )
@@ -45,10 +44,10 @@ __all__ = [
     "export_entities",
     "export_memories",
     "export_merges",
-    "export_readings",
     "export_relationships",
     "export_whole",
     "get_copies",
+    "get_readings",
     "import_merges",
     "import_readings",
     "list_ids",
@@ -257,10 +256,6 @@ async def export_relationships(
 
 # --- Extractions ------------------------------------------------------------------------
 
-# Finds the keys of the next memories.
-_NEXT_MEMORIES: LiteralString = (
-    "MATCH (m:Memory) WHERE m.key > $after RETURN m.key, m.id ORDER BY m.key LIMIT $limit"
-)
 # Finds the chunks of memories that were read by an extractor, with their mentions.
 _PASSAGES: LiteralString = """
 MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids AND c.extractor IS NOT NULL
@@ -282,14 +277,8 @@ _ENTITIES: LiteralString = "MATCH (e:Entity) WHERE e.id IN $ids"
 _CHUNKS_OF: LiteralString = "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.id IN $ids"
 
 
-async def export_readings(session: Session, after: str | None, limit: int) -> ReadingExport:
-    rows = await session.read(_NEXT_MEMORIES, after=int(after or 0), limit=limit)
-    readings = await _read_readings(session, [memory_id for _, memory_id in rows])
-    return ReadingExport(items=readings, after=str(rows[-1][0]) if rows else None)
-
-
-async def _read_readings(session: Session, ids: list[str]) -> list[ReadingCopy]:
-    """Return what was extracted from those of the memories that an extractor has read."""
+async def get_readings(session: Session, memory_ids: Sequence[str]) -> list[ReadingCopy]:
+    ids = list(memory_ids)
     if not ids:
         return []
     passages: dict[str, Any] = dict(await session.read(_PASSAGES, ids=ids))
@@ -437,7 +426,7 @@ WITH o.id AS older, m.occurred_at AS ended
 async def export_whole(session: Session, memory_ids: Sequence[str]) -> list[WholeMemory]:
     copies = await get_copies(session, memory_ids)
     ids = [copy.memory_id for copy in copies]
-    readings = {one.memory_id: one for one in await _read_readings(session, ids)}
+    readings = {one.memory_id: one for one in await get_readings(session, ids)}
     found = {
         memory_id: (key, newer) for memory_id, key, newer in await session.read(_PLACES, ids=ids)
     }

@@ -14,7 +14,6 @@ from zapomni_db.copy_models import (
     PassageCopy,
     PastSentence,
     ReadingCopy,
-    ReadingExport,
     VersionCopy,
     WholeMemory,
 )
@@ -31,10 +30,10 @@ __all__ = [
     "export_entities",
     "export_memories",
     "export_merges",
-    "export_readings",
     "export_relationships",
     "export_whole",
     "get_copies",
+    "get_readings",
     "import_memories",
     "import_merges",
     "import_readings",
@@ -362,7 +361,8 @@ def export_relationships(
 # --- The graph: what was extracted from memories ---------------------------------------
 
 
-_MEMORY_IDS: LiteralString = "SELECT key, id FROM memories WHERE key > ? ORDER BY key LIMIT ?"
+_KEYS: LiteralString = """
+SELECT key, id FROM memories WHERE id IN (SELECT value FROM json_each(?)) ORDER BY key"""
 # The passages of a memory that an extractor has read.
 _READ_PASSAGES: LiteralString = """
 SELECT c.id, c.position, x.extractor FROM chunks c JOIN graph_extractions x ON x.chunk_id = c.id
@@ -374,14 +374,10 @@ FROM graph_mentions m JOIN graph_entities e ON e.key = m.entity_key
 WHERE m.chunk_id = ? ORDER BY m.start_char, m.end_char, e.id"""
 
 
-def export_readings(connection: sqlite3.Connection, after: str | None, limit: int) -> ReadingExport:
-    rows = connection.execute(_MEMORY_IDS, (int(after or 0), limit)).fetchall()
+def get_readings(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> list[ReadingCopy]:
+    rows = connection.execute(_KEYS, (to_json(list(memory_ids)),)).fetchall()
     items = [_to_reading(connection, key, memory_id) for key, memory_id in rows]
-    last = max((key for key, _ in rows), default=None)
-    return ReadingExport(
-        items=[item for item in items if item.passages or item.past],
-        after=None if last is None else str(last),
-    )
+    return [item for item in items if item.passages or item.past]
 
 
 def _to_reading(connection: sqlite3.Connection, key: int, memory_id: str) -> ReadingCopy:

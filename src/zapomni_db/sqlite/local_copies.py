@@ -1,7 +1,8 @@
-"""Projects, sessions and observations as JSON objects, for exports, and back.
+"""Projects, sessions, observations and indexed code, for exports and copies, and back.
 
-An object has the names of the columns. Numbers that only this file knows are replaced by what every
-file knows: an observation by the hash of its event, its prompt by the hash of the prompt's event.
+An object of an export has the names of the columns. Numbers that only this file knows are replaced
+by what every file knows: an observation by the hash of its event, its prompt by the hash of the
+prompt's event.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from zapomni_db.sqlite.project_folders import change_rule, list_rules
 from zapomni_db.values import from_json, to_json
 
 __all__ = [
+    "CODE_TABLES",
+    "clear_code",
+    "export_code",
     "export_observations",
     "export_projects",
     "export_sessions",
+    "has_other_code",
+    "import_code",
     "import_observations",
     "import_projects",
     "import_sessions",
@@ -151,3 +157,47 @@ def export_sessions(
 def import_sessions(connection: sqlite3.Connection, sessions: Sequence[dict[str, Any]]) -> None:
     """Add the sessions that are not here."""
     connection.executemany(_INSERT_SESSION, sessions)
+
+
+# --- Indexed code, as it is -------------------------------------------------------------
+
+# Each comes after those it refers to. All of it is in local files of one schema.
+CODE_TABLES: tuple[LiteralString, ...] = (
+    "code_repositories",
+    "code_files",
+    "code_file_data",
+    "code_symbols",
+    "code_edges",
+    "code_citations",
+)
+
+
+def export_code(
+    connection: sqlite3.Connection, table: LiteralString, offset: int, limit: int
+) -> list[tuple[Any, ...]]:
+    """Return rows of a table of code, in the order of its key."""
+    rows = connection.execute(
+        "SELECT * FROM " + table + " ORDER BY 1, 2 LIMIT ? OFFSET ?", (limit, offset)
+    )
+    return rows.fetchall()
+
+
+def has_other_code(connection: sqlite3.Connection, roots: Sequence[str]) -> bool:
+    """Return whether a repository is indexed that is none of these."""
+    rows = connection.execute("SELECT root FROM code_repositories")
+    return any(root not in roots for (root,) in rows)
+
+
+def clear_code(connection: sqlite3.Connection) -> None:
+    """Delete all indexed code and citations."""
+    for table in reversed(CODE_TABLES):
+        connection.execute("DELETE FROM " + table)
+
+
+def import_code(
+    connection: sqlite3.Connection, table: LiteralString, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Add rows to a table of code as they are."""
+    if rows:
+        places: LiteralString = ", ".join(["?"] * len(rows[0]))
+        connection.executemany("INSERT INTO " + table + " VALUES (" + places + ")", rows)

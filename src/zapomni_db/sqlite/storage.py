@@ -271,7 +271,7 @@ class SqliteStorage(SqliteFile):
     set_successors = writing("merging", copying.set_successors)
     export_entities = reading("exporting", copying.export_entities)
     export_relationships = reading("exporting", copying.export_relationships)
-    export_readings = reading("exporting", copying.export_readings)
+    get_readings = reading("exporting", copying.get_readings)
     import_readings = writing("importing", copying.import_readings)
     export_whole = reading("exporting", copying.export_whole)
     restore_memories = writing("restoring", copying.restore_memories)
