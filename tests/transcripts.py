@@ -14,6 +14,10 @@ SESSION = "11111111-1111-4111-8111-111111111111"
 RESUMED = "22222222-2222-4222-8222-222222222222"
 BEGAN = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 SECRET = "ghp_" + "a1B2" * 9
+CONTEXT = (
+    "## zapomni: earlier sessions\n<zapomni-context-abc123>\nremembered before\n"
+    "</zapomni-context-abc123>\n"
+)
 SUMMARY = (
     "This session is being continued from a previous conversation that ran out of context. The "
     "analysis: the login form posts to /session, and the cookie is dropped by the proxy."
@@ -88,7 +92,7 @@ def main_session() -> Transcript:
     made = Transcript()
     made.bare("file-history-snapshot", messageId="1111-2", snapshot={}, isSnapshotUpdate=False)
     made.add("progress", data={"type": "hook_progress"})
-    made.prompt("make the login work\u2028please")
+    made.prompt(f"{CONTEXT}make the login work\u2028please")
     made.say("Let me look at the tests of the login first.")
     made.call("t1", "Bash", command="make test", description="Run the tests")
     made.result(
@@ -133,7 +137,7 @@ def main_session() -> Transcript:
     made.call("t8", "Bash", command="sleep 100")
     made.prompt([{"type": "text", "text": "[Request interrupted by user]"}])
     made.add("compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 150000})
-    made.prompt(SUMMARY, isCompactSummary=True)
+    made.prompt(SUMMARY + CONTEXT, isCompactSummary=True)
     again = made.prompt(
         [{"type": "text", "text": "ship it"}, {"type": "image", "source": {"data": "aGk="}}]
     )
@@ -150,6 +154,9 @@ def resumed_session() -> Transcript:
     """Return a session that was resumed: its first records are those of the session before."""
     old = main_session()
     made = Transcript(RESUMED, began=BEGAN + timedelta(days=1))
+    # As older versions named sessions: by a record, in any file.
+    made.bare("summary", summary="Cookies of the proxy", leafUuid="1111-2")
+    made.bare("summary", summary="Lost", leafUuid="9999-1")
     made.lines += old.lines[2:6]
     made.prompt("continue with the checkout page")
     made.shell("t20", "npm run build")

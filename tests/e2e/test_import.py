@@ -107,7 +107,7 @@ def test_a_session_is_replayed_as_hooks_would_have_captured_it(projects, private
     assert [one.split()[0] for one in found["file_edit"]] == ["login.py"]
     assert "Set SameSite on the session cookie" in found["git_commit"][0]
     assert found["session_compact"] == ["Context compacted"]
-    assert found["marker"] == ["Session: Fix the login"]
+    assert found["marker"] == ["Session: Cookies of the proxy", "Session: Fix the login"]
     assert found["session_start"] == ["Session started: startup"]
     assert found["session_end"] == ["Session ended: other"]
     # A subagent's: between the session's own, by time.
@@ -122,7 +122,8 @@ def test_a_session_is_replayed_as_hooks_would_have_captured_it(projects, private
     assert contents(RESUMED)["user_prompt"] == ["continue with the checkout page"]
     # What is never imported.
     everything = json.dumps(stored(private_home), default=str)
-    for text in (SECRET, "no one must read this", "injected by another memory", "search_memory"):
+    never = ("no one must read this", "injected by another memory", "search_memory", "Lost")
+    for text in (SECRET, "remembered before", *never):
         assert text not in everything
     assert report["kept"] == report["observations"] + report["memories"]
     skipped = report["skipped"]

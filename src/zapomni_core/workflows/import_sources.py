@@ -47,6 +47,7 @@ from zapomni_core.modules.observations import (
     hash_event,
     make_row,
     read_event,
+    strip_injected,
 )
 from zapomni_core.settings import Settings
 from zapomni_core.shared.folders import real_path
@@ -428,10 +429,29 @@ def _take(iterator: Iterator[Item], start: int) -> tuple[list[Item], bool]:
     size = 0
     for item in iterator:
         items.append(item)
-        size += len(item.text) if isinstance(item, ImportedMemory) else 0
+        size += _weigh(item)
         if len(items) >= STEP_ITEMS or max(size, item.resume - start) >= STEP_BYTES:
             return items, True
     return items, False
+
+
+def _weigh(item: Item) -> int:
+    """Return about how many characters an item has: a step must fit into memory."""
+    if isinstance(item, SkippedRecord):
+        return 0
+    values: list[Any] = [item.text] if isinstance(item, ImportedMemory) else [item.payload]
+    size = 0
+    for _ in range(1000):
+        if not values:
+            break
+        value = values.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, dict):
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+    return size
 
 
 class _Run:
@@ -842,7 +862,7 @@ def _replaced(item: ImportedMemory) -> list[bytes]:
 
 
 def _full_text(item: ImportedMemory) -> str:
-    text = str(strip_private(item.text))
+    text = strip_injected(str(strip_private(item.text)))
     if not item.title or text.lstrip("# \n").startswith(item.title):
         return text
     return f"{item.title}\n\n{text}"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ QUIET_SECONDS = 3600
 # Calls that wait for their results: more than any turn has.
 MAX_OPEN, MAX_OPEN_BYTES = 256, 32 * 1024 * 1024
 HEAD = 64 * 1024
+# Records of a folder in which a title's is looked up: some 100 MB of them.
+MAX_INDEXED = 200_000
 
 # Records that only the host itself needs. `attachment` is the output of hooks: perhaps what another
 # memory injected.
@@ -58,6 +61,7 @@ _COMMAND = re.compile(r"<command-name>\s*/?([^<]*?)\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.Z+-]{19,35})"')
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RECORD = re.compile(rb'"uuid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 _PLAIN = re.compile(r"[a-z][a-z0-9_-]{0,29}")
 
 _HOST_RECORD = "record of the host itself"
@@ -223,6 +227,7 @@ class _Reader:
     """Turns the records of one file into items."""
 
     def __init__(self, file: FoundFile, *, is_first: bool) -> None:
+        self._path = file.path
         self._agent = str(file.data.get("agent") or "")
         self._is_quiet = time.time() - file.newest.timestamp() > QUIET_SECONDS
         self._session = file.path.stem if _UUID.fullmatch(file.path.stem) else ""
@@ -488,10 +493,12 @@ class _Reader:
     def _name(self, kind: str, record: dict[str, Any]) -> list[Item]:
         names = ("summary", "title", "aiTitle", "customTitle", "ai_title", "custom_title")
         title = _string(record, *names).strip()
-        owner = _string(record, "sessionId")
-        if kind == "summary" and owner != self._session:
-            # Titles of older versions name a record, and are in any file of the folder.
-            return [SkippedRecord("title of another session")]
+        if title and (leaf := _string(record, "leafUuid")):
+            # Older versions put a title into any file of the folder, and name a record.
+            named = _find_record(self._path.parent, leaf)
+            if named is None:
+                return [SkippedRecord("title of a session that is not here")]
+            return [self._mark(title[:300], named)]
         if not title or _TITLES[kind] < self._title_rank:
             return [SkippedRecord(_HOST_RECORD)]
         self._title_rank = _TITLES[kind]
@@ -502,11 +509,14 @@ class _Reader:
         """Return the title as a mark in the session, as soon as it is known when and where."""
         if not self._titles or not self._last or self._agent:
             return []
-        title, session = self._titles.pop(), self._session
+        session = self._session or _string(self._last, "sessionId")
+        return [self._mark(self._titles.pop(), {**self._last, "sessionId": session})]
+
+    def _mark(self, title: str, record: dict[str, Any]) -> ImportedEvent:
         digest = hashlib.sha256(title.encode("utf-8", "replace")).hexdigest()[:16]
         payload = {"host": HOST, "event": "marker", "text": f"Session: {title}"}
-        record = {**self._last, "sessionId": session or _string(self._last, "sessionId")}
-        return [self._event(record, f"{session}/title/{digest}", payload, "generic")]
+        native = f"{_string(record, 'sessionId')}/title/{digest}"
+        return self._event(record, native, payload, "generic")
 
     # --- turns ----------------------------------------------------------------------------
 
@@ -532,6 +542,41 @@ class _Reader:
         payload = {"hook_event_name": name, "last_assistant_message": "\n".join(answer.parts)}
         native = f"{_string(answer.record, 'uuid')}/answer"
         return [self._event(answer.record, native, payload)]
+
+
+@lru_cache(maxsize=1)
+def _index_records(paths: tuple[Path, ...], _size: int) -> dict[bytes, Path]:
+    """Return in which file of a folder each record is."""
+    found: dict[bytes, Path] = {}
+    for path in paths:
+        try:
+            with open_regular(path) as stream:
+                for line in read_lines(stream):
+                    if (named := _RECORD.search(line.data)) and len(found) < MAX_INDEXED:
+                        found.setdefault(named[1], path)
+        except OSError:
+            continue
+    return found
+
+
+def _find_record(folder: Path, uuid: str) -> dict[str, Any] | None:
+    """Return a record of any session in a folder."""
+    wanted = uuid.encode("utf-8", "replace")
+    paths = tuple(find_files(folder, ".jsonl", depth=0))
+    try:
+        size = sum(path.stat().st_size for path in paths)
+        path = _index_records(paths, size).get(wanted)
+        if path is None:
+            return None
+        with open_regular(path) as stream:
+            for line in read_lines(stream):
+                if wanted in line.data:
+                    record = parse_object(line.data)
+                    if record and record.get("uuid") == uuid and _string(record, "cwd"):
+                        return record
+    except OSError:
+        return None
+    return None
 
 
 def _find_text(value: Any, name: str, depth: int = 3) -> str:

@@ -28,7 +28,7 @@ from zapomni_core.modules.observations.spool import (
     spool_row,
     spool_state,
 )
-from zapomni_core.modules.observations.text import clean_row
+from zapomni_core.modules.observations.text import clean_row, strip_injected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ __all__ = [
     "set_aside_row",
     "spool_row",
     "spool_state",
+    "strip_injected",
 ]
 
 _FILES = {
