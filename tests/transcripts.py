@@ -137,7 +137,7 @@ def main_session() -> Transcript:
     made.call("t8", "Bash", command="sleep 100")
     made.prompt([{"type": "text", "text": "[Request interrupted by user]"}])
     made.add("compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 150000})
-    made.prompt(SUMMARY + CONTEXT, isCompactSummary=True)
+    made.prompt(CONTEXT + SUMMARY, isCompactSummary=True)
     again = made.prompt(
         [{"type": "text", "text": "ship it"}, {"type": "image", "source": {"data": "aGk="}}]
     )

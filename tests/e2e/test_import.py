@@ -295,3 +295,18 @@ def test_init_ends_by_offering_what_is_there(projects, tmp_path, monkeypatch):
     code, asked = on_terminal("init", "--host", "claude-code", typed="y\n")
     assert (code, "Import now?" in asked, "Imported" in asked) == (0, True, True)
     assert b"Found" not in zapomni("init", "--host", "claude-code", "--yes").stdout
+
+
+def test_memories_of_an_import_are_stored_on_a_server_too(
+    projects, falkordb_server, falkordb_graph, private_home, monkeypatch
+):
+    where = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
+    monkeypatch.setenv("ZAPOMNI_STORAGE", where)
+    report = run()
+    assert (report["memories"], report["observations"]) == (1, 25)
+    (memory,) = as_json("list", "--project", "/w/shop")["items"]
+    assert (memory["origin"], memory["trusted"]) == ("import:claude-code", False)
+    assert run()["kept"] == 0
+    assert as_json("import", "--undo", report["batch"], "--yes")["memories"] == 1
+    assert as_json("list", "--project", "/w/shop")["items"] == []
+    assert run()["kept"] == report["kept"]

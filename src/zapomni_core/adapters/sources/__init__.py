@@ -257,7 +257,7 @@ def find_files(root: Path, *suffixes: str, depth: int = 8) -> Iterator[Path]:
         return
     for entry in entries:
         try:
-            if entry.name in NEVER_READ or entry.is_symlink():
+            if entry.name in NEVER_READ:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if depth > 0:
