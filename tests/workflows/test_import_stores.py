@@ -123,3 +123,31 @@ def test_a_path_of_another_format_gets_an_error_that_says_what_to_name(source, t
     done = zapomni("import", source, "--path", str(other), "--yes")
     assert done.returncode == 2
     assert b"name " in done.stderr, done.stderr
+
+
+def test_records_that_are_too_much_for_a_memory_are_cut_not_lost(tmp_path, private_home):
+    deep: list = []
+    for _ in range(200):
+        deep = [deep]
+    records = [
+        {"memory": "A text with a \0 in it", "metadata": {"a\0": ["b\0"], "n": float("nan")}},
+        {"memory": "Half a character \ud800", "metadata": {"half": {"\ud800": "\ud800"}}},
+        {"memory": "Sixty categories", "categories": [f"tag{n} {'x' * 300}" for n in range(60)]},
+        {"memory": "Deep metadata", "metadata": {"deep": deep}},
+        {"memory": "Wide metadata", "metadata": {f"k{n}": "x" * 900 for n in range(500)}},
+        {"memory": "Long names", "metadata": {"project": "p" * 3000, SECRET: [SECRET]}},
+        {"memory": "A secret name", "metadata": {"project": f"p {SECRET}"}},
+    ]
+    path = tmp_path / "mem0.json"
+    path.write_text(json.dumps([{"id": f"r{n}", **one} for n, one in enumerate(records)]))
+    graph = tmp_path / "memory.jsonl"
+    name = f"{SECRET} {'N' * 900}"
+    entity = {"type": "entity", "name": name, "entityType": "", "observations": ["is long"]}
+    graph.write_text(json.dumps(entity) + "\n")
+    report = run("mem0", "--path", str(path), "--yes")
+    assert (report["memories"], report["skipped"]) == (7, {})
+    assert run("mcp-memory", "--path", str(graph), "--yes")["memories"] == 1
+    assert run("mem0", "--path", str(path), "--yes")["kept"] == 0
+    assert "Sixty categories" in search("Sixty categories")
+    for file in private_home.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file

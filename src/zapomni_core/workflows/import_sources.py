@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,9 @@ OVERLAP_SECONDS = 5
 MAX_REASONS = 50
 MAX_GONE = 100
 MAX_PATH = 4096
+# What a memory may have: a record that has more is cut, not left out.
+MAX_TEXT, MAX_NAME, MAX_TAGS = 10_000_000, 200, 50
+MAX_KEYS, MAX_VALUE, MAX_DEPTH, MAX_METADATA = 40, 1000, 8, 90_000
 
 Report = Callable[..., Awaitable[None]]
 
@@ -560,6 +564,7 @@ class _Run:
     # --- one step ---------------------------------------------------------------------------
 
     async def _step(self, items: Sequence[Item], file: ImportFile, newest: datetime) -> None:
+        items = [_fit(one) if isinstance(one, ImportedMemory) else one for one in items]
         named = [one for one in items if not isinstance(one, SkippedRecord)]
         natives = {one.native_id: _hash(one.native_id) for one in named}
         known = await self._store.get_items(self._request.source, list(natives.values()))
@@ -601,7 +606,7 @@ class _Run:
                 self._seen.add(native)
                 texts.append((native, item))
         for project in {one.project for _, one in events if one.project} - set(self._named):
-            self._named[project] = await self._find_project(project)
+            self._named[project] = await self._find_project(self._redactor.redact(project)[0])
         rows = await asyncio.to_thread(self._make_rows, events, newest)
         if self._dry_run:
             self._count({"stored": len(rows)})
@@ -754,7 +759,8 @@ class _Run:
             metadata.setdefault("title", item.title)
         if item.when is None:
             metadata.setdefault("time", "file")
-        folder, project = item.folder[:MAX_PATH], self._request.project or item.project
+        folder = item.folder[:MAX_PATH]
+        project = self._request.project or self._redactor.redact(item.project)[0]
         if self._request.project:
             folder = ""
         elif folder:
@@ -773,7 +779,7 @@ class _Run:
             pinned=item.pinned,
             idempotency_key=f"import:{self._request.source}:{native.hex()}",
             supersedes=replaced,
-            parent=item.parent,
+            parent=self._redactor.redact(item.parent)[0],
             position=item.position,
             occurred_at=item.when or newest,
             origin=f"import:{self._request.source}",
@@ -859,6 +865,52 @@ def _close(iterator: Iterator[Item]) -> None:
 def _replaced(item: ImportedMemory) -> list[bytes]:
     named = (item.supersedes,) if isinstance(item.supersedes, str) else item.supersedes
     return [_hash(one) for one in named if one]
+
+
+def _fit(item: ImportedMemory) -> ImportedMemory:
+    """Make a record of another program one that can be stored: other limits hold there."""
+    tags = dict.fromkeys(_encodable(tag).strip()[:MAX_NAME] for tag in item.tags)
+    parent = _encodable(item.parent)
+    if len(parent) > MAX_NAME:
+        parent = f"{parent[: MAX_NAME - 33]}-{_hash(parent).hex()}"
+    return replace(
+        item,
+        text=_encodable(item.text)[:MAX_TEXT],
+        title=_encodable(item.title)[:MAX_VALUE],
+        tags=tuple(tag for tag in tags if tag)[:MAX_TAGS],
+        project=_encodable(item.project).strip()[:MAX_NAME],
+        parent=parent,
+        metadata=_fit_metadata(item.metadata),
+    )
+
+
+def _encodable(text: str) -> str:
+    """Return a text without NUL characters and lone surrogates."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _fit_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    fitted: dict[str, Any] = {}
+    for name, given in list(metadata.items())[:MAX_KEYS]:
+        value = given
+        if isinstance(value, dict | list | tuple | float):
+            try:
+                encoded = json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError, RecursionError):
+                continue
+            if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+                value = [_encodable(one)[:MAX_NAME] for one in value[:MAX_TAGS]]
+            elif len(encoded) > MAX_VALUE or encoded.count("[") + encoded.count("{") > MAX_DEPTH:
+                value = encoded  # As text: it is too long or too deep.
+            elif "\\u" in encoded:
+                value = json.loads(_encodable(json.dumps(value, ensure_ascii=False)))
+        if isinstance(value, str):
+            value = _encodable(value)[:MAX_VALUE]
+        fitted[_encodable(str(name))[:MAX_NAME]] = value
+    size = len(json.dumps(fitted, ensure_ascii=False, default=str).encode())
+    return fitted if size < MAX_METADATA else {}
 
 
 def _full_text(item: ImportedMemory) -> str:

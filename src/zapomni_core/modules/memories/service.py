@@ -236,7 +236,10 @@ class Memories:
         if isinstance(value, list):
             return [self._mask(one, kinds) for one in value]
         if isinstance(value, dict):
-            return {name: self._mask_named(name, one, kinds) for name, one in value.items()}
+            return {
+                self._mask(name, kinds): self._mask_named(name, one, kinds)
+                for name, one in value.items()
+            }
         return value
 
     def _mask_named(self, name: str, value: Any, kinds: Counter[str]) -> Any:
