@@ -81,10 +81,10 @@ _NAMED_CONTEXT = {"copilot": "additionalContext", "cursor": "additional_context"
 _LOSSES = frozenset(["clear", "compact"])
 _FORGETFUL = frozenset(["copilot", "gemini", "opencode", "qwen"])
 _NO_CONTEXT = frozenset(["cline", "windsurf"])
-# Hosts not known to take a text back with a prompt, and those that take one with a failed tool; the
-# others are given it with the next prompt.
-_NONE_AT_PROMPT = frozenset(["cline", "copilot", "cursor", "windsurf"])
-_AT_FAILURE = frozenset(["claude-code", "codex", "gemini", "opencode", "qwen"])
+# Hosts that take no text back with a prompt, and those that take one with a failed tool; the others
+# are given it with the next prompt.
+_NONE_AT_PROMPT = frozenset(["cline", "cursor", "windsurf"])
+_AT_FAILURE = frozenset(["claude-code", "codex", "copilot", "gemini", "opencode", "qwen"])
 
 
 def hook_command(host: str | None = None) -> list[str]:
@@ -578,7 +578,7 @@ def _print_recall(
     row, redactor, at_prompt = job.row, job.redactor, event.action == "prompt"
     if row is None or redactor is None:
         return
-    if event.host in _NONE_AT_PROMPT or not (at_prompt or event.host in _AT_FAILURE):
+    if event.host in _NONE_AT_PROMPT if at_prompt else event.host not in _AT_FAILURE:
         return
     try:
         folder = "" if _trusts_all(job.config) else project.root

@@ -209,6 +209,29 @@ def test_each_host_that_takes_it_is_answered_in_its_form(project, host, fields):
         assert output["hookEventName"] == fields["hook_event_name"]
 
 
+def test_copilot_is_answered_with_a_prompt_and_after_a_command_that_fails_again(project):
+    answer("add", CERTIFICATE)
+    base = {"sessionId": "s", "cwd": str(project)}
+    printed = send({**base, "timestamp": 1_790_000_000_000, "prompt": QUESTION}, "copilot")
+    assert "certbot" in json.loads(printed)["additionalContext"]
+
+    def run(code: int, number: int, name: str = "bash", **given: str) -> str:
+        output = f"no such file\n<exited with exit code {code}>"
+        result = {"resultType": "success", "textResultForLlm": output}
+        when = {"timestamp": 1_790_000_100_000 + 60_000 * number}
+        tool = {"toolName": name, "toolArgs": given, "toolResult": result}
+        return send({**base, **when, **tool}, "copilot")
+
+    command = "cat prices.ini"
+    assert run(1, 1, command=command) == ""
+    path = f"{project}/prices.ini"
+    assert run(0, 2, "create", path=path, file_text="price = 1") == ""
+    assert run(0, 3, command=command) == ""
+    again = json.loads(run(1, 4, command=command))["additionalContext"]
+    assert "This failure is known" in again
+    assert "The same command passed after these changes" in again
+
+
 def test_a_host_that_takes_nothing_with_a_prompt_is_given_nothing(project):
     answer("add", CERTIFICATE)
     base = {"hook_event_name": "beforeSubmitPrompt", "conversation_id": "s", "generation_id": "g"}

@@ -15,7 +15,7 @@ FAILING = "cat prices.ini"
 RECALLED, KNOWN = "zapomni: Recalled for this prompt", "zapomni: This failure is known"
 ALL = [pytest.param(d, id=d.host, marks=pytest.mark.xdist_group(d.host)) for d in DRIVERS]
 # Hosts that are given nothing with a prompt; docs/hosts.md names them.
-NOT_HEARD = ("copilot", "cursor", "cline", "windsurf")
+NOT_HEARD = ("cursor", "cline", "windsurf")
 
 
 @pytest.fixture(params=ALL)
