@@ -6,12 +6,14 @@ import asyncio
 import multiprocessing
 import os
 import random
+import re
 import sqlite3
 import sys
 from pathlib import Path
 
 import pytest
 
+import source_files
 import transcripts
 from zapomni_core.engine import create_engine
 from zapomni_core.settings import load_settings
@@ -19,16 +21,19 @@ from zapomni_core.workflows import import_sources
 from zapomni_core.workflows.import_sources import ImportRequest
 
 KILLS = 20
+MEMORIES = """
+SELECT m.kind, m.preview, (SELECT n.preview FROM memories n WHERE n.key = m.superseded_by)
+FROM memories m ORDER BY 1, 2"""
 
 
-def import_all(folder: str, environment: dict[str, str]) -> None:
+def import_all(source: str, folder: str, environment: dict[str, str]) -> None:
     """Import, in a process that may be killed; small steps, so that there are many moments."""
     os.environ.update(environment)
     import_sources.STEP_ITEMS = 10
 
     async def work() -> None:
         async with await create_engine(load_settings()) as engine:
-            request = ImportRequest("claude-code", path=folder)
+            request = ImportRequest(source, path=folder)
             await engine.imports.run(vars(request), import_sources._report_nothing)
 
     asyncio.run(work())
@@ -49,7 +54,7 @@ def stored(home: Path) -> list[list]:
             database.execute(query).fetchall()
             for query in (
                 "SELECT session_id, timestamp, content FROM observations ORDER BY 1, 2, 3",
-                "SELECT kind, preview FROM memories ORDER BY 1, 2",
+                MEMORIES,
                 "SELECT native FROM import_items ORDER BY 1",
                 "SELECT path, size, byte_offset FROM import_files ORDER BY 1",
             )
@@ -58,13 +63,51 @@ def stored(home: Path) -> list[list]:
         database.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="forks from a server")
-def test_an_import_killed_at_twenty_moments_is_complete_and_has_nothing_twice(tmp_path):
-    folder = tmp_path / "projects"
+def write_claude_code(folder: Path) -> None:
     transcripts.write_all(folder)
     transcripts.long_session(60, "33333333-3333-4333-8333-333333333333").write(
         folder / "-w-shop" / "33333333-3333-4333-8333-333333333333.jsonl"
     )
+
+
+def write_codex(folder: Path) -> None:
+    """Write a session that is read from its start each time, with memories among the rest."""
+    file = source_files.write_rollouts(folder.parent, Path("/w/shop"))
+    first, *rest = source_files.rollout("/w/shop")
+    lines = [source_files.jsonl([first])]
+    for turn in range(20):
+        # The same again, in another minute and with other calls.
+        text = source_files.jsonl(rest).replace(b"T10:00", b"T10:%02d" % turn)
+        text = re.sub(rb'"call_(\d)"', rb'"call_\1_%d"' % turn, text)
+        lines.append(text.replace(b"faster", b"fast %d" % turn))
+    folder.mkdir()
+    (folder / file.name).write_bytes(b"".join(lines))
+    os.utime(folder / file.name, (1_780_000_000, 1_780_000_000))
+
+
+def write_decisions(folder: Path) -> None:
+    """Write records that replace each other, each one a file and a memory of its own."""
+    folder.mkdir()
+    for number in range(1, 31):
+        status = f"Superseded by {number + 1}" if number % 3 else "Accepted"
+        text = f"# {number}. Choice {number}\n\nDate: 2026-01-01\n\n## Status\n\n{status}\n"
+        (folder / f"{number:04}-choice.md").write_text(text, "utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks from a server")
+@pytest.mark.parametrize(
+    ("source", "write", "kills"),
+    [
+        ("claude-code", write_claude_code, KILLS),
+        ("codex", write_codex, KILLS // 2),
+        ("adr", write_decisions, KILLS // 2),
+    ],
+)
+def test_an_import_killed_at_twenty_moments_is_complete_and_has_nothing_twice(
+    tmp_path, source, write, kills
+):
+    folder = tmp_path / "projects"
+    write(folder)
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["zapomni_core.engine", "zapomni_core.workflows.import_sources"])
     environment = {
@@ -79,7 +122,7 @@ def test_an_import_killed_at_twenty_moments_is_complete_and_has_nothing_twice(tm
         home.mkdir(mode=0o700, exist_ok=True)
         # The same in all homes: it is part of how a masked secret is written.
         (home / "capture.key").write_bytes(b"k" * 32)
-        worker = forks.Process(target=import_all, args=(str(folder), environment))
+        worker = forks.Process(target=import_all, args=(source, str(folder), environment))
         worker.start()
         worker.join(seconds)
         ended = worker.exitcode is not None
@@ -95,7 +138,7 @@ def test_an_import_killed_at_twenty_moments_is_complete_and_has_nothing_twice(tm
     environment["ZAPOMNI_HOME"] = str(tmp_path / "killed")
     chance = random.Random(17)
     killed = 0
-    while killed < KILLS:
+    while killed < kills:
         # One that ended before it was killed is as good as any; the next begins anew.
         if run(chance.uniform(0.05, 0.6)):
             compare(tmp_path / "killed", expected)

@@ -351,3 +351,29 @@ def test_a_session_cut_and_then_whole_is_imported_once(shop):
     assert rows("SELECT count(*) FROM observations") == [(0,)]
     run("codex")
     assert rows("SELECT obs_type, content FROM observations ORDER BY obs_type, content") == cut
+
+
+# --- on a server ------------------------------------------------------------------------
+
+
+def test_a_server_stores_follows_links_and_gives_the_same(
+    shop, user, falkordb_server, falkordb_graph, monkeypatch
+):
+    address = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
+    monkeypatch.setenv("ZAPOMNI_STORAGE", address)
+    batches = [run(source)["batch"] for source in ("claude-memory", "instructions", "adr")]
+    found = {one["metadata"]["number"]: one for one in listed("--tag", "adr", "--superseded")}
+    assert found[2]["superseded_by"] == found[3]["memory_id"]
+    for batch in batches:
+        zapomni("import", "--trust", batch)
+    zapomni("doctor")
+    digested = {text for (text,) in rows("SELECT text FROM memory_digest")}
+    assert any("Postgres" in text for text in digested)
+    assert not any("linter" in text for text in digested)
+    (fact,) = (user / ".claude" / "projects").rglob("real-database.md")
+    fact.write_text(fact.read_text("utf-8").replace("a real database", "a copy of it"), "utf-8")
+    assert run("claude-memory")["updated"] == 1
+    assert [run(source)["batch"] for source in ("claude-memory", "instructions", "adr")] == [
+        None
+    ] * 3
+    assert not any("a copy of it" in text for (text,) in rows("SELECT text FROM memory_digest"))
