@@ -303,7 +303,7 @@ class Guard:
         style = f'<link rel="stylesheet" href="{self._style}">' if self._style else ""
         page = (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width">'
+            '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
             f"<title>{html.escape(title)} · Zapomni</title>{style}{head}</head>"
             f'<body class="door"><main><h1>{html.escape(title)}</h1><p>{body}</p></main></body>'
             "</html>"

@@ -160,7 +160,13 @@ async def _serve(settings: Settings, options: Options, folder: Path) -> None:
                 server_header=False,
                 timeout_graceful_shutdown=1,
             )
-            server = uvicorn.Server(config)
+
+            class PageServer(uvicorn.Server):
+                async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                    await live.close()  # A stream would be waited for, and then cut off.
+                    await super().shutdown(sockets)
+
+            server = PageServer(config)
             _write_state(folder / "ui.json", port, options.host, secret)
             watcher = asyncio.create_task(_watch(server, live, options, folder, port, secret))
             try:

@@ -37,7 +37,8 @@ class Served:
 
     def __init__(self, *options: str) -> None:
         command = [sys.executable, "-m", "zapomni_cli", "ui", *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
         assert self.process.stdout is not None
         self.link = self.process.stdout.readline().strip()
         self.port = int(re.search(r":(\d+)/login", self.link)[1])
@@ -50,6 +51,7 @@ class Served:
             self.process.send_signal(signal.SIGINT)
         self.process.wait(60)
         self.process.stdout.close()
+        self.process.stderr.close()
 
 
 def get(port: int, path: str, cookie: str = "", host: str = "zapomni.localhost"):
@@ -132,6 +134,23 @@ def test_it_ends_by_itself_when_no_tab_was_open_for_a_while(private_home):
 
     assert b"No tab has been open" in done.stderr
     assert not (private_home / "run" / "ui.json").exists()
+
+
+def test_ctrl_c_ends_it_quietly_while_a_tab_listens(private_home):
+    with Served("--no-browser") as served:
+        cookie = log_in(served.port, served.link)
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+        headers = {"Host": f"zapomni.localhost:{served.port}", "Cookie": cookie}
+        connection.request("GET", "/events", headers=headers)
+        stream = connection.getresponse()
+        assert stream.getheader("Content-Type").startswith("text/event-stream")
+        assert b"event: hello" in stream.read1()
+
+        served.process.send_signal(signal.SIGINT)
+
+        assert served.process.wait(60) == 0
+        assert served.process.stderr.read() == ""
+        connection.close()
 
 
 def test_a_port_in_use_is_said_in_words(private_home, tmp_path, monkeypatch):

@@ -222,18 +222,23 @@ def _hit(one: SearchResult, words: Sequence[str], best: Mapping[str, float]) -> 
     href = address("m", one.memory_id)
     if one.observation_id is not None:
         href = f"{address('s', one.parent)}#o{one.observation_id}"
-    text = one.text if len(one.text) <= PASSAGE_CHARS else f"{one.text[:PASSAGE_CHARS].rstrip()}…"
     bars, boosts, why = _reasons(one.explanation or {}, best)
     return Hit(
         one,
         href,
-        mark_words(text, words),
+        mark_words(_shorten(one.text), words),
         one.evidence_word,
         one.replaced.line() if one.replaced else "",
         bars,
         boosts,
         why,
     )
+
+
+def _shorten(text: str) -> str:
+    """Return a passage without its blank lines, cut to what a list shows."""
+    shown = "\n".join(line for line in text.splitlines() if line.strip())
+    return shown if len(shown) <= PASSAGE_CHARS else f"{shown[:PASSAGE_CHARS].rstrip()}…"
 
 
 def _best_scores(hits: Sequence[SearchResult]) -> dict[str, float]:
@@ -277,7 +282,8 @@ def _facets(asked: PageRequest, hits: Sequence[SearchResult]) -> list[Facet]:
     counted = {
         "kind": Counter(hit.kind for hit in hits if hit.kind),
         "project": Counter(hit.project for hit in hits if hit.project),
-        "tag": Counter(tag for hit in hits for tag in hit.tags),
+        # A repository's tag says what its name says.
+        "tag": Counter(tag for hit in hits for tag in hit.tags if not tag.startswith("repo:")),
         "source": Counter(hit.source for hit in hits if hit.source and hit.observation_id is None),
     }
     labels = {"kind": "Kind", "project": "Project", "tag": "Tag", "source": "Source"}
@@ -327,7 +333,8 @@ def _month_after(month: str) -> str:
 
 
 def _plain(one: MemorySummary) -> Hit:
-    return Hit(one, address("m", one.memory_id), mark_words(one.preview, ()), "", "", [], [], "")
+    text = mark_words(_shorten(one.preview), ())
+    return Hit(one, address("m", one.memory_id), text, "", "", [], [], "")
 
 
 # --- Without a question, and what an agent is given ---------------------------------------
