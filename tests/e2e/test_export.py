@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -121,3 +124,40 @@ def test_what_is_no_export_is_refused_with_what_to_do(tmp_path):
         assert b"no export of Zapomni" in done.stderr
     assert zapomni("export").returncode == 2
     assert zapomni("import", str(tmp_path / "missing.jsonl")).returncode == 2
+
+
+def test_an_export_is_named_once_by_a_purge(tmp_path):
+    add(NOTE)
+    for _ in range(2):
+        export(tmp_path / "out")
+    lines = (Path(os.environ["ZAPOMNI_HOME"]) / "exports.jsonl").read_text().splitlines()
+    assert len(lines) == 1
+    done = zapomni("purge", "--search", "Tuesdays", "--in", "all", "--yes")
+    assert str(tmp_path / "out").encode() in done.stdout + done.stderr
+
+
+def test_an_export_that_is_killed_leaves_whole_files_and_is_completed_by_the_next(tmp_path):
+    moments = dict.fromkeys(("created_at", "updated_at", "occurred_at"), "2026-01-31T12:00:00Z")
+    lines = [{"format": 1, "zapomni": "export"}]
+    lines += [{"id": f"note-{n:04}", "text": f"Note {n}.", **moments} for n in range(300)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    assert as_json("import", tmp_path / "in.jsonl")["added"] == 300
+    folder = tmp_path / "out"
+    command = [sys.executable, "-m", "zapomni_cli", "export", str(folder)]
+    killed = 0
+    for _ in range(2):
+        before = len(list(folder.rglob("*.json")))
+        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while child.poll() is None and len(list(folder.rglob("*.json"))) <= before + 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        killed += child.poll() is None
+        child.kill()
+        child.wait(60)
+        for path in folder.rglob("*.json"):
+            json.loads(path.read_bytes())
+    assert killed
+    report = export(folder)
+    assert len(list((folder / "memories").rglob("*.json"))) == report["memories"] == 300
+    assert not list(folder.rglob(".zapomni-part-*"))

@@ -244,3 +244,34 @@ def test_any_text_gives_a_name_that_a_file_may_have(text):
     assert not set(name) & set('/\\:*?"<>|#^[]\n\0')
     assert name.strip(" .") == name
     assert choose_name(text, {name.casefold()}, "12345678-0000") != name
+
+
+def test_a_name_of_a_file_has_no_secret_and_a_terminal_shows_progress(tmp_path):
+    secret = "ghp_" + "a1B2" * 9
+    add(f"The token {secret} is for releases.", "--global")
+    code, shown = on_terminal("export", "--markdown", str(tmp_path / "vault"))
+    assert code == 0
+    assert "1 written" in shown
+    (note,) = (tmp_path / "vault").glob("*.md")
+    assert secret not in note.name
+    assert secret in note.read_text()
+
+
+def test_notes_of_a_server_come_back_as_well(
+    tmp_path, monkeypatch, falkordb_server, falkordb_graph
+):
+    address = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
+    monkeypatch.setenv("ZAPOMNI_STORAGE", address)
+    first = add("We deploy on Fridays.", "--global", "--tag", "ops")
+    second = add("Ask Ada about Postgres.", "--global")
+    folder = tmp_path / "vault"
+    assert as_json("export", "--markdown", folder)["written"] == 2
+    note = folder / "We deploy on Fridays.md"
+    note.write_text(note.read_text().replace("Fridays", "Mondays").replace("[ops]", "[ops, new]"))
+    (folder / "Ask Ada about Postgres.md").unlink()
+    (folder / "new.md").write_text("---\n---\nA new one.")
+    report = as_json("import", folder, "--yes")
+    assert (report["updated"], report["added"], report["deleted"]) == (1, 1, 1)
+    assert (get(first)["text"], get(first)["tags"]) == ("We deploy on Mondays.", ["new", "ops"])
+    assert zapomni("get", second).returncode == 3
+    assert as_json("export", "--markdown", folder)["written"] == 0

@@ -132,9 +132,9 @@ def _contains(path: Path, wanted: set[bytes]) -> bool:
 
 
 def note_export(settings: Settings, path: Path, kind: str) -> None:
-    """Remember a file written outside of the home folder, so that a purge can name it."""
+    """Remember a file or folder written outside of the home folder, so that a purge can name it."""
     target = path.absolute()
-    if target.is_relative_to(settings.home):
+    if target.is_relative_to(settings.home) or target in list_exports(settings):
         return
     entry = {"path": str(target), "kind": kind, "at": datetime.now(UTC).isoformat()}
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def note_export(settings: Settings, path: Path, kind: str) -> None:
 
 
 def list_exports(settings: Settings) -> list[Path]:
-    """Return the files that were written outside of the home folder and are still there."""
+    """Return what was written outside of the home folder and is still there."""
     try:
         lines = (settings.home / EXPORTS).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError, ConfigurationError):
@@ -158,6 +158,6 @@ def list_exports(settings: Settings) -> list[Path]:
             path = Path(json.loads(line)["path"])
         except (ValueError, TypeError, KeyError):
             continue
-        if path.is_file():
+        if path.exists():
             found[path] = None
     return list(found)

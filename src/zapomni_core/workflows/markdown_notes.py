@@ -14,7 +14,7 @@ import json
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -60,7 +60,8 @@ STATE = ".zapomni/notes.jsonl"
 HEADER = {"format": 1, "zapomni": "markdown"}
 REPLACED = "Replaced"
 """The folder of memories that others replaced."""
-PAGE = 200
+PAGE = 100
+TITLE_CHARS = 2000
 MAX_NOTE_BYTES = 50 << 20
 # An entity of more memories than this says little about what they have in common.
 MAX_SHARED, MAX_RELATED = 8, 5
@@ -187,26 +188,31 @@ class MarkdownNotes:
         related = await self._find_related(ids)
         paths = {memory_id: state[memory_id].path for memory_id in ids if memory_id in state}
         paths |= {memory_id: path for memory_id, path in files.items() if memory_id in set(ids)}
-        taken = {_folded(path) for path in (*paths.values(), *folder.files("", ".md"))}
-        copies: dict[str, MemoryCopy] = {}
-        for start in range(0, len(ids), PAGE):
-            for one in await self.storage.get_copies(ids[start : start + PAGE], passages=False):
-                copies[one.memory_id] = one
-        replaced = {i for one in copies.values() for i in (one.supersedes, *one.also_supersedes)}
-        for one in sorted(copies.values(), key=lambda one: (one.timestamp, one.memory_id)):
-            if one.memory_id not in paths:
-                where = REPLACED if one.memory_id in replaced else show_project(one.project, names)
-                path = self._choose_path(where, one, taken)
-                paths[one.memory_id] = path
-                taken.add(_folded(path))
-        cited = await self.writer.citations.store.get_citations(list(ids))
+        taken: dict[str, set[str]] = {}
+        for path in (*paths.values(), *folder.files("", ".md")):
+            inside, _, name = _folded(path).rpartition("/")
+            taken.setdefault(inside, set()).add(name.removesuffix(".md"))
+        # Twice over the memories: the texts of all of them may be more than fits in memory.
+        new: list[tuple[datetime, str, str, str]] = []
+        replaced: set[str | None] = set()
+        async for page in self._copies(ids):
+            for one in page:
+                replaced |= {one.supersedes, *one.also_supersedes}
+                if one.memory_id not in paths:
+                    title = one.text[:TITLE_CHARS]
+                    new.append((one.timestamp, one.memory_id, one.project, title))
+        for _, memory_id, project, title in sorted(new):
+            where = REPLACED if memory_id in replaced else show_project(project, names)
+            paths[memory_id] = self._choose_path(where, memory_id, title, taken)
 
         def link(memory_id: str) -> str:
             stem = paths[memory_id].rpartition("/")[2].removesuffix(".md")
             return f"[[{stem}]]"
 
-        def write_all() -> None:
-            for done, one in enumerate(copies.values(), 1):
+        def write_page(page: Sequence[MemoryCopy], cited: Mapping[str, list[Citation]]) -> None:
+            for one in page:
+                if one.memory_id not in paths:
+                    continue  # It was added meanwhile.
                 older = [i for i in (one.supersedes, *one.also_supersedes) if i in paths]
                 fields = {
                     **_values_of(one, names),
@@ -219,17 +225,29 @@ class MarkdownNotes:
                     "cites": [_place(cite) for cite in cited.get(one.memory_id, ())],
                 }
                 _write_note(folder, one, fields, paths[one.memory_id], state, report)
-                progress(done, len(copies))
 
-        await asyncio.to_thread(write_all)
+        done = 0
+        async for page in self._copies(ids):
+            wanted = [one.memory_id for one in page]
+            cited = await self.writer.citations.store.get_citations(wanted)
+            await asyncio.to_thread(write_page, page, cited)
+            done += len(page)
+            progress(done, len(ids))
 
-    def _choose_path(self, where: str, one: MemoryCopy, taken: set[str]) -> str:
+    async def _copies(self, ids: Sequence[str]) -> AsyncIterator[list[MemoryCopy]]:
+        for start in range(0, len(ids), PAGE):
+            yield await self.storage.get_copies(ids[start : start + PAGE], passages=False)
+
+    def _choose_path(
+        self, where: str, memory_id: str, title: str, taken: dict[str, set[str]]
+    ) -> str:
         # A name of a file is seen in more places than a text.
-        title, _ = self.get_redactor().redact(one.text[:2000])
-        inside = choose_name(where, (), "") + "/" if where else ""
-        own = _folded(inside)
-        names = {path.removeprefix(own).removesuffix(".md") for path in taken}
-        return f"{inside}{choose_name(title, names, one.memory_id)}.md"
+        title, _ = self.get_redactor().redact(title)
+        inside = choose_name(where, (), "") if where else ""
+        names = taken.setdefault(_folded(inside), set())
+        name = choose_name(title, names, memory_id)
+        names.add(_folded(name))
+        return f"{inside}/{name}.md" if inside else f"{name}.md"
 
     async def _find_related(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the memories that name the same rare entities, the nearest first."""
