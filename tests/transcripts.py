@@ -143,6 +143,7 @@ def main_session() -> Transcript:
     )
     made.prompt("ship it", uuid=again)
     made.add("shiny-new-record", payload=1)
+    made.add("pr-link", prNumber=7, prUrl="https://github.com/shop/shop/pull/7")
     made.bare("custom-title", sessionId=SESSION, customTitle="Fix the login")
     made.bare("ai-title", sessionId=SESSION, aiTitle="Working on things")
     made.lines.append("{not json")

@@ -107,12 +107,16 @@ def _offer_import(*, asking: bool) -> None:
     if not has_sources(home):
         return
     found = with_engine(lambda engine: engine.imports.list_sources(home))
-    for one in [one for one in found if one.new_files]:
+    new = [one for one in found if one.new_files]
+    for one in new:
         click.echo(f"Found {describe_found(one)}.")
-        if asking and click.confirm("Import now?", default=True, err=True):
+    if new and asking and click.confirm("Import now?", default=True, err=True):
+        for one in new:
             run_import(one.name, yes=True)
-        else:
-            click.echo(f"Import with: zapomni import {one.name}", err=True)
+    elif new:
+        click.echo(
+            "Import with: " + ", ".join(f"zapomni import {one.name}" for one in new), err=True
+        )
 
 
 def _chosen_hosts(names: Sequence[str], *, everyone: bool) -> list[Host]:

@@ -107,7 +107,11 @@ def test_a_session_is_replayed_as_hooks_would_have_captured_it(projects, private
     assert [one.split()[0] for one in found["file_edit"]] == ["login.py"]
     assert "Set SameSite on the session cookie" in found["git_commit"][0]
     assert found["session_compact"] == ["Context compacted"]
-    assert found["marker"] == ["Session: Cookies of the proxy", "Session: Fix the login"]
+    assert found["marker"] == [
+        "Session: Cookies of the proxy",
+        "Pull request: https://github.com/shop/shop/pull/7",
+        "Session: Fix the login",
+    ]
     assert found["session_start"] == ["Session started: startup"]
     assert found["session_end"] == ["Session ended: other"]
     # A subagent's: between the session's own, by time.
@@ -196,9 +200,29 @@ def test_what_hooks_captured_is_not_doubled(projects, private_home):
     assert zapomni("record", given=json.dumps(event).encode()).returncode == 0
     report = run()
     prompts = contents(SESSION)["user_prompt"]
-    assert prompts == ["make the login work\u2028please", "/deploy to staging on Tuesday"]
-    assert report["skipped"]["captured by hooks already"] > 5
+    # What hooks did not see, before and after, is imported.
+    assert prompts.count("/deploy to staging on Tuesday") == 1
+    assert prompts[0] == "make the login work\u2028please"
+    assert prompts[-1] == "ship it"
+    assert report["skipped"]["captured by hooks already"] > 2
     assert run()["kept"] == 0
+
+
+def test_an_excluded_project_and_private_files_are_left_out(projects):
+    made = transcripts.Transcript("44444444-4444-4444-8444-444444444444", folder="/w/secret")
+    made.prompt("look at the environment")
+    made.shell("t40", "ls")
+    made.write(projects / "-w-secret" / f"{made.session}.jsonl")
+    other = transcripts.Transcript("55555555-5555-4555-8555-555555555555")
+    other.prompt("what is <private>the code name</private> again")
+    other.shell("t50", "cat .env")
+    other.write(projects / "-w-shop" / f"{other.session}.jsonl")
+    assert zapomni("projects", "--exclude", "/w/secret").returncode == 0
+    report = run()
+    assert report["skipped"]["excluded project"] == 4
+    assert report["skipped"]["private file"] == 1
+    assert [one["session_id"] for one in as_json("sessions", "--project", "/w/secret")] == []
+    assert contents(other.session)["user_prompt"] == ["what is [private] again"]
 
 
 def test_a_dry_run_stores_nothing(projects, private_home):
@@ -303,7 +327,7 @@ def test_memories_of_an_import_are_stored_on_a_server_too(
     where = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
     monkeypatch.setenv("ZAPOMNI_STORAGE", where)
     report = run()
-    assert (report["memories"], report["observations"]) == (1, 25)
+    assert (report["memories"], report["observations"]) == (1, 26)
     (memory,) = as_json("list", "--project", "/w/shop")["items"]
     assert (memory["origin"], memory["trusted"]) == ("import:claude-code", False)
     assert run()["kept"] == 0

@@ -33,6 +33,7 @@ from zapomni_core.adapters.sources import (
     Item,
     SkippedRecord,
     SourceEnvironment,
+    UnreadableFileError,
     get_source,
     open_regular,
 )
@@ -256,8 +257,6 @@ class Imports:
             except FormatError as error:
                 problem = str(error)
                 run.report.skip(error.reason)
-            except OSError:
-                run.report.skip("file that cannot be read")
             done += file.bytes - start
         if problem and not run.report.read:
             raise ValidationError(problem, "VAL_004")
@@ -479,7 +478,7 @@ class _Run:
         self._projects: dict[str, Project] = {}
         self._given: Project | None = None
         self._named: dict[str, Project | None] = {}
-        self._captured: dict[str, int | None] = {}
+        self._captured: dict[str, tuple[int, int] | None] = {}
         self._seen: set[bytes] = set()
         self._key = b""
         self._dry_run = False
@@ -492,6 +491,8 @@ class _Run:
         if wanted := self._request.project:
             self._given = await self._find_project(wanted)
         if not dry_run:
+            # What hooks captured counts, stored or waiting.
+            await self._writer.projects.observations.drain_spool()
             asked = self._asked()
             self._batch = await self._store.find_running(self._request.source, asked)
         if self._batch is not None:
@@ -517,7 +518,10 @@ class _Run:
         offset, more = start, True
         try:
             while more:
-                items, more = await asyncio.to_thread(_take, iterator, offset)
+                try:
+                    items, more = await asyncio.to_thread(_take, iterator, offset)
+                except OSError as error:
+                    raise UnreadableFileError("The file cannot be read.") from error
                 if items:
                     offset = items[-1].resume
                 # What is still open at its end is read again, once it has grown or is quiet.
@@ -569,7 +573,7 @@ class _Run:
         natives = {one.native_id: _hash(one.native_id) for one in named}
         known = await self._store.get_items(self._request.source, list(natives.values()))
         for session in {one.session_id for one in named if one.session_id} - set(self._captured):
-            self._captured[session] = await self._store.captured_since(session)
+            self._captured[session] = await self._store.find_captured(session)
         events: list[tuple[bytes, ImportedEvent]] = []
         texts: list[tuple[bytes, ImportedMemory]] = []
         changed: list[tuple[bytes, ImportedMemory, str]] = []
@@ -634,9 +638,10 @@ class _Run:
         when = item.when.timestamp() if item.when is not None else None
         if self._request.since and when is not None and when < self._request.since:
             return "older than --since"
-        captured = self._captured.get(item.session_id)
-        if captured is not None and (when is None or when > captured - OVERLAP_SECONDS):
-            return "captured by hooks already"
+        if captured := self._captured.get(item.session_id):
+            first, last = captured[0] - OVERLAP_SECONDS, captured[1] + OVERLAP_SECONDS
+            if when is None or first < when < last:
+                return "captured by hooks already"
         return ""
 
     async def _begin(self) -> ImportBatch:

@@ -67,9 +67,9 @@ PROMPTS: Final[LiteralString] = """
 SELECT timestamp, id FROM observations WHERE session_id = ? AND +obs_type = 'user_prompt'
 ORDER BY timestamp, id"""
 
-# When hooks captured the first event of a session, as far as no import did.
-CAPTURED_SINCE: Final[LiteralString] = """
-SELECT min(timestamp) FROM observations o WHERE session_id = ? AND NOT EXISTS
+# When hooks captured the first and the last event of a session.
+CAPTURED: Final[LiteralString] = """
+SELECT min(timestamp), max(timestamp) FROM observations o WHERE session_id = ? AND NOT EXISTS
     (SELECT 1 FROM import_items i WHERE i.observation = o.id)"""
 
 
@@ -172,10 +172,10 @@ def get_items(
     return found
 
 
-def captured_since(connection: sqlite3.Connection, session_id: str) -> int | None:
-    """Return when hooks began to capture a session; None if they did not."""
-    row = connection.execute(CAPTURED_SINCE, (session_id,)).fetchone()
-    return None if row is None else row[0]
+def find_captured(connection: sqlite3.Connection, session_id: str) -> tuple[int, int] | None:
+    """Return when hooks captured the first and the last event of a session; None: they did not."""
+    first, last = connection.execute(CAPTURED, (session_id,)).fetchone()
+    return None if first is None else (first, last)
 
 
 def store_observations(
@@ -305,7 +305,7 @@ class SqliteImports(SqliteFile):
     drop_batch = writing("writing imports", drop_batch)
     list_files = reading("reading imports", list_files)
     get_items = reading("reading imports", get_items)
-    captured_since = reading("reading imports", captured_since)
+    find_captured = reading("reading imports", find_captured)
     store_step = writing("importing", store_step)
     add_memories = writing("importing", add_memories)
     list_imported = reading("reading imports", list_imported)

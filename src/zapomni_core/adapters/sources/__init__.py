@@ -45,6 +45,7 @@ __all__ = [
     "MissingLibraryError",
     "SkippedRecord",
     "SourceEnvironment",
+    "UnreadableFileError",
     "find_files",
     "get_source",
     "open_regular",
@@ -99,6 +100,12 @@ class FormatError(ValueError):
 
     reason = "file of another format"
     """What the report counts it as."""
+
+
+class UnreadableFileError(FormatError):
+    """A file of the right format cannot be read: it is gone, damaged, or another user's."""
+
+    reason = "file that cannot be read"
 
 
 class MissingLibraryError(FormatError):

@@ -51,7 +51,7 @@ MAX_INDEXED = 200_000
 # memory injected.
 _OF_THE_HOST = frozenset(
     "agent-name agent-setting atis-latch attachment continued-in file-history-snapshot frame-link "
-    "last-prompt mode permission-mode pr-link progress relocated system tag".split()
+    "last-prompt mode permission-mode progress relocated system tag".split()
 )
 _TITLES = {"summary": 0, "ai-title": 1, "custom-title": 2}
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -283,6 +283,8 @@ class _Reader:
             items += self._typed(record, line)
         elif kind in _TITLES:
             items += self._name(kind, record)
+        elif kind == "pr-link" and (address := _string(record, "prUrl")) and self._last:
+            items.append(self._mark(f"Pull request: {address}", {**self._last, **record}))
         elif kind == "compact_boundary" or record.get("subtype") == "compact_boundary":
             items += self._compacted(record)
         elif kind == "worktree-state":
@@ -498,11 +500,11 @@ class _Reader:
             named = _find_record(self._path.parent, leaf)
             if named is None:
                 return [SkippedRecord("title of a session that is not here")]
-            return [self._mark(title[:300], named)]
+            return [self._mark(f"Session: {title}", named)]
         if not title or _TITLES[kind] < self._title_rank:
             return [SkippedRecord(_HOST_RECORD)]
         self._title_rank = _TITLES[kind]
-        self._titles = [title[:300]]
+        self._titles = [title]
         return self._show_titles()
 
     def _show_titles(self) -> list[Item]:
@@ -510,12 +512,13 @@ class _Reader:
         if not self._titles or not self._last or self._agent:
             return []
         session = self._session or _string(self._last, "sessionId")
-        return [self._mark(self._titles.pop(), {**self._last, "sessionId": session})]
+        title = f"Session: {self._titles.pop()}"
+        return [self._mark(title, {**self._last, "sessionId": session})]
 
-    def _mark(self, title: str, record: dict[str, Any]) -> ImportedEvent:
-        digest = hashlib.sha256(title.encode("utf-8", "replace")).hexdigest()[:16]
-        payload = {"host": HOST, "event": "marker", "text": f"Session: {title}"}
-        native = f"{_string(record, 'sessionId')}/title/{digest}"
+    def _mark(self, text: str, record: dict[str, Any]) -> ImportedEvent:
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+        payload = {"host": HOST, "event": "marker", "text": text[:300]}
+        native = f"{_string(record, 'sessionId')}/mark/{digest}"
         return self._event(record, native, payload, "generic")
 
     # --- turns ----------------------------------------------------------------------------
