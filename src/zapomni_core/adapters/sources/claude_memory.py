@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from zapomni_core.adapters.sources import (
     read_lines,
 )
 from zapomni_core.adapters.sources.decision_text import is_explained
+from zapomni_core.adapters.sources.foreign import describe_file
 from zapomni_core.adapters.sources.repository import SourceRepository, read_text
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.front_matter import split_front_matter
@@ -70,7 +71,9 @@ class _ClaudeMemory:
             here = Path(SourceRepository(environment.folder).root) / ".claude" / "agent-memory"
             if lies_in(real_path(str(here)), str(here.parents[1])) and here.parent != base:
                 files += find_files(here, ".md", depth=2)
-        return sorted(filter(None, map(_found, files)), key=lambda file: (file.newest, file.path))
+        return sorted(
+            filter(None, map(describe_file, files)), key=lambda file: (file.newest, file.path)
+        )
 
     def records_of(self, path: Path) -> list[str]:
         """Return the fact that a file had; the lines of an index are not known without it."""
@@ -210,15 +213,6 @@ def _folders(root: Path) -> list[Path]:
     except OSError:
         return []
     return sorted(found)[:MOST_FOLDERS]
-
-
-def _found(path: Path) -> FoundFile | None:
-    try:
-        status = path.lstat()
-    except OSError:
-        return None
-    changed = datetime.fromtimestamp(status.st_mtime, UTC)
-    return FoundFile(path, status.st_size, changed, changed)
 
 
 def _folder_of(project: Path) -> str:

@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote
 
 from zapomni_core.adapters.sources import (
     FormatError,
@@ -37,6 +36,7 @@ from zapomni_core.adapters.sources import (
     parse_object,
     read_lines,
 )
+from zapomni_core.adapters.sources.foreign import ForeignFileError, open_database, read_time
 
 __all__ = ["SOURCE"]
 
@@ -202,14 +202,11 @@ def _read_titles(home: Path) -> dict[str, str]:
         return {}
     for file in reversed(files):
         try:
-            address = f"file:{quote(str(file.resolve()))}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=2)) as database:
-                if {"id", "title"} <= {name for (name,) in database.execute(_COLUMNS)}:
+            with closing(open_database(file)) as database:
+                if {"id", "title"} <= {row["name"] for row in database.execute(_COLUMNS)}:
                     rows = database.execute(_TITLES, (MAX_TITLES,))
-                    return {
-                        str(thread): title[:300] for thread, title in rows if isinstance(title, str)
-                    }
-        except sqlite3.Error:
+                    return {str(row["id"]): str(row["title"])[:300] for row in rows}
+        except (ForeignFileError, sqlite3.Error):
             continue
     return {}
 
@@ -272,7 +269,7 @@ class _Rollout:
                 raise FormatError("This is no rollout of Codex.")
             yield SkippedRecord("damaged line")
             return
-        when = _moment(record.get("timestamp")) or self._begun
+        when = read_time(record.get("timestamp")) or self._begun
         if kind == "session_meta":
             yield from self._start(payload, when)
         elif not self._thread:
@@ -335,7 +332,7 @@ class _Rollout:
             self._agent = _string(meta, "agent_role", "agent_type", "agent_nickname") or "agent"
         first = meta.get("subagent_history_start_ordinal")
         self._first_own = first if isinstance(first, int) else 0
-        begun = self._begun = when or _moment(meta.get("timestamp"))
+        begun = self._begun = when or read_time(meta.get("timestamp"))
         if _string(meta, "forked_from_id") and begun:
             self._copied_until = begun.timestamp() + COPYING_SECONDS
         if self._agent:
@@ -604,13 +601,3 @@ def _named(kind: str) -> str:
 
 def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()[:24]
-
-
-def _moment(value: Any) -> datetime | None:
-    if not isinstance(value, str) or len(value) > 40:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from zapomni_core.adapters.sources import (
@@ -21,6 +20,7 @@ from zapomni_core.adapters.sources import (
     SourceEnvironment,
     find_files,
 )
+from zapomni_core.adapters.sources.foreign import describe_file
 from zapomni_core.adapters.sources.repository import SourceRepository, read_text
 from zapomni_core.infra.git import list_files
 from zapomni_core.shared.folders import lies_in, real_path
@@ -74,10 +74,15 @@ class _Instructions:
             files = {named: _hosts_of(named.name) or ()}
         else:
             files = _files_of(named or Path(SourceRepository(environment.folder).root))
-        found = [one for path, hosts in files.items() if (one := _found(path, hosts))]
+        found = [
+            one
+            for path, hosts in files.items()
+            if (one := describe_file(path, data={"hosts": hosts}))
+        ]
         if named is None:
             for name in _OF_USER:
-                one = _found(environment.home / name, _hosts_of(name) or (), user=f"~/{name}")
+                data = {"hosts": _hosts_of(name), "user": f"~/{name}"}
+                one = describe_file(environment.home / name, data=data)
                 found += [one] if one else []
         if named is not None and not found:
             raise FormatError("There are no files of instructions, such as CLAUDE.md or AGENTS.md")
@@ -177,12 +182,3 @@ def _files_of(root: Path) -> dict[Path, tuple[str, ...]]:
         # Names of a repository are not to be trusted, nor are its links.
         and lies_in(real_path(str(path)), real_path(str(root)))
     }
-
-
-def _found(path: Path, hosts: tuple[str, ...], user: str = "") -> FoundFile | None:
-    try:
-        status = path.lstat()
-    except OSError:
-        return None
-    changed = datetime.fromtimestamp(status.st_mtime, UTC)
-    return FoundFile(path, status.st_size, changed, changed, data={"hosts": hosts, "user": user})
