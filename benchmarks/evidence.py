@@ -9,12 +9,13 @@ FILE as in `benchmarks.retrieval`. Three kinds of questions that nothing answers
 - removed: the same questions, with the passages that answer them removed. A fifth of the
   questions at a time; if whole groups answer, one question at a time.
 
-One JSON line per set. AUC of the surest hit's evidence (`cv`: of the signals without the
-lead, with weights fitted without this set, or, among conversations, without this conversation),
+One JSON line per set. AUC of the surest hit's evidence (`cv`: with weights fitted without this
+set, or, among conversations, without this conversation), of the hardest of the other sets alone,
 and of the first hit's score as it is shown.
 `strong`: how many first hits, and hits at all, that are called strong are right (or, in a
-conversation, next to what is), and how many right first hits are called strong. `nothing_close`:
-the share of each kind that is answered by these words.
+conversation, next to what is), how many right first hits are called strong, and the same for
+weights fitted without this set. `nothing_close`: the share of each kind that is answered by these
+words.
 
 With --fit the weights are fitted to all sets alike and printed. --stores keeps the indexes.
 """
@@ -39,14 +40,18 @@ from numpy.typing import NDArray
 
 from benchmarks import systems
 from benchmarks.retrieval import read_set
+from zapomni_core.modules.memories.evidence import ANSWERED, RIGHT, RIGHT_TURN, UNCERTAIN
+from zapomni_core.shared.evidence import STRONG
 
 HITS = 5
 PARTS = 5
-OTHERS = 60
+# Of each of the other sets, in all spaces of a set together.
+OTHERS = 40
 REMOVED_GROUPS = 50
 SEED = 5
-SIGNALS = ("late", "cosine", "words", "phrases", "peak")
-BY_SYSTEM = {"zapomni": SIGNALS, "zapomni-graph": SIGNALS, "zapomni-words": SIGNALS[2:4]}
+BY_SYSTEM = {"zapomni": "model", "zapomni-graph": "model", "zapomni-words": "words"}
+# How much surer than fair a hit has to be, passage and turn: strong must be right.
+MARGINS = {"model": (1.7, 0.9), "words": (0.9, 0.6)}
 RIDGE = 1.0
 _SPEAKER = re.compile(r"([A-Z]\w+): ")
 
@@ -57,6 +62,8 @@ class Asked:
 
     space: int
     kind: str
+    origin: str
+    """The set that it is of."""
     hits: list[dict[str, Any]]
     nothing_close: bool
 
@@ -92,7 +99,9 @@ def sample(queries: list[dict[str, Any]], limit: int | None) -> list[dict[str, A
     return random.Random(SEED).sample(queries, limit)
 
 
-def ask(index: Any, space: Space, kind: str, text: str, relevant: Sequence[str]) -> Asked:
+def ask(
+    index: Any, space: Space, kind: str, text: str, relevant: Sequence[str], origin: str = ""
+) -> Asked:
     answer = index.answer(text, HITS, explain=True)
     hits = []
     for hit in answer.results:
@@ -107,7 +116,7 @@ def ask(index: Any, space: Space, kind: str, text: str, relevant: Sequence[str])
                 "signals": hit.explanation["evidence"],
             }
         )
-    return Asked(space.number, kind, hits, answer.nothing_close)
+    return Asked(space.number, kind, origin, hits, answer.nothing_close)
 
 
 def open_index(system: str, space: Space, folder: Path) -> Any:
@@ -123,7 +132,7 @@ def open_index(system: str, space: Space, folder: Path) -> Any:
 
 
 def ask_all(
-    system: str, data: dict[str, Any], others: list[str], folder: Path, limit: int | None
+    system: str, data: dict[str, Any], others: dict[str, list[str]], folder: Path, limit: int | None
 ) -> Iterator[Asked]:
     spaces = [Space(data, number, limit) for number in range(len(data["spaces"]))]
     for space in spaces:
@@ -132,8 +141,9 @@ def ask_all(
         index = open_index(system, space, place)
         for query in space.queries:
             yield ask(index, space, "own", query["text"], query["rel"])
-        for text in sample([{"text": t} for t in others], max(OTHERS // len(spaces), 20)):
-            yield ask(index, space, "other", text["text"], [])
+        for origin, texts in others.items():
+            for query in sample([{"text": t} for t in texts], max(OTHERS // len(spaces), 5)):
+                yield ask(index, space, "other", query["text"], [], origin)
         following = spaces[(space.number + 1) % len(spaces)]
         if following is not space and len(space.speakers) == len(following.speakers) == 2:
             for query in following.queries:
@@ -180,35 +190,47 @@ def shown(asked: Asked) -> float:
     return asked.hits[0]["score"] if asked.hits else 0.0
 
 
-def figures(name: str, asked: list[Asked], fitted: dict[int, float]) -> dict[str, Any]:
-    """Return the line of a set; `fitted`: evidence by weights of the others, by question."""
-    kinds = {kind: [a for a in asked if a.kind == kind] for kind in dict.fromkeys(KINDS)}
+def figures(name: str, asked: list[Asked], fitted: dict[int, list[float]]) -> dict[str, Any]:
+    """Return the line of a set; `fitted`: evidence of hits by weights of the others."""
+    kinds = {kind: [a for a in asked if a.kind == kind] for kind in KINDS}
     own = kinds["own"]
-    first = [a.hits[0] for a in own if a.hits]
     every = [hit for a in own for hit in a.hits]
-    strong = [hit for hit in first if hit["word"] == "strong"]
-    right = [hit for hit in first if hit["right"]]
     separated = {
         kind: {
             "questions": len(rest),
             "evidence": auc([*map(surest, own)], [*map(surest, rest)]),
-            "cv": auc([fitted[id(a)] for a in own], [fitted[id(a)] for a in rest]),
+            "cv": auc(
+                [max(fitted[id(a)], default=0.0) for a in own],
+                [max(fitted[id(a)], default=0.0) for a in rest],
+            ),
             "score": auc([*map(shown, own)], [*map(shown, rest)]),
         }
         for kind, rest in kinds.items()
         if kind != "own" and rest
     }
+    if kinds["other"]:
+        separated["other"]["hardest"] = min(
+            auc([*map(surest, own)], [surest(a) for a in kinds["other"] if a.origin == origin])
+            or 0.0
+            for origin in {a.origin for a in kinds["other"]}
+        )
+    first = [(a.hits[0], fitted[id(a)][0]) for a in own if a.hits]
+    strong = [hit for hit, _ in first if hit["word"] == "strong"]
+    fitted_strong = [hit for hit, evidence in first if evidence >= STRONG]
+    right = [(hit, evidence) for hit, evidence in first if hit["right"]]
     return {
         "dataset": name,
         "questions": len(own),
-        "first_right": share(hit["right"] for hit in first),
+        "first_right": share(hit["right"] for hit, _ in first),
         "auc": separated,
         "strong": {
             "first_hits": len(strong),
             "right": share(hit["right"] for hit in strong),
             "right_or_next_to_it": share(hit["near"] for hit in strong),
             "all_right": share(hit["right"] for hit in every if hit["word"] == "strong"),
-            "of_right_first_hits": share(hit["word"] == "strong" for hit in right),
+            "of_right_first_hits": share(hit["word"] == "strong" for hit, _ in right),
+            "cv_right": share(hit["right"] for hit in fitted_strong),
+            "cv_of_right_first_hits": share(evidence >= STRONG for _, evidence in right),
         },
         "nothing_close": {
             kind: share(a.nothing_close or not a.hits for a in some)
@@ -228,67 +250,105 @@ def share(values: Any) -> float | None:
 
 # --- Fitting --------------------------------------------------------------------------------
 
+Weights = dict[str, float]
+
 
 def fit(
-    sets: dict[str, list[Asked]], signals: Sequence[str], left_out: tuple[str, int | None] | None
-) -> NDArray[np.float64]:
-    """Fit a logistic sum of signals: does the surest hit say that the question is answered here?
+    sets: dict[str, list[Asked]], calibration: str, left_out: tuple[str, int | None] | None
+) -> tuple[Weights, Weights, Weights]:
+    """Fit what `modules.memories.evidence` holds, without one set, or one of its spaces.
 
-    Every set, and in it the answered and the others, counts alike. `left_out`: a set, or one of
-    its spaces. Which hit is the surest depends on the weights: fitted twice.
+    Is the question answered here: by the surest hit; which one that is depends on the weights, so
+    they are fitted twice. Is this the hit that answers: by the first hits of answered questions,
+    less a margin. Every set, and in it the answered and the others, counts alike.
     """
-    weights = np.array([*(1.0 for _ in signals), 0.0])
+    kept = {
+        name: [
+            a
+            for a in asked
+            if a.hits
+            and a.kind != "removed"
+            and not (left_out and left_out[0] == name and left_out[1] in (None, a.space))
+        ]
+        for name, asked in sets.items()
+    }
+    questions = [a for asked in kept.values() for a in asked]
+    counts = [
+        1 / sum((b.kind == "own") == (a.kind == "own") for b in asked)
+        for asked in kept.values()
+        for a in asked
+    ]
+    answered = dict(ANSWERED[calibration])
     for _ in range(2):
-        rows, answered, counts = [], [], []
-        for name, asked in sets.items():
-            kept = [
-                a
-                for a in asked
-                if a.hits
-                and a.kind != "removed"
-                and not (left_out and left_out[0] == name and left_out[1] in (None, a.space))
-            ]
-            sizes = Counter(a.kind == "own" for a in kept)
-            for a in kept:
-                rows.append(max((row_of(h, signals) for h in a.hits), key=lambda r: r @ weights))
-                answered.append(a.kind == "own")
-                counts.append(1 / sizes[a.kind == "own"])
-        weights = logistic(np.array(rows), np.array(answered, float), np.array(counts))
-    return weights
+        surest_hits = [max(a.hits, key=lambda h: add(answered, h)) for a in questions]
+        labels = [a.kind == "own" for a in questions]
+        answered = logistic(surest_hits, labels, counts, [*answered])
+    found = [answered]
+    for weights, is_turn, margin in zip(
+        (RIGHT, RIGHT_TURN), (False, True), MARGINS[calibration], strict=True
+    ):
+        rows, labels, counts = [], [], []
+        for asked in kept.values():
+            first = [a.hits[0] for a in asked if a.kind == "own"]
+            first = [hit for hit in first if ("asks" in hit["signals"]) == is_turn]
+            rows += first
+            labels += [hit["right"] for hit in first]
+            counts += [1 / len(first) for _ in first]
+        names = [*weights[calibration]]
+        right = logistic(rows, labels, counts, names) if rows else dict(weights[calibration])
+        right["bias"] -= margin if rows else 0
+        found.append(right)
+    return found[0], found[1], found[2]
 
 
-def row_of(hit: dict[str, Any], signals: Sequence[str]) -> NDArray[np.float64]:
-    return np.array([*(hit["signals"].get(name, 0.0) for name in signals), 1.0])
+def add(weights: Weights, hit: dict[str, Any]) -> float:
+    """Return the weighted sum of a hit's signals."""
+    signals = {"bias": 1.0, **hit["signals"]}
+    return sum(weight * signals.get(name, 0.0) for name, weight in weights.items())
+
+
+def evidence_by(found: tuple[Weights, Weights, Weights], hit: dict[str, Any]) -> float:
+    answered, passage, turn = found
+    likely = 1 / (1 + np.exp(-add(answered, hit)))
+    right = 1 / (1 + np.exp(-add(turn if "asks" in hit["signals"] else passage, hit)))
+    return float(likely * (UNCERTAIN + (1 - UNCERTAIN) * right))
 
 
 def logistic(
-    rows: NDArray[np.float64], labels: NDArray[np.float64], counts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    hits: Sequence[dict[str, Any]],
+    labels: Sequence[bool],
+    counts: Sequence[float],
+    names: Sequence[str],
+) -> Weights:
     """Fit by Newton's method, with a little ridge on all but the bias."""
+    rows = np.array([[{"bias": 1.0, **h["signals"]}.get(n, 0.0) for n in names] for h in hits])
+    right, counted = np.array(labels, float), np.array(counts)
     scale = rows.std(axis=0)
     scale[scale == 0] = 1.0
-    scaled, counts = rows / scale, counts / counts.sum() * len(counts)
-    ridge = np.diag([*(RIDGE for _ in range(rows.shape[1] - 1)), 1e-9])
-    found = np.zeros(rows.shape[1])
+    scaled, counted = rows / scale, counted / counted.sum() * len(counted)
+    ridge = np.diag([1e-9 if name == "bias" else RIDGE for name in names])
+    found: NDArray[np.float64] = np.zeros(len(names))
     for _ in range(50):
         likely = 1 / (1 + np.exp(-scaled @ found))
-        slope = scaled.T @ (counts * (labels - likely)) - ridge @ found
-        curve = (scaled * (counts * likely * (1 - likely))[:, None]).T @ scaled + ridge
+        slope = scaled.T @ (counted * (right - likely)) - ridge @ found
+        curve = (scaled * (counted * likely * (1 - likely))[:, None]).T @ scaled + ridge
         found += np.linalg.solve(curve, slope)
-    return found / scale
+    return dict(zip(names, (found / scale).tolist(), strict=True))
 
 
-def cross_validate(sets: dict[str, list[Asked]], signals: Sequence[str]) -> dict[int, float]:
-    """Return each question's evidence by weights that never saw its set or conversation."""
-    found: dict[int, float] = {}
+def cross_validate(sets: dict[str, list[Asked]], calibration: str) -> dict[int, list[float]]:
+    """Return the evidence of each question's hits by weights that never saw its set.
+
+    Or, among conversations, its conversation.
+    """
+    found: dict[int, list[float]] = {}
     for name, asked in sets.items():
         spaces: Sequence[int | None] = sorted({a.space for a in asked})
         for space in spaces if len(spaces) > 1 else [None]:
-            weights = fit(sets, signals, (name, space))
+            weights = fit(sets, calibration, (name, space))
             for a in asked:
                 if space in (None, a.space):
-                    logits = [float(row_of(hit, signals) @ weights) for hit in a.hits]
-                    found[id(a)] = max(logits, default=-99.0)
+                    found[id(a)] = [evidence_by(weights, hit) for hit in a.hits]
     return found
 
 
@@ -316,17 +376,21 @@ def main() -> None:
         for name, data in sets.items():
             # Sets of the same conversations ask the same questions.
             foreign = [other for n, other in sets.items() if n.split("-")[0] != name.split("-")[0]]
-            others = [q["text"] for other in foreign for s in other["spaces"] for q in s["queries"]]
+            others = {
+                other["name"]: [q["text"] for s in other["spaces"] for q in s["queries"]]
+                for other in foreign
+            }
             limit = options.limit_queries
             asked[name] = list(ask_all(options.system, data, others, folder, limit))
-    signals = BY_SYSTEM[options.system]
-    fitted = cross_validate(asked, signals)
+    calibration = BY_SYSTEM[options.system]
+    fitted = cross_validate(asked, calibration)
     for name, answers in asked.items():
         print(json.dumps({"system": options.system, **figures(name, answers, fitted)}))
     if options.fit:
-        weights = fit(asked, signals, None)
-        named = zip((*signals, "bias"), weights.tolist(), strict=True)
-        print(json.dumps({"weights": {name: round(weight, 2) for name, weight in named}}))
+        for kind, weights in zip(
+            ("answered", "right", "right_turn"), fit(asked, calibration, None), strict=True
+        ):
+            print(json.dumps({kind: {name: round(weight, 2) for name, weight in weights.items()}}))
 
 
 if __name__ == "__main__":

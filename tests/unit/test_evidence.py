@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from zapomni_core.modules.memories import Candidate
-from zapomni_core.modules.memories.evidence import score_evidence
+from zapomni_core.modules.memories.evidence import find_turns, score_evidence
 from zapomni_core.shared.evidence import evidence_in_text, evidence_word
 from zapomni_core.shared.text import found_words, query_phrases, query_terms
 from zapomni_db.models import VectorRanking
@@ -64,8 +64,11 @@ def test_evidence_by_words_needs_the_standard_library_only():
 
 def passages(**fields: float) -> list[Candidate]:
     """Return five passages of five parents; the fields are of the first."""
-    pool = [Candidate(f"c{n}", group=f"g{n}", cosine=0.2 + n / 100) for n in range(5)]
-    pool[0] = Candidate("c0", group="g0", **fields)
+    pool = [
+        Candidate(f"c{n}", memory_id=f"m{n}", group=f"g{n}", cosine=0.2 + n / 100, first_score=0.3)
+        for n in range(5)
+    ]
+    pool[0] = Candidate("c0", memory_id="m0", group="g0", **{"first_score": 0.9, **fields})
     return pool
 
 
@@ -91,8 +94,9 @@ def test_evidence_leaves_scores_and_order_as_they_are():
 def test_in_a_space_never_calibrated_only_the_distance_from_the_others_counts():
     near = measure(passages(cosine=0.7), calibrated=False)
     # Another model's cosines: all lie higher and closer together.
-    crowded = [Candidate(c.chunk_id, group=c.group, cosine=0.8 + c.cosine / 10)
-               for c in passages(cosine=0.7)]  # fmt: skip
+    crowded = passages(cosine=0.7)
+    for candidate in crowded:
+        candidate.cosine = 0.8 + candidate.cosine / 10
     assert measure(crowded, calibrated=False, mean=0.81, deviation=0.01) == pytest.approx(near)
     assert near[0] > 0.65 > near[1]
 
@@ -101,15 +105,48 @@ def test_a_passage_like_many_others_is_less_sure_than_the_only_one():
     alone = measure(passages(cosine=0.6), calibrated=False)[0]
     crowd = passages(cosine=0.6)
     for candidate in crowd:
-        candidate.cosine = 0.6
+        candidate.cosine, candidate.first_score = 0.6, 0.9
     assert measure(crowd, calibrated=False, holders="c0 c1 c2 c3 c4")[0] < alone
 
 
-def test_a_fact_stored_twice_keeps_its_evidence():
-    twice = passages(cosine=0.6)
-    once = measure(passages(cosine=0.6), calibrated=False)[0]
-    twice[1] = Candidate("c0", group="g1", cosine=0.6)
-    assert measure(twice, calibrated=False)[0] == pytest.approx(once, abs=0.05)
+def test_a_fact_stored_twice_is_surer_than_one_of_three_that_differ():
+    def evidence_among(alike: int) -> float:
+        pool = passages(cosine=0.6)
+        for candidate in pool[1:alike]:
+            candidate.first_score = 0.9
+        return measure(pool, calibrated=False)[0]
+
+    assert evidence_among(1) > evidence_among(2) > evidence_among(3) + 0.1
+    assert evidence_word(evidence_among(2)) == "strong"
+
+
+def test_passages_of_one_parent_are_no_rivals_but_turns_of_a_conversation_are():
+    def evidence_of(texts: dict[str, str]) -> float:
+        pool = passages(cosine=0.6, lone=False)
+        pool[1] = Candidate(
+            "c1", memory_id="m1", group="g0", lone=False, cosine=0.6, first_score=0.9
+        )
+        find_turns(pool, texts)
+        return measure(pool, calibrated=False)[0]
+
+    passage = evidence_of({"c0": "The kettle boils at six."})
+    turn = evidence_of({"c0": "Anna: The kettle boils at six."})
+    question = evidence_of({"c0": "Anna: Does the kettle boil at six?"})
+    assert passage > turn > question
+    assert evidence_of({"c0": "Anna: The kettle?\nBen: It boils at six."}) == passage
+
+
+def test_words_that_no_passage_has_lower_evidence_in_a_large_store_only():
+    def unseen_in(total: int, *, unseen: int) -> float:
+        pool = passages(cosine=0.6)
+        matches = {"kettle": frozenset({"c0"}), "boil": frozenset({"c0"})}
+        matches |= {f"word{n}": frozenset() for n in range(unseen)}
+        score_evidence(pool, matches, total, VectorRanking(scores={}), calibrated=False)
+        return pool[0].signals["unseen"]
+
+    assert unseen_in(500, unseen=2) > 0.4
+    assert unseen_in(5, unseen=2) < 0.15
+    assert unseen_in(500, unseen=0) == 0.0
 
 
 def test_broken_vectors_leave_evidence_by_words():

@@ -13,6 +13,7 @@ from typing import Literal
 from zapomni_core.shared.text import found_phrases, found_words
 
 __all__ = [
+    "FEWEST_TEXTS",
     "STRONG",
     "WEAK",
     "evidence_in_text",

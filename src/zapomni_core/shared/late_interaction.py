@@ -96,15 +96,17 @@ def score_tokens(
 
 def mean_similarities(
     rows: Sequence[NDArray[np.float32]], counted: Sequence[bool], most: int
-) -> list[float]:
-    """Return the mean of each row over its counted tokens, at most so many, the best first."""
+) -> tuple[list[float], list[float]]:
+    """Return two means of each row over its counted tokens.
+
+    That of the best, at most so many, and that of the lowest third.
+    """
     import numpy as np
 
-    best = np.array(rows)[:, list(counted)]
-    if best.shape[1] > most:
-        best = np.partition(best, -most, axis=1)[:, -most:]
-    means: list[float] = best.mean(axis=1).tolist()
-    return means
+    found = np.sort(np.array(rows)[:, list(counted)], axis=1)
+    best: list[float] = found[:, -most:].mean(axis=1).tolist()
+    least: list[float] = found[:, : max(found.shape[1] // 3, 1)].mean(axis=1).tolist()
+    return best, least
 
 
 def _table() -> NDArray[np.float32]:

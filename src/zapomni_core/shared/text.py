@@ -18,6 +18,7 @@ __all__ = [
     "has_nul",
     "identifier_words",
     "is_stop_token",
+    "is_turn",
     "query_phrases",
     "query_terms",
     "rare_words",
@@ -183,6 +184,14 @@ def as_spoken(text: str) -> str:
     if turn is None or turn[1].lower() in _LABELS:
         return text
     return f'{turn[1]} said, "{text[turn.end() :]}"'
+
+
+def is_turn(text: str) -> bool:
+    """Return whether a text is one turn of a conversation: `Anna: text`, and no other speaker."""
+    turn = _TURN.match(text)
+    if turn is None or turn[1].lower() in _LABELS:
+        return False
+    return not any(_TURN.match(line) for line in text[turn.end() :].split("\n")[1:])
 
 
 def has_nul(value: Any) -> bool:

@@ -1,79 +1,96 @@
 """Evidence: how sure we are that a hit answers, 0 to 1, whatever else was found.
 
 A rank score is scaled among the candidates, so the best of them is near 1 even for nonsense.
-Evidence is made of signals that mean the same for every question:
+Evidence is the product of two answers, each a logistic sum of a few signals.
+
+Is the question answered here at all? Signals that mean the same for every question:
 
 - late: how near the question's tokens are to those of the passage, on average;
-- cosine: of question and passage;
+- contrast: how far the passage's cosine lies above the mean of all passages;
 - words: the share of the question's informative words in the passage and its neighbors;
+- parent: how much the whole parent has of what is asked, by the rarity of its words;
 - phrases: words next to each other, as in the question;
+- unseen: the share of the question's words that no passage has;
 - peak: how far the cosine exceeds what the nearest of so many unrelated passages would reach.
 
-A logistic sum of them says whether the question is answered here. Whether this is the passage
-that answers depends on its lead over those of other parents: a hit like many others is weak.
-The knowledge graph is no part of it: it may add rivals, which lower evidence and never raise it.
+Is this the passage that answers? A hit like many others is a guess: its lead over the others
+decides, and how much it has of what is asked. Passages of one parent are about one thing, and
+are no rivals of each other; turns of a conversation are, each says something else. A turn that
+asks is no answer.
 
-Cosines of two models cannot be compared. `late` and `cosine` count only in spaces that the
+The knowledge graph is no part of it: leads are those before anything was linked.
+
+Cosines of two models cannot be compared. `late` and `contrast` count only in spaces that the
 weights were fitted for; in others the peak counts in their place, and without vectors words
-alone. `python -m benchmarks.evidence --fit` makes the weights again.
+alone. `python -m benchmarks.evidence --fit` fits the weights again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.shared.evidence import (
+    FEWEST_TEXTS,
     phrase_weight,
     to_evidence,
     weigh_terms,
-    word_logit,
     word_share,
 )
+from zapomni_core.shared.text import is_turn
 from zapomni_db.models import VectorRanking
 
-__all__ = ["CALIBRATED", "EvidenceWeights", "score_evidence", "weights_for"]
+__all__ = ["ANSWERED", "CALIBRATED", "RIGHT", "RIGHT_TURN", "find_turns", "score_evidence"]
 
 # From there on a peak says no more.
 HIGHEST_PEAK = 3.0
-# The lead is measured from the second best of other parents: a fact may be stored twice.
-RIVALS = 2
-# What a lead of nothing leaves of the evidence at least, how fast a lead grows into certainty,
-# and from which lead on it is more likely than not. A lead over nothing counts as `ALONE`.
-WITHOUT_LEAD, LEAD, LEAD_FROM, MOST_LEAD, ALONE = 0.2, 1.0, 2.0, 6.0, 4.0
+# Information is counted in words that only one passage has; more than so many say no more.
+MOST_INFORMATION = 4.0
+# What a hit that may not be the one is worth of one that is.
+UNCERTAIN = 0.4
+# Of few passages neither the mean cosine nor the words that none has say much: as if there were
+# so many more, with the mean cosine of unrelated texts.
+UNKNOWN_PASSAGES, UNRELATED = 20, 0.1
 
-
-@dataclass(frozen=True)
-class EvidenceWeights:
-    """What each signal counts, and what all of them have to exceed."""
-
-    late: float
-    cosine: float
-    words: float
-    phrases: float
-    peak: float
-    bias: float
-
-
-MODEL = EvidenceWeights(late=4.0, cosine=7.0, words=5.0, phrases=2.5, peak=0.4, bias=-6.8)
-RELATIVE = EvidenceWeights(late=0.0, cosine=0.0, words=8.0, phrases=3.0, peak=0.7, bias=-2.9)
-# The embedding models that `MODEL` was fitted for.
+# What each signal counts, and what all of them have to exceed, by calibration.
+ANSWERED: Mapping[str, Mapping[str, float]] = {
+    "model": {
+        "late": 15.0, "contrast": 7.0, "parent": 0.7, "phrases": 1.7, "unseen": -1.7, "bias": -11.1,
+    },
+    "relative": {"words": 6.0, "phrases": 2.4, "unseen": -3.5, "peak": 0.5, "bias": -1.9},
+    "words": {"words": 6.5, "phrases": 2.3, "unseen": -4.2, "bias": -2.7},
+}  # fmt: skip
+# Leads are over the best rival, and over the second: a fact may be stored twice.
+RIGHT: Mapping[str, Mapping[str, float]] = {
+    "model": {"lead": 5.0, "lead_second": 4.0, "peak": 0.3, "information": 0.6, "bias": -3.6},
+    "relative": {"lead": 5.0, "lead_second": 4.0, "peak": 0.3, "information": 0.6, "bias": -3.6},
+    "words": {"lead_bm25": 0.26, "lead_phrases": 2.0, "information": 0.35, "bias": -1.9},
+}
+RIGHT_TURN: Mapping[str, Mapping[str, float]] = {
+    "model": {"lead_tokens": 3.5, "least": 3.8, "information": 0.3, "asks": -2.2, "bias": -3.55},
+    "relative": {"lead": 6.4, "information": 0.2, "asks": -2.2, "bias": -1.9},
+    "words": {"lead_words": 4.7, "asks": -2.0, "bias": -1.3},
+}
+# The embedding models that `model` was fitted for.
 CALIBRATED = frozenset({"all-MiniLM-L6-v2-int8"})
 
 
-def weights_for(candidate: Candidate, *, calibrated: bool) -> tuple[str, EvidenceWeights | None]:
-    """Return the weights for the signals that a candidate has, and how they are called.
+def find_turns(pool: Sequence[Candidate], texts: Mapping[str, str]) -> None:
+    """Mark the candidates that are turns of a conversation, by the texts that are known.
 
-    None: by words alone.
+    What has the same parent as a turn is one, too.
     """
-    if not candidate.cosine:
-        return "words", None
-    if calibrated and candidate.similarities is not None:
-        return "model", MODEL
-    return "relative", RELATIVE
+    conversations = set()
+    for candidate in pool:
+        text = texts.get(candidate.chunk_id)
+        if text is not None and not candidate.lone and is_turn(text):
+            candidate.asks = text.rstrip().endswith("?")
+            conversations.add(candidate.group)
+    for candidate in pool if conversations else ():
+        candidate.turn = candidate.group in conversations
 
 
 def score_evidence(
@@ -96,32 +113,58 @@ def score_evidence(
     windows = {i for candidate in pool for i in (candidate.chunk_id, *candidate.neighbours)}
     counts = {t: found if isinstance(found, int) else len(found) for t, found in matches.items()}
     weights = weigh_terms(counts, total)
+    rarest = math.log(max(total, FEWEST_TEXTS))
+    # Most words are in no passage of a small store.
+    known = total / (total + UNKNOWN_PASSAGES)
+    unseen = known * sum(not count for count in counts.values()) / max(len(counts), 1)
     found_terms: dict[str, list[str]] = {}
     for term, found in matches.items():
         for chunk_id in () if isinstance(found, int) else found & windows:
             found_terms.setdefault(chunk_id, []).append(term)
-    logits: list[float] = []
+    calibrations = set()
     for candidate in pool:
         near = [found_terms[i] for i in candidate.neighbours if i in found_terms]
         own = found_terms.get(candidate.chunk_id, [])
-        words = word_share(weights, {*own, *chain.from_iterable(near)} if near else own, total)
-        phrases = phrase_weight(candidate.phrase)
-        calibration, weight = weights_for(candidate, calibrated=calibrated)
-        candidate.signals = {"calibration": calibration, "words": words, "phrases": phrases}
-        if weight is None:
-            logits.append(word_logit(words, phrases))
+        both = {*own, *chain.from_iterable(near)} if near else own
+        calibration = "words"
+        if candidate.cosine:
+            has_tokens = calibrated and candidate.similarities is not None
+            calibration = "model" if has_tokens else "relative"
+        calibrations.add(calibration)
+        information = sum(weights[term] for term in both) / rarest
+        signals: dict[str, Any] = {
+            "calibration": calibration,
+            "words": word_share(weights, both, total),
+            "phrases": phrase_weight(candidate.phrase),
+            "unseen": unseen,
+            "information": min(information, MOST_INFORMATION),
+        }
+        candidate.signals = signals
+        if calibration == "words":
+            signals["own"] = word_share(weights, own, total) if near else signals["words"]
             continue
-        peak = _peak(candidate.cosine, ranking)
-        candidate.signals |= {"cosine": candidate.cosine, "peak": peak}
-        logit = weight.words * words + weight.phrases * phrases + weight.peak * peak + weight.bias
+        signals["peak"] = _peak(candidate.cosine, ranking)
         if calibration == "model":
-            candidate.signals["late"] = candidate.late
-            logit += weight.late * candidate.late + weight.cosine * candidate.cosine
-        logits.append(logit)
-    for candidate, logit, lead in zip(pool, logits, _leads(pool, logits), strict=True):
-        candidate.signals["lead"] = lead
-        certain = to_evidence(LEAD * (lead - LEAD_FROM))
-        candidate.evidence = to_evidence(logit) * (WITHOUT_LEAD + (1 - WITHOUT_LEAD) * certain)
+            signals["late"] = candidate.late
+            signals["least"] = candidate.least
+            signals["contrast"] = _contrast(candidate.cosine, ranking)
+            signals["parent"] = min(candidate.bm25_parent / rarest, MOST_INFORMATION)
+    _measure_leads(pool, calibrations)
+    for candidate in pool:
+        signals = candidate.signals
+        calibration = signals["calibration"]
+        right = RIGHT_TURN if candidate.turn else RIGHT
+        answered = to_evidence(_add(ANSWERED[calibration], signals))
+        is_it = to_evidence(_add(right[calibration], signals))
+        candidate.evidence = answered * (UNCERTAIN + (1 - UNCERTAIN) * is_it)
+
+
+def _add(weights: Mapping[str, float], signals: Mapping[str, Any]) -> float:
+    total = weights["bias"]
+    for name, weight in weights.items():
+        if name != "bias":
+            total += weight * signals[name]
+    return total
 
 
 def _peak(cosine: float, ranking: VectorRanking) -> float:
@@ -131,16 +174,60 @@ def _peak(cosine: float, ranking: VectorRanking) -> float:
     return min(max(peak, -HIGHEST_PEAK), HIGHEST_PEAK) if math.isfinite(peak) else 0.0
 
 
-def _leads(pool: Sequence[Candidate], logits: Sequence[float]) -> list[float]:
-    """Return how far each candidate exceeds the best of other parents."""
+def _contrast(cosine: float, ranking: VectorRanking) -> float:
+    count = ranking.count if math.isfinite(ranking.mean) else 0
+    total = (count * ranking.mean if count else 0.0) + UNKNOWN_PASSAGES * UNRELATED
+    return cosine - total / (count + UNKNOWN_PASSAGES)
+
+
+def _measure_leads(pool: Sequence[Candidate], calibrations: set[str]) -> None:
+    """Add how far each candidate is ahead of its rivals to its signals."""
+    parents = [candidate.group for candidate in pool]
+    memories = [candidate.memory_id for candidate in pool]
+    scores = [candidate.first_score for candidate in pool]
+    has_turns = any(candidate.turn for candidate in pool)
+    firsts, seconds = _leads(scores, parents)
+    named = {"lead": firsts, "lead_second": seconds}
+    if "words" in calibrations:
+        named["lead_bm25"] = _leads([candidate.bm25 for candidate in pool], parents)[1]
+        named["lead_phrases"] = _leads([c.signals["phrases"] for c in pool], parents)[0]
+    for number, candidate in enumerate(pool):
+        for name, leads in named.items():
+            candidate.signals[name] = leads[number]
+    if not has_turns:
+        return
+    of_turns = {
+        "lead": scores,
+        "lead_tokens": [candidate.first_tokens for candidate in pool],
+        "lead_words": [c.signals.get("own", c.signals["words"]) for c in pool],
+    }
+    for name, values in of_turns.items():
+        leads = _leads(values, memories)[0]
+        for candidate, lead in zip(pool, leads, strict=True):
+            if candidate.turn:
+                candidate.signals[name] = lead
+                candidate.signals["asks"] = float(candidate.asks)
+
+
+def _leads(values: Sequence[float], owners: Sequence[str]) -> tuple[list[float], list[float]]:
+    """Return how far each value is above the best of other owners, and above the second best.
+
+    Where there is no other, above nothing.
+    """
     best: dict[str, float] = {}
-    for candidate, logit in zip(pool, logits, strict=True):
-        best[candidate.group] = max(logit, best.get(candidate.group, -math.inf))
-    # One more than is needed: one of them may be the candidate's own parent.
-    first = sorted(best, key=lambda group: -best[group])[: RIVALS + 1]
-    leads = []
-    for candidate, logit in zip(pool, logits, strict=True):
-        rivals = [group for group in first if group != candidate.group][:RIVALS]
-        lead = logit - best[rivals[-1]] if len(rivals) == RIVALS else ALONE
-        leads.append(min(max(lead, -MOST_LEAD), MOST_LEAD))
-    return leads
+    for value, owner in zip(values, owners, strict=True):
+        if value > best.get(owner, -math.inf):
+            best[owner] = value
+    # One more than is needed: one of them may be the candidate's own.
+    ahead = sorted(best, key=lambda owner: -best[owner])[:3]
+    # The leads of an owner are those over the first two that are not it.
+    rivals = {
+        own: [*(best[owner] for owner in ahead if owner != own), 0.0, 0.0][:2]
+        for own in (*ahead, None)
+    }
+    firsts, seconds = [], []
+    for value, owner in zip(values, owners, strict=True):
+        first, second = rivals.get(owner) or rivals[None]
+        firsts.append(value - first)
+        seconds.append(value - second)
+    return firsts, seconds

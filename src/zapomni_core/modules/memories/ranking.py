@@ -16,7 +16,7 @@ from typing import Any
 
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
 from zapomni_core.modules.memories import graph_arm
-from zapomni_core.modules.memories.evidence import score_evidence
+from zapomni_core.modules.memories.evidence import find_turns, score_evidence
 from zapomni_core.modules.memories.graph_arm import link_passages, names_in, weigh_entities
 from zapomni_core.modules.memories.scoring import (
     HOP,
@@ -183,6 +183,8 @@ class MemoryRanker:
         )
         is_slow = time.perf_counter() - started > graph_arm.SECONDS
         self._score_pool(question, pool, tokens)
+        for candidate in pool:
+            candidate.first_score, candidate.first_tokens = candidate.score, candidate.tokens
         if not question.by_rank:
             pool = await self._hop(
                 question, pool, mentions, frozenset(asked_entities), is_slow=is_slow
@@ -277,6 +279,7 @@ class MemoryRanker:
         passages, others = await self.storage.get_hop(
             list(best), list(weights), question.graph_time, graph_arm.RARE + 1
         )
+        find_turns(pool, {i: passage.text for i, passage in passages.items()})
         links = link_passages(asked, mentions, weights, others, question.total)
         found = await self._hop_scores(question, seeds, passages)
         known = {candidate.chunk_id for candidate in pool}
@@ -346,15 +349,18 @@ def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str
         for c in kept.values()
     ]
     informative = [weight > STOP_TOKEN_WEIGHT for weight in weights]
-    means = mean_similarities(
+    means, least = mean_similarities(
         [window[0] for window in windows],
         informative if any(informative) else [True] * len(weights),
         MEAN_TOKENS,
     )
     own = score_tokens([window[:1] for window in windows], weights)
     wide = score_tokens(windows, weights)
-    for candidate, mean, one, several in zip(kept.values(), means, own, wide, strict=True):
+    for candidate, mean, low, one, several in zip(
+        kept.values(), means, least, own, wide, strict=True
+    ):
         candidate.late = mean
+        candidate.least = low
         candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
     return True
 

@@ -83,6 +83,8 @@ class Candidate:
     """Of the question's tokens: a row of numbers, once it is known."""
     late: float = 0.0
     """Their mean over the tokens that carry meaning, not scaled."""
+    least: float = 0.0
+    """The mean of the lowest third of them."""
     cross: float = 0.0
     hop: float = 0.0
     graph: float = 0.0
@@ -94,6 +96,12 @@ class Candidate:
     demoted: float = 0.0
     """What it lost because it is replaced."""
     score: float = 0.0
+    first_score: float = 0.0
+    """The score before a second hop and the knowledge graph added anything."""
+    first_tokens: float = 0.0
+    turn: bool = False
+    """Whether it is a turn of a conversation, as far as that is known."""
+    asks: bool = False
     evidence: float = 0.0
     signals: dict[str, Any] = field(default_factory=dict)
     """What the evidence is made of."""
