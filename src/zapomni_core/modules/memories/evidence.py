@@ -113,6 +113,8 @@ def score_evidence(
     windows = {i for candidate in pool for i in (candidate.chunk_id, *candidate.neighbours)}
     counts = {t: found if isinstance(found, int) else len(found) for t, found in matches.items()}
     weights = weigh_terms(counts, total)
+    # BM25 of a few texts is next to nothing: there the words themselves are weighed.
+    is_small = total < FEWEST_TEXTS
     rarest = math.log(max(total, FEWEST_TEXTS))
     # Most words are in no passage of a small store.
     known = total / (total + UNKNOWN_PASSAGES)
@@ -142,13 +144,15 @@ def score_evidence(
         candidate.signals = signals
         if calibration == "words":
             signals["own"] = word_share(weights, own, total) if near else signals["words"]
+            signals["bm25"] = sum(weights[t] for t in own) if is_small else candidate.bm25
             continue
         signals["peak"] = _peak(candidate.cosine, ranking)
         if calibration == "model":
             signals["late"] = candidate.late
             signals["least"] = candidate.least
             signals["contrast"] = _contrast(candidate.cosine, ranking)
-            signals["parent"] = min(candidate.bm25_parent / rarest, MOST_INFORMATION)
+            parent = information if is_small else candidate.bm25_parent / rarest
+            signals["parent"] = min(parent, MOST_INFORMATION)
     _measure_leads(pool, calibrations)
     for candidate in pool:
         signals = candidate.signals
@@ -189,7 +193,7 @@ def _measure_leads(pool: Sequence[Candidate], calibrations: set[str]) -> None:
     firsts, seconds = _leads(scores, parents)
     named = {"lead": firsts, "lead_second": seconds}
     if "words" in calibrations:
-        named["lead_bm25"] = _leads([candidate.bm25 for candidate in pool], parents)[1]
+        named["lead_bm25"] = _leads([c.signals.get("bm25", c.bm25) for c in pool], parents)[1]
         named["lead_phrases"] = _leads([c.signals["phrases"] for c in pool], parents)[0]
     for number, candidate in enumerate(pool):
         for name, leads in named.items():
