@@ -51,7 +51,7 @@ REMOVED_GROUPS = 50
 SEED = 5
 BY_SYSTEM = {"zapomni": "model", "zapomni-graph": "model", "zapomni-words": "words"}
 # How much surer than fair a hit has to be, passage and turn: strong must be right.
-MARGINS = {"model": (1.7, 0.9), "words": (0.9, 0.6)}
+MARGINS = {"model": (1.5, 0.9), "words": (0.9, 0.6)}
 RIDGE = 1.0
 _SPEAKER = re.compile(r"([A-Z]\w+): ")
 
