@@ -133,6 +133,8 @@ def test_passages_of_one_parent_are_no_rivals_but_turns_of_a_conversation_are():
     turn = evidence_of({"c0": "Anna: The kettle boils at six."})
     question = evidence_of({"c0": "Anna: Does the kettle boil at six?"})
     assert passage > turn > question
+    asked = {"c0": "Ben: The kettle boils at six.", "c1": "Anna: When does the kettle boil?"}
+    assert evidence_of(asked) > turn
     assert evidence_of({"c0": "Anna: The kettle?\nBen: It boils at six."}) == passage
 
 

@@ -16,7 +16,7 @@ Is the question answered here at all? Signals that mean the same for every quest
 Is this the passage that answers? A hit like many others is a guess: its lead over the others
 decides, and how much it has of what is asked. Passages of one parent are about one thing, and
 are no rivals of each other; turns of a conversation are, each says something else. A turn that
-asks is no answer.
+asks is no answer, and no rival of one.
 
 The knowledge graph is no part of it: leads are those before anything was linked.
 
@@ -205,33 +205,40 @@ def _measure_leads(pool: Sequence[Candidate], calibrations: set[str]) -> None:
         "lead_tokens": [candidate.first_tokens for candidate in pool],
         "lead_words": [c.signals.get("own", c.signals["words"]) for c in pool],
     }
+    counted = {name for calibration in calibrations for name in RIGHT_TURN[calibration]}
     for name, values in of_turns.items():
-        leads = _leads(values, memories)[0]
+        if name not in counted:
+            continue
+        # Who asks is no rival of who answers.
+        rivals = [0.0 if c.asks else value for c, value in zip(pool, values, strict=True)]
+        leads = _leads(values, memories, rivals)[0]
         for candidate, lead in zip(pool, leads, strict=True):
             if candidate.turn:
                 candidate.signals[name] = lead
                 candidate.signals["asks"] = float(candidate.asks)
 
 
-def _leads(values: Sequence[float], owners: Sequence[str]) -> tuple[list[float], list[float]]:
+def _leads(
+    values: Sequence[float], owners: Sequence[str], rivals: Sequence[float] | None = None
+) -> tuple[list[float], list[float]]:
     """Return how far each value is above the best of other owners, and above the second best.
 
-    Where there is no other, above nothing.
+    Where there is no other, above nothing. `rivals`: what each is worth as a rival, if less.
     """
     best: dict[str, float] = {}
-    for value, owner in zip(values, owners, strict=True):
+    for value, owner in zip(rivals or values, owners, strict=True):
         if value > best.get(owner, -math.inf):
             best[owner] = value
     # One more than is needed: one of them may be the candidate's own.
     ahead = sorted(best, key=lambda owner: -best[owner])[:3]
     # The leads of an owner are those over the first two that are not it.
-    rivals = {
+    others = {
         own: [*(best[owner] for owner in ahead if owner != own), 0.0, 0.0][:2]
         for own in (*ahead, None)
     }
     firsts, seconds = [], []
     for value, owner in zip(values, owners, strict=True):
-        first, second = rivals.get(owner) or rivals[None]
+        first, second = others.get(owner) or others[None]
         firsts.append(value - first)
         seconds.append(value - second)
     return firsts, seconds
