@@ -288,16 +288,22 @@ def get_beginnings(
     return dict(connection.execute(_BEGINNINGS, (length, to_json(list(memory_ids)))))
 
 
+_LISTED: LiteralString = " ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC"
+
+
 def list_memories(
     connection: sqlite3.Connection, filters: MemoryFilter, limit: int, offset: int
 ) -> MemoryPage:
     condition, values = where(filters)
     total = fetch_value(connection, "SELECT count(*) FROM memories m WHERE " + condition, values)
+    # Sorted by their keys first: what else is read of a memory is read for one page only.
     rows = connection.execute(
         _SUMMARY
-        + " WHERE "
+        + " WHERE m.key IN (SELECT m.key FROM memories m WHERE "
         + condition
-        + " ORDER BY m.pinned DESC, m.occurred_at DESC, m.key DESC LIMIT ? OFFSET ?",
+        + _LISTED
+        + " LIMIT ? OFFSET ?)"
+        + _LISTED,
         [*values, limit, offset],
     ).fetchall()
     items = [_to_summary(connection, row) for row in rows]

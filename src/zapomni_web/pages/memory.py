@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -70,7 +71,9 @@ async def show(asked: PageRequest) -> PageView:
     end = start + len(part)
     raw = asked.get("view") == "raw"
     said = await engine.graph.read_memory(memory_id)
-    recalls = engine.recalls.list_recalls(RecallFilter(item=memory_id, limit=10))
+    recalls = await asyncio.to_thread(
+        engine.recalls.list_recalls, RecallFilter(item=memory_id, limit=10)
+    )
     chain = await _chain(asked, record, history)
     near = await engine.projects.name(
         list((await engine.storage.get_summaries(list(said.neighbors))).values())

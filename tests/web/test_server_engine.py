@@ -1,0 +1,48 @@
+"""The pages on the server engine: search, a memory and its changes, as on a file."""
+
+from __future__ import annotations
+
+import pytest
+from site_client import Client
+
+from command import add
+from zapomni_core.settings import load_settings
+
+
+@pytest.fixture
+def on_server(falkordb_server, falkordb_graph, private_home, monkeypatch):
+    socket = falkordb_server.socket
+    monkeypatch.setenv("ZAPOMNI_STORAGE", f"unix://{socket}?graph={falkordb_graph}")
+    memory_id = add(
+        "Ada Lovelace works at Acme Corp. Acme Corp uses PostgreSQL.", "--tag", "people"
+    )
+    with Client(load_settings()) as site:
+        yield site, memory_id
+
+
+def test_pages_and_changes_work_on_the_server_engine(on_server):
+    site, memory_id = on_server
+    from zapomni_core.modules.graph import BuildGraphRequest
+
+    task = site.run(site.engine.graph.build(BuildGraphRequest()))
+    site.run(site.engine.tasks.run_task(task, lambda *_: None))
+
+    assert "Acme Corp" in site.get("/search?q=where+does+Ada+work").shown
+    page = site.get(f"/m/{memory_id}")
+    assert "Acme Corp uses PostgreSQL." in page.shown.partition("What was read in it")[2]
+
+    done = site.follow(site.post(f"/m/{memory_id}/edit", {"text": "Ada left Acme."}))
+    assert "<ins>Ada left Acme.</ins>" in done.text
+    assert "as it was" in site.undo(done).shown
+
+    newer = site.follow(site.post("/add", {"text": "Ada works at Initech."}))
+    by = newer.text.split('href="/m/')[1].partition("/")[0]
+    replaced = site.follow(site.post(f"/m/{memory_id}/supersede", {"by": by}))
+    assert "is current again" in site.undo(replaced).shown
+    assert site.json(f"/m/{memory_id}.json")["superseded_by"] is None
+
+    forgotten = site.follow(site.post(f"/m/{memory_id}/forget"))
+    site.get(f"/m/{memory_id}", 404)
+    assert "is back" in site.undo(forgotten).shown
+    assert site.json(f"/m/{memory_id}.json")["tags"] == ["people"]
+    assert "versions" not in site.run(site.site.live._read())
