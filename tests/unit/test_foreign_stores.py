@@ -89,6 +89,15 @@ def test_a_database_that_is_being_read_can_be_written_to(mode, tmp_path):
         assert len(ids(list(items))) >= 4
 
 
+def test_a_database_of_another_program_cannot_be_changed(tmp_path):
+    path = STORES["claude-mem"].build(tmp_path)
+    before = path.read_bytes()
+    read("claude-mem", tmp_path, path)
+    assert path.read_bytes() == before
+    with closing(foreign.open_database(path)) as database, pytest.raises(sqlite3.OperationalError):
+        database.execute("DELETE FROM observations")
+
+
 def test_a_database_that_stays_locked_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(foreign, "BUSY_MS", 10)
     path = STORES["claude-mem"].build(tmp_path)
@@ -217,3 +226,36 @@ def test_a_changed_memory_of_mem0_replaces_its_earlier_text(tmp_path):
     assert (tea.text, coffee.text) == ("Drinks tea in the morning", "Drinks coffee in the morning")
     assert coffee.supersedes == tea.native_id
     assert not tea.supersedes
+
+
+def test_a_very_long_conversation_becomes_several_documents_without_losing_any_of_it(tmp_path):
+    said = [f"question {number} " + "word " * 20_000 for number in range(12)]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"uuid": "k", "name": "Long", "chat_messages": [
+        {"sender": "human", "text": text} for text in [*said, "x" * 600_000]]}]))  # fmt: skip
+    items = read("claude-ai", tmp_path, path)
+    assert ids(items) == ["k", "k#2", "k#3", "k#4", "k#5"]
+    assert {item.parent for item in items} == {"k"}
+    assert all(len(item.text) < 510_000 for item in items)
+    whole = "".join(item.text for item in items)
+    assert all(text.strip() in whole for text in said)
+    assert whole.count("x") >= 600_000
+
+
+def test_settings_and_databases_of_nonsense_are_nothing_to_import(tmp_path):
+    nonsense = json.dumps({
+        "projects": {"a": "~stranger/x", "b": {"path": "with a \0"}, "c": 7, "d": None},
+        "vaults": {"1": {"path": "\0"}, "2": 3, "4": {"path": ["x"]}},
+    })  # fmt: skip
+    for name in (".basic-memory/config.json", ".config/obsidian/obsidian.json",
+                 ".gemini/projects.json", ".gemini/tmp/x/chats/session-1.jsonl",
+                 ".copilot/session-state/s/events.jsonl", "Downloads/a.zip",
+                 "Downloads/x/conversations.json", ".claude-mem/claude-mem.db",
+                 ".mem0/history.db", ".local/share/mcp-memory/sqlite_vec.db",
+                 ".local/share/opencode/opencode.db",
+                 ".config/Cursor/User/globalStorage/state.vscdb"):  # fmt: skip
+        file = tmp_path / name
+        file.parent.mkdir(parents=True)
+        file.write_text(nonsense)
+    for name in {name.split(" ", 1)[0] for name in STORES}:
+        assert get_source(name).find(SourceEnvironment(tmp_path, {}, tmp_path)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,8 +83,8 @@ def _projects(environment: SourceEnvironment) -> dict[str, Path]:
         listed = parse_mapping(read_text(base / "config.json", 1_000_000)).get("projects")
         for name, value in (listed if isinstance(listed, dict) else {}).items():
             path: Any = value.get("path") if isinstance(value, dict) else value
-            if isinstance(path, str) and path:
-                found[name] = Path(path).expanduser()
+            if isinstance(path, str) and path and "\0" not in path:
+                found[name] = Path(os.path.expanduser(path))  # noqa: PTH111 - never raises
     usual = environment.home / "basic-memory"
     if not found and usual.is_dir():
         found["main"] = usual

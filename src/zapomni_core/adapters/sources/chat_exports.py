@@ -23,7 +23,8 @@ __all__ = ["conversation", "find_exports", "open_part", "parts_of"]
 
 # A reply is there to be found again; the tenth page of a generated text finds nothing.
 MAX_REPLY = 4000
-MAX_TEXT = 5_000_000
+# A document of a conversation: what is longer is several, so that none is large in memory.
+MAX_PART = 500_000
 
 
 def find_exports(
@@ -68,18 +69,32 @@ def conversation(
     title: str,
     when: datetime | None,
     messages: list[tuple[str, str]],
-) -> Item:
-    """Return a conversation as one document: who said what, in its order."""
-    texts = []
+) -> Iterator[Item]:
+    """Yield a conversation as one document, a very long one as several: who said what."""
+    parts: list[list[str]] = [[]]
+    size = 0
     for speaker, text in messages:
         said = text.strip()
         if speaker != "User" and len(said) > MAX_REPLY:
             said = said[:MAX_REPLY].rstrip() + " […]"
-        if said:
-            texts.append(f"{speaker}: {said}")
-    if not texts:
-        return SkippedRecord("conversation without text")
-    body = "\n\n".join(texts)[:MAX_TEXT]
-    return ImportedMemory(
-        native_id, body, "conversation", title=title, when=when, parent=native_id, follows=True
-    )
+        while said:
+            if size and size + len(said) > MAX_PART:
+                parts.append([])
+                size = 0
+            parts[-1].append(f"{speaker}: {said[:MAX_PART]}")
+            size += len(said[:MAX_PART])
+            said = said[MAX_PART:]
+    if not parts[0]:
+        yield SkippedRecord("conversation without text")
+        return
+    for number, texts in enumerate(parts):
+        yield ImportedMemory(
+            f"{native_id}#{number + 1}" if number else native_id,
+            "\n\n".join(texts),
+            "conversation",
+            title=title,
+            when=when,
+            parent=native_id,
+            position=number,
+            follows=True,
+        )

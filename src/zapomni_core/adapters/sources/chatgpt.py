@@ -54,19 +54,21 @@ def _read_export(file: FoundFile) -> Iterator[Item]:
     for part in parts_of(file.path, _PARTS):
         with open_part(file.path, part) as stream:
             for _, record in stream_json(stream):
-                item = _read_conversation(record)
-                # Not two conversations in memory at a time.
+                items = list(_read_conversation(record))
+                # Its tree is large, and not needed while the texts are stored.
                 del record
-                yield item
+                yield from items
 
 
-def _read_conversation(record: Any) -> Item:
+def _read_conversation(record: Any) -> Iterator[Item]:
     if not isinstance(record, dict):
-        return SkippedRecord("too long" if record is UNREADABLE else "not a conversation")
+        yield SkippedRecord("too long" if record is UNREADABLE else "not a conversation")
+        return
     number = record.get("conversation_id") or record.get("id")
     mapping, node = record.get("mapping"), record.get("current_node")
     if not isinstance(number, str) or not number or not isinstance(mapping, dict):
-        return SkippedRecord("not a conversation")
+        yield SkippedRecord("not a conversation")
+        return
     messages, first = [], None
     visited = set()
     while isinstance(node, str) and node in mapping and node not in visited:
@@ -78,7 +80,7 @@ def _read_conversation(record: Any) -> Item:
             messages.append(said)
         node = entry.get("parent")
     title = record.get("title")
-    return conversation(
+    yield from conversation(
         number,
         title.strip() if isinstance(title, str) else "",
         read_time(record.get("create_time")) or first or read_time(record.get("update_time")),

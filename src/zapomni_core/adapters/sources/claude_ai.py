@@ -57,7 +57,10 @@ def _read_export(file: FoundFile) -> Iterator[Item]:
                 if not isinstance(record, dict):
                     yield SkippedRecord("too long" if record is UNREADABLE else "not a record")
                 elif "chat_messages" in record:
-                    yield _read_conversation(record)
+                    items = list(_read_conversation(record))
+                    # It is large, and not needed while the texts are stored.
+                    del record
+                    yield from items
                 elif isinstance(record.get("docs"), list):
                     yield from _read_project(record)
                 elif isinstance(record.get("conversations_memory"), str):
@@ -66,10 +69,11 @@ def _read_export(file: FoundFile) -> Iterator[Item]:
                     yield SkippedRecord("unknown type of record")
 
 
-def _read_conversation(record: dict[str, Any]) -> Item:
+def _read_conversation(record: dict[str, Any]) -> Iterator[Item]:
     number, messages = record.get("uuid"), record.get("chat_messages")
     if not isinstance(number, str) or not number or not isinstance(messages, list):
-        return SkippedRecord("not a conversation")
+        yield SkippedRecord("not a conversation")
+        return
     texts = []
     for message in messages:
         speaker = _SPEAKERS.get(str(message.get("sender"))) if isinstance(message, dict) else None
@@ -77,7 +81,7 @@ def _read_conversation(record: dict[str, Any]) -> Item:
             texts.append((speaker, _said(message)))
     title = record.get("name")
     when = read_time(record.get("created_at"), record.get("updated_at"))
-    return conversation(number, title.strip() if isinstance(title, str) else "", when, texts)
+    yield from conversation(number, title.strip() if isinstance(title, str) else "", when, texts)
 
 
 def _said(message: dict[str, Any]) -> str:

@@ -71,7 +71,7 @@ def describe_file(path: Path, **known: Any) -> FoundFile | None:
     """Return a regular file as something to read; None if it is none, or has credentials."""
     try:
         status = path.lstat()
-    except OSError:
+    except (OSError, ValueError):  # A name that no file can have: it came out of a setting.
         return None
     if not stat.S_ISREG(status.st_mode) or path.name in NEVER_READ:
         return None
@@ -109,7 +109,7 @@ def find_named(
         try:
             if (file := describe_file(path)) is not None and accepts(path):
                 found.append(_survey(file, survey) if survey and is_database(path) else file)
-        except (ForeignFileError, OSError, sqlite3.Error):
+        except (ForeignFileError, OSError, ValueError, sqlite3.Error):
             continue
     if environment.path is not None and not found:
         raise FormatError(f"There is nothing of this format; name {expected}")
