@@ -111,6 +111,18 @@ def test_an_ordinary_event_does_not_pay_for_what_it_does_not_need(given, private
     assert len(rows(private_home)) == 3
 
 
+def test_a_failure_that_returns_is_answered_without_dear_imports(private_home):
+    failure = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash"}
+    failure |= {"tool_input": {"command": "make"}, "error": "Exit code 1\nerror: no such symbol"}
+    for number in range(2):
+        stored(event(tool_use_id=f"t{number}", **failure))
+    program, *rest = hook_command()
+    done = run(event(tool_use_id="t2", **failure), [program, "-X", "importtime", *rest])
+    loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+    assert "zapomni_core.workflows.recall_unasked" in loaded
+    assert not loaded & {"dataclasses", "datetime", "importlib", "pathlib", "threading", "typing"}
+
+
 @pytest.mark.parametrize(
     "name", ["private_paths", '"private_paths"', '"private\\u005fpaths"', "'private_paths'"]
 )

@@ -10,7 +10,6 @@ this, and each part of it when it is needed.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 
 from zapomni_core.shared.quick_json import dumps
@@ -36,12 +35,15 @@ from zapomni_db.sqlite.recalls import Recall, given_in_session, record_recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping, Sequence
     from typing import Any
 
     from zapomni_core.shared.redaction import Redactor
     from zapomni_db.sqlite.observation_reads import ReturningFailure
     from zapomni_db.sqlite.prompt_reads import FoundObservation
+else:
+    import _sqlite3 as sqlite3  # without `datetime`, which a hook does not need
 
 __all__ = ["Asker", "make_asker", "recall_for_failure", "recall_for_prompt"]
 

@@ -6,14 +6,15 @@ Standard library only: hooks import this.
 
 from __future__ import annotations
 
-import sqlite3
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Sequence
     from typing import LiteralString
 
     Describe = Callable[[str, bool, str], tuple[str, str]]
+else:
+    import _sqlite3 as sqlite3  # without `datetime`, which a hook does not need
 
 __all__ = [
     "CLASSES",

@@ -6,11 +6,8 @@ than it names.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import LiteralString, NamedTuple
 
 from zapomni_db.sqlite.observations_write import COURSE
 from zapomni_db.sqlite.project_folders import (
@@ -18,6 +15,14 @@ from zapomni_db.sqlite.project_folders import (
     hidden_projects,
     untrusted_folders,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import LiteralString, NamedTuple
+else:
+    from zapomni_db.named_rows import NamedTuple
 
 __all__ = [
     "ACTIVE_SESSION",

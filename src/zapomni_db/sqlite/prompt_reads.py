@@ -5,12 +5,13 @@ None of the statements reads more rows than it names, however large the file is.
 
 from __future__ import annotations
 
-import sqlite3
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Sequence
     from typing import LiteralString
+else:
+    import _sqlite3 as sqlite3  # without `datetime`, which a hook does not need
 
 __all__ = [
     "ALIASES",

@@ -11,15 +11,17 @@ records or reads for a hook raises. Standard library only: hooks import this.
 from __future__ import annotations
 
 import os
-import sqlite3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, LiteralString
 
     Item = tuple[str, str, int, float | None]
     Redact = Callable[[str], tuple[str, int]]
+else:
+    import _sqlite3 as sqlite3  # without `datetime`, which a hook does not need
 
 __all__ = [
     "RECALLS",
