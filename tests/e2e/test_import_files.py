@@ -199,6 +199,16 @@ def test_instructions_are_found_and_never_given_even_if_trusted(shop):
     assert rows("SELECT count(*) FROM memory_digest") == [(0,)]
 
 
+def test_private_files_and_spans_are_left_out(shop, monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_PRIVATE_PATHS", "docs/adr/0003-*")
+    (shop / "CLAUDE.md").write_text("Public. <private>never stored</private>\n", "utf-8")
+    assert run("adr")["skipped"]["private file"] == 1
+    run("instructions")
+    found = [*texts("adr"), *texts("instructions")]
+    assert len(found) == 5
+    assert not any("never stored" in text or "ADR 3" in text for text in found)
+
+
 # --- decisions --------------------------------------------------------------------------
 
 

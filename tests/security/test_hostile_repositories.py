@@ -90,6 +90,7 @@ def test_no_question_to_git_runs_a_command(trap, name, monkeypatch):
     guarded.changed_files(root)
     guarded.list_files(root)
     list(guarded.read_commits(root, head_commit(str(folder)), 2))
+    guarded.count_commits(root, head_commit(str(folder)))
     for part in {root, str(folder)}:
         with suppress(ValidationError), SourceTree(part) as tree:  # A bare one is refused.
             list(tree.files())
@@ -131,6 +132,17 @@ def test_no_index_of_a_repository_runs_a_command(trap, name):
     folder = SETUPS[name](trap)
     trap.canary.unlink(missing_ok=True)
     answer("index", str(folder), "--json", ZAPOMNI_EMBEDDER="none", **trap.environment)
+    assert not trap.canary.exists()
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_no_import_of_a_repository_runs_a_command(trap, name, monkeypatch):
+    folder = SETUPS[name](trap)
+    (folder / "CLAUDE.md").write_text("Use tabs.\n", "utf-8")
+    trap.canary.unlink(missing_ok=True)
+    monkeypatch.chdir(folder)
+    for source in ("git", "adr", "instructions"):
+        answer("import", source, "--yes", ZAPOMNI_EMBEDDER="none", **trap.environment)
     assert not trap.canary.exists()
 
 

@@ -638,6 +638,10 @@ class _Run:
         when = item.when.timestamp() if item.when is not None else None
         if self._request.since and when is not None and when < self._request.since:
             return "older than --since"
+        if isinstance(item, ImportedMemory):
+            file = item.metadata.get("file")
+            if isinstance(file, str) and self._private.match(file):
+                return "private file"
         if captured := self._captured.get(item.session_id):
             first, last = captured[0] - OVERLAP_SECONDS, captured[1] + OVERLAP_SECONDS
             if when is None or first < when < last:

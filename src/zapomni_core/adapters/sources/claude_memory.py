@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -186,7 +187,13 @@ class _Place:
         slug = memory.parent.name if memory.name == "memory" else path.parent.name
         inner = "" if memory == path.parent or memory.name != "memory" else f"{path.parent.name}/"
         self._key = f"{slug}/{inner}".rstrip("/")
-        self._folder = _folder_of(memory.parent if memory.name == "memory" else path.parent)
+        project = memory.parent if memory.name == "memory" else path.parent
+        try:
+            # A new session changes it, and may be the first that names the folder.
+            stamp = project.stat().st_mtime_ns
+        except OSError:
+            stamp = 0
+        self._folder = _folder_of(project, stamp)
 
     def native_id(self, key: str) -> str:
         return f"{self._key}/{key}"
@@ -215,12 +222,14 @@ def _folders(root: Path) -> list[Path]:
     return sorted(found)[:MOST_FOLDERS]
 
 
-def _folder_of(project: Path) -> str:
+@lru_cache(maxsize=1000)
+def _folder_of(project: Path, stamp: int) -> str:
     """Return the folder whose sessions are in a folder of Claude Code's.
 
     Its name is the path with everything but letters and digits made a dash, which cannot be
     undone. A session's own file names the folder; otherwise one that exists and has this name.
     """
+    del stamp
     slug = project.name
     sessions = sorted(find_files(project, ".jsonl", depth=0))[-HEAD_FILES:]
     for session in reversed(sessions):
