@@ -54,14 +54,15 @@ soak: .venv/dev.stamp
 		ANY_DOCUMENTS=20000 \
 		HOSTILE_SIZE=100000 LONG_LINE=96000 LONG_LINE_SENTENCES=62500 LONG_TEXTS=5000000 \
 		COPY_MEMORIES=5000 STATE_EXAMPLES=300 DAMAGED_FILES=200 POWER_POINTS=5000 \
-		CROWD_PROCESSES=16 CROWD_ADDS=100 MANY_FILES=10000 \
+		CROWD_PROCESSES=16 CROWD_ADDS=100 MANY_FILES=10000 SYNC_ROUNDS=300 \
 		$(BIN)/python -m pytest tests/crash tests/security/test_record_fuzz.py \
 		tests/security/test_record_mutations.py \
 		tests/security/test_search_fuzz.py tests/e2e/test_db_copy.py tests/e2e/test_repair.py \
 		tests/falkordb/test_engines_agree.py tests/falkordb/test_graphs_agree.py \
 		tests/security/test_redaction_corpus.py tests/codebase/test_code_parse.py \
 		tests/unit/test_entity_rules.py tests/unit/test_host_setup.py tests/contract/test_memories.py \
-		tests/workflows/test_add_memory.py tests/workflows/test_index_codebase.py -s
+		tests/workflows/test_add_memory.py tests/workflows/test_index_codebase.py \
+		tests/workflows/test_sync.py -s
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=soak
 	$(BIN)/python -m tools.promises
 

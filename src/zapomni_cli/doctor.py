@@ -31,6 +31,7 @@ from zapomni_core.exceptions import ConfigurationError, ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.sharing import ShareKey
+from zapomni_core.infra.synced_folders import find_syncing_program
 from zapomni_core.interfaces import AddMemoryRequest, ModelEmbedder, SearchRequest
 from zapomni_core.modules.codebase import StaleMemory
 from zapomni_core.modules.memories import ask_cache
@@ -205,6 +206,7 @@ async def check_everything(settings: Settings) -> AsyncIterator[CheckResult]:
     """Run every check that can be run, cheapest first."""
     yield _check_versions()
     yield _check_space(settings)
+    yield _check_place(settings)
     yield _check_spool(settings)
     yield _check_shared_process()
     try:
@@ -271,6 +273,18 @@ def _check_space(settings: Settings) -> CheckResult:
         fix = "Free some space, or move the folder and set ZAPOMNI_HOME."
         return CheckResult("disk space", "failed", detail, fix)
     return CheckResult("disk space", "ok", detail)
+
+
+def _check_place(settings: Settings) -> CheckResult:
+    """Check that no program copies the open database to other machines."""
+    for folder in dict.fromkeys((settings.home, observations_path(settings).parent)):
+        if program := find_syncing_program(folder):
+            fix = (
+                f"A database that {program} copies while it is written is damaged sooner or later. "
+                "Move the folder and set ZAPOMNI_HOME; to share memories, use `zapomni sync`."
+            )
+            return CheckResult("place", "failed", f"the folder is synced by {program}", fix)
+    return CheckResult("place", "ok", "no program syncs the folder")
 
 
 def _check_spool(settings: Settings) -> CheckResult:

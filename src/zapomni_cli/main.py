@@ -71,6 +71,10 @@ COMMANDS = {
         "zapomni_cli.importing:import_",
         "Import what other programs keep on this machine.",
     ),
+    "sync": (
+        "zapomni_cli.sync:sync",
+        "Share memories between your devices through a git repository.",
+    ),
     "backup": (
         "zapomni_cli.backup:backup",
         "Copy everything that is stored, while agents go on working.",

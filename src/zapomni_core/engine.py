@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.markdown_notes import MarkdownNotes
     from zapomni_core.workflows.merge_memories import MemoryMerges
     from zapomni_core.workflows.review import ReviewInbox
+    from zapomni_core.workflows.sync import Sync
     from zapomni_core.workflows.trash import Trash, TrashBatch
     from zapomni_db.graph_models import MemoryVersion
 
@@ -294,8 +295,6 @@ class ZapomniEngine:
 
         return RecordImports(
             self.storage,
-            self.memories,
-            self.citations,
             self.observations,
             SqliteImports(observations_path(self._settings)),
             self._settings,
@@ -332,6 +331,13 @@ class ZapomniEngine:
             self._settings,
             lambda: self._redactor,
         )
+
+    @cached_property
+    def sync(self) -> Sync:
+        """Memories shared through a git repository."""
+        from zapomni_core.workflows.sync import Sync
+
+        return Sync(self.merges, self._settings)
 
     @cached_property
     def imports(self) -> Imports:

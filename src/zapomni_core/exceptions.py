@@ -63,6 +63,10 @@ class ProcessingError(CoreError):
         PROC_003: Unknown or unsupported document format.
         PROC_004: Storing many failed when some of them were stored.
         EXPORT_001: Another process is working in the export folder.
+        SYNC_001: The remote of a repository cannot be reached, or refuses.
+        SYNC_002: Anyone can read the remote.
+        SYNC_003: Memories that would be pushed seem to contain secrets.
+        SYNC_004: Git is missing, fails, or cannot merge a file that is not Zapomni's.
         CODE_003: The parsers of code are not installed.
         CODE_004: The process that parses code could not be started.
     """

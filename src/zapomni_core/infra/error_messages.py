@@ -160,6 +160,22 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "Another process is working in the export folder.",
         "Try again when it is done.",
     ),
+    "SYNC_001": (
+        "{message}",
+        "Run `git fetch` or `git push` in that folder to see what git says. Then sync again.",
+    ),
+    "SYNC_002": (
+        "{message}",
+        "Make the remote private, or give --yes if everyone may read these memories.",
+    ),
+    "SYNC_003": (
+        "{message}",
+        "Mask them (`zapomni update ID --redact`), forget them, or give --yes if they are none.",
+    ),
+    "SYNC_004": (
+        "{message}",
+        "Run `git status` in that folder to see what is the matter. Then sync again.",
+    ),
     "EMB_001": (
         "The embedding service cannot be reached. Often this passes by itself.",
         "Check that Ollama is running: `ollama list`. Then try again.",

@@ -26,6 +26,7 @@ __all__ = [
     "Commit",
     "changed_files",
     "count_commits",
+    "find_program",
     "list_files",
     "list_root_commits",
     "read_commits",
@@ -329,7 +330,7 @@ def _run(
     """Return what each command writes; None if it fails, takes too long or writes too much."""
     if unknown := {command[0] for command in commands} - _COMMANDS:
         raise ValueError(f"git {min(unknown)} is not on the list of commands that run nothing")
-    program = _find_program(root)
+    program = find_program(root)
     if not program:
         return [None] * len(commands)
     seconds = HOOK_SECONDS if seconds is None else seconds
@@ -359,7 +360,7 @@ def _run(
             git.close()
 
 
-def _find_program(root: str) -> str:
+def find_program(root: str) -> str:
     """Return git's path; never one inside of the repository, or relative to where we are."""
     inside = root.rstrip("/") + "/"
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

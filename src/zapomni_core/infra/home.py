@@ -32,6 +32,7 @@ OWN = frozenset(
         "roots.json",
         "run",
         "spool",
+        "sync",
     ]
 )
 

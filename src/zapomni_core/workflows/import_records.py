@@ -7,7 +7,6 @@ valid is counted and passed over; the rest is imported. Importing again changes 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from zapomni_core.exceptions import QueryError, ValidationError
+from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.export_folder import ExportFolder
 from zapomni_core.infra.logging import get_logger
@@ -31,22 +30,17 @@ from zapomni_core.shared.records import (
     RecordedSession,
     check_fields,
     check_record,
-    from_record,
     load_object,
     parse_record,
     parse_tombstone,
-    to_citations,
-    to_record,
     tombstone_path,
 )
 from zapomni_core.workflows.backup import back_up
 from zapomni_core.workflows.export_memories import MAX_LINES_BYTES, check_folder
 from zapomni_core.workflows.merge_memories import MemoryMerges, MergeReport, check_state
-from zapomni_db.copy_models import MemoryCopy, MergeCopy
+from zapomni_db.copy_models import MergeCopy
 
 if TYPE_CHECKING:
-    from zapomni_core.modules.codebase import Citations
-    from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import Observations
     from zapomni_core.settings import Settings
     from zapomni_db.interfaces import StorageProvider
@@ -143,9 +137,7 @@ M = TypeVar("M", RecordedProject, RecordedMerge, RecordedSession, RecordedObserv
 class _Entry(NamedTuple):
     """A valid record, and where it is: a file of the folder, or an offset in the file."""
 
-    created_at: str
     memory_id: str
-    supersedes: list[str]
     place: str | int
 
 
@@ -202,8 +194,8 @@ class ExportSource(AbstractContextManager["ExportSource"]):
     ) -> None:
         self._opened.close()
 
-    def entries(self, report: RecordImportReport) -> list[_Entry]:
-        """Check every record; return the valid ones so that replaced memories come first."""
+    def entries(self, report: RecordImportReport) -> dict[str, _Entry]:
+        """Check every record; return the valid ones by id."""
         found: dict[str, _Entry] = {}
         for place, data in self._everything():
             where = place if isinstance(place, str) else f"byte {place}"
@@ -220,10 +212,8 @@ class ExportSource(AbstractContextManager["ExportSource"]):
             if record["id"] in found:
                 report.skip(where, "its id occurs twice")
                 continue
-            found[record["id"]] = _Entry(
-                record["created_at"], record["id"], record["supersedes"], place
-            )
-        return _in_order(found)
+            found[record["id"]] = _Entry(record["id"], place)
+        return found
 
     def record(self, entry: _Entry) -> dict[str, Any]:
         """Return a record that was checked before.
@@ -324,40 +314,13 @@ def _parse_at(place: str | int, data: bytes | None) -> dict[str, Any]:
     return record
 
 
-def _in_order(found: dict[str, _Entry]) -> list[_Entry]:
-    """Order records so that each comes after those it replaced; else by the time they were stored.
-
-    Records that replace each other in a circle come last, by time.
-    """
-    waiting = {
-        memory_id: {one for one in entry.supersedes if one in found}
-        for memory_id, entry in found.items()
-    }
-    followers: dict[str, list[str]] = {}
-    for memory_id, before in waiting.items():
-        for one in before:
-            followers.setdefault(one, []).append(memory_id)
-    ready = [found[memory_id] for memory_id, before in waiting.items() if not before]
-    heapq.heapify(ready)
-    ordered: list[_Entry] = []
-    while ready:
-        entry = heapq.heappop(ready)
-        ordered.append(entry)
-        for one in followers.get(entry.memory_id, ()):
-            waiting[one].discard(entry.memory_id)
-            if not waiting[one]:
-                heapq.heappush(ready, found[one])
-    left = found.keys() - {entry.memory_id for entry in ordered}
-    return ordered + sorted(found[memory_id] for memory_id in left)
-
-
 class ExportStates:
     """What an export knows of memories, for a merge."""
 
     def __init__(self, source: ExportSource, report: RecordImportReport) -> None:
         self._source = source
         self._report = report
-        self._entries = {one.memory_id: one for one in source.entries(report)}
+        self._entries = source.entries(report)
         self._tombstones = source.tombstones(report)
         self._refused: set[str] = set()
 
@@ -389,8 +352,6 @@ class RecordImports:
     """Stores records of exports; a door calls it as `engine.record_imports`."""
 
     storage: StorageProvider
-    memories: Memories
-    citations: Citations
     observations: Observations
     imports: SqliteImports
     settings: Settings
@@ -490,70 +451,3 @@ class RecordImports:
             everything = sorted([*here, *new], key=lambda one: one.merged_at)
             await self.storage.import_merges(everything)
         return len(new)
-
-    async def read_records(
-        self, memory_ids: Sequence[str], like: Sequence[dict[str, Any]] = ()
-    ) -> dict[str, dict[str, Any]]:
-        """Return the records of those memories that are here, by id.
-
-        They have citations and history if the records in `like` have; without `like`, always.
-        """
-        keys = {one["id"]: one.keys() for one in like}
-        cited = await self.citations.store.get_citations(memory_ids)
-        found = await self.storage.get_copies(memory_ids, passages=False)
-
-        def has(memory: MemoryCopy, part: str) -> bool:
-            return part in keys.get(memory.memory_id, (part,))
-
-        return {
-            one.memory_id: to_record(
-                one,
-                citations=cited.get(one.memory_id, []) if has(one, "citations") else None,
-                history=has(one, "history"),
-            )
-            for one in found
-        }
-
-    async def store_new(
-        self, records: Sequence[dict[str, Any]], *, trusted: bool, known: set[str] | None = None
-    ) -> int:
-        """Store memories that are not here, in this order; return how many links were dropped.
-
-        A link to a replaced memory is dropped if that is not here. Vectors are made later, the
-        graph by the next build.
-
-        Args:
-            records: Valid records of memories that are not here.
-            trusted: Whether sessions may be given them.
-            known: Ids that are certainly here.
-        """
-        if not records:
-            return 0
-        here = set(known or ())
-        asked = {one for record in records for one in record["supersedes"]} - here
-        here |= (await self.storage.get_summaries(sorted(asked))).keys()
-        dropped = 0
-        copies: list[MemoryCopy] = []
-        for record in records:
-            links = [one for one in record["supersedes"] if one in here]
-            dropped += len(record["supersedes"]) - len(links)
-            copies.append(from_record({**record, "supersedes": links}, trusted=trusted))
-            here.add(record["id"])
-        cites = {record["id"]: to_citations(record) for record in records}
-
-        async def cite(memory_id: str) -> None:
-            if given := cites[memory_id]:
-                await self.citations.store.set_citations(memory_id, given)
-
-        try:
-            await self.memories.store_copies(copies, cite)
-        except QueryError:
-            # An idempotency key that another memory has: the memory matters more than its key.
-            for copy in copies:
-                if copy.memory_id not in await self.storage.get_summaries([copy.memory_id]):
-                    try:
-                        await self.memories.store_copies([copy], cite)
-                    except QueryError:
-                        bare = copy.model_copy(update={"idempotency_key": None})
-                        await self.memories.store_copies([bare], cite)
-        return dropped

@@ -62,6 +62,7 @@ __all__ = [
     "MergeReport",
     "MergeSource",
     "MergeTarget",
+    "SyncDevice",
     "check_state",
 ]
 
@@ -158,6 +159,8 @@ class _Compared(NamedTuple):
     other: MemoryState
     merged: MemoryState
     copy: MemoryCopy | None
+    there: MemoryState
+    """What the folder has that is kept in step; the other side if there is none."""
 
 
 @dataclass
@@ -248,6 +251,7 @@ class MemoryMerges:
         dry_run: bool = False,
         trusted: bool = False,
         check: Callable[[MergeReport], Awaitable[None]] | None = None,
+        scan_all: bool = False,
         progress: Progress = lambda *_: None,
     ) -> MergeReport:
         """Merge what a source knows into this home, and let the target know the outcome.
@@ -259,6 +263,7 @@ class MemoryMerges:
             dry_run: Compare, and write nothing.
             trusted: Whether sessions may be given what arrives, whichever device wrote it.
             check: Called before anything is written; what it raises stops the merge.
+            scan_all: Look for secrets in all that the target will have, not only in what is new.
             progress: Called with how many memories are done, of how many.
         """
         report = report or MergeReport()
@@ -270,7 +275,7 @@ class MemoryMerges:
         ids = sorted({*known.ids, *known.deletions, *source_ids})
         plan = _MergePlan()
         for number, page in enumerate(_pages(ids, PAGE)):
-            compared = await self._compare(page, known, source)
+            compared = await self._compare(page, known, source, target)
             for memory_id, one in compared.items():
                 self._plan(plan, memory_id, one, target, report)
             progress(number * PAGE + len(page), 2 * len(ids))
@@ -281,7 +286,8 @@ class MemoryMerges:
             older not in heard_of for claimed in plan.claims.values() for older in claimed
         )
         if target is not None:
-            await self._count_secrets(plan, known, source, report)
+            chosen = plan.created.keys() if scan_all else plan.to_folder
+            await self._count_secrets(sorted(chosen), known, source, report)
         if dry_run:
             return report
         if check is not None and (plan.to_store or plan.to_folder):
@@ -313,10 +319,17 @@ class MemoryMerges:
         return await self.storage.list_ids(without_code(MemoryFilter(include_superseded=True)))
 
     async def _compare(
-        self, ids: Sequence[str], known: _HomeState, source: MergeSource
+        self,
+        ids: Sequence[str],
+        known: _HomeState,
+        source: MergeSource,
+        target: MergeTarget | None = None,
     ) -> dict[str, _Compared]:
         copies = {one.memory_id: one for one in await self.storage.get_copies(ids, passages=False)}
         others = await asyncio.to_thread(lambda: {one: source.get(one) for one in ids})
+        there = others
+        if target is not None and target is not source:
+            there = await asyncio.to_thread(lambda: {one: target.get(one) for one in ids})
         oldest = write_time(from_time(_oldest()))
         found = {}
         for memory_id in ids:
@@ -326,7 +339,7 @@ class MemoryMerges:
             if other.tombstone is not None and other.tombstone["deleted_at"] < oldest:
                 other = MemoryState(other.record)
             merged = merge_states(local, other)
-            found[memory_id] = _Compared(local, other, merged, copy)
+            found[memory_id] = _Compared(local, other, merged, copy, there[memory_id])
         return found
 
     def _plan(
@@ -354,9 +367,9 @@ class MemoryMerges:
             elif not _same_record(local.record, merged.record):
                 report.changed += 1
                 report.both_changed += not _same_record(merged.record, one.other.record)
-        if target is not None and merged != one.other:
+        if target is not None and merged != one.there:
             plan.to_folder.add(memory_id)
-            report.given += 1
+        report.given += target is not None and merged != one.other
         plan.note(memory_id, merged)
         if merged.record is not None:
             place = hashlib.sha256(repr(place_of(merged.record)).encode()).digest()
@@ -393,10 +406,10 @@ class MemoryMerges:
                 plan.note(memory_id, state)
 
     async def _count_secrets(
-        self, plan: _MergePlan, known: _HomeState, source: MergeSource, report: MergeReport
+        self, ids: Sequence[str], known: _HomeState, source: MergeSource, report: MergeReport
     ) -> None:
-        """Count what looks like a secret in what the folder is to get from here."""
-        for page in _pages(sorted(plan.to_folder), PAGE):
+        """Count what looks like a secret in what the folder is to have from here."""
+        for page in _pages(ids, PAGE):
             compared = await self._compare(page, known, source)
 
             def count(given: Mapping[str, _Compared] = compared) -> None:

@@ -318,39 +318,14 @@ class Memories:
         return [answers[0].model_copy(update={"similar": similar})]
 
     @operation()
-    async def store_copies(
-        self, copies: Sequence[MemoryCopy], then: Callable[[str], Awaitable[None]] | None = None
-    ) -> None:
-        """Store memories as they are, in this order: with ids, times and history.
-
-        Passages that a copy lacks are made; their vectors are made later. No cancellation comes
-        between a memory and its `then`, which is called with its id.
-
-        Raises:
-            QueryError: An id or an idempotency key is here already; nothing was stored.
-            ValidationError: It replaces a memory that is not here.
-        """
-        whole = [await self._with_passages(copy) for copy in copies]
-
-        async def store() -> None:
-            await self._storage.import_memories(whole)
-            replaced = {i for one in whole for i in (one.supersedes, *one.also_supersedes) if i}
-            await self.digest.refresh([*(one.memory_id for one in whole), *replaced])
-            if then is not None:
-                for one in whole:
-                    await then(one.memory_id)
-
-        await self._uninterrupted.run(store())
-        if self._keeps_filling:
-            self.keep_filling_vectors()
-
-    @operation()
     async def put_copy(
         self, copy: MemoryCopy, then: Callable[[str], Awaitable[None]] | None = None
     ) -> None:
-        """Make a memory this one, whether it is here or not; as `store_copies` otherwise.
+        """Make a memory this one, with its id, times and history, whether it is here or not.
 
-        What it supersedes is left to the caller: `StorageProvider.set_successors`.
+        Passages that it lacks are made; their vectors are made later. What it supersedes is left
+        to the caller: `StorageProvider.set_successors`. No cancellation comes between the memory
+        and `then`, which is called with its id.
         """
         whole = await self._with_passages(copy)
 
