@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import random
 import re
+import signal
 import sqlite3
 import sys
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -26,15 +30,18 @@ SELECT m.kind, m.preview, (SELECT n.preview FROM memories n WHERE n.key = m.supe
 FROM memories m ORDER BY 1, 2"""
 
 
-def import_all(source: str, folder: str, environment: dict[str, str]) -> None:
+def import_all(source: str, folder: str, environment: dict[str, str], steps: Connection) -> None:
     """Import, in a process that may be killed; small steps, so that there are many moments."""
     os.environ.update(environment)
     import_sources.STEP_ITEMS = 10
 
+    async def report(*_: object) -> None:
+        steps.send_bytes(b"a step")
+        await asyncio.sleep(0)
+
     async def work() -> None:
         async with await create_engine(load_settings()) as engine:
-            request = ImportRequest(source, path=folder)
-            await engine.imports.run(vars(request), import_sources._report_nothing)
+            await engine.imports.run(vars(ImportRequest(source, path=folder)), report)
 
     asyncio.run(work())
 
@@ -117,21 +124,29 @@ def test_an_import_killed_at_twenty_moments_is_complete_and_has_nothing_twice(
         "ZAPOMNI_SHARE": "false",
     }
 
-    def run(seconds: float | None) -> bool:
+    def run(kill_after: int | None, pause: float = 0) -> bool:
+        """Import; kill it so many steps later, and a moment. Return whether it ended before."""
         home = Path(environment["ZAPOMNI_HOME"])
         home.mkdir(mode=0o700, exist_ok=True)
         # The same in all homes: it is part of how a masked secret is written.
         (home / "capture.key").write_bytes(b"k" * 32)
-        worker = forks.Process(target=import_all, args=(source, str(folder), environment))
+        ours, theirs = forks.Pipe(duplex=False)
+        worker = forks.Process(target=import_all, args=(source, str(folder), environment, theirs))
         worker.start()
-        worker.join(seconds)
-        ended = worker.exitcode is not None
-        if not ended:
+        theirs.close()
+        seen = 0
+        with contextlib.suppress(EOFError):
+            while kill_after is None or seen < kill_after:
+                ours.recv_bytes()
+                seen += 1
+        time.sleep(pause)
+        if kill_after is not None:
             worker.kill()
-            worker.join()
-        elif worker.exitcode != 0:
+        worker.join()
+        ours.close()
+        if worker.exitcode not in (0, -signal.SIGKILL):
             raise AssertionError(f"exit code {worker.exitcode}")
-        return ended
+        return worker.exitcode == 0
 
     assert run(None)
     expected = stored(tmp_path / "straight")
@@ -140,7 +155,7 @@ def test_an_import_killed_at_twenty_moments_is_complete_and_has_nothing_twice(
     killed = 0
     while killed < kills:
         # One that ended before it was killed is as good as any; the next begins anew.
-        if run(chance.uniform(0.05, 0.6)):
+        if run(chance.randint(0, 4), chance.uniform(0, 0.02)):
             compare(tmp_path / "killed", expected)
             (tmp_path / "killed").rename(tmp_path / f"done-{chance.random()}")
         else:
