@@ -15,6 +15,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+import transcripts
 from command import answer, as_json, refused
 from zapomni_core.engine import create_engine
 from zapomni_core.interfaces import AddMemoryRequest
@@ -169,6 +170,23 @@ def test_commands_work_on_a_full_disk_as_far_as_they_can(disk):
     assert "DB_002" in refused(1, "index", str(Path(__file__).parent))
     assert "DB_002" in refused(1, "backup")
     answer("status")
+
+
+def test_an_import_that_fills_the_disk_continues_when_there_is_room(disk, tmp_path):
+    folder = tmp_path / "transcripts"
+    for number in range(8):
+        session = f"{number}1111111-1111-4111-8111-111111111111"
+        transcripts.long_session(150, session).write(folder / f"{session}.jsonl")
+    given = ("import", "claude-code", "--path", str(folder), "--yes")
+    assert "full" in refused(1, *given)
+    remount(disk, "size=60m")
+    report = as_json(*given)
+    # One report of both parts; nothing is missing, nothing is there twice.
+    assert report["observations"] == 8 * (150 * 3 + 2)
+    assert (
+        sum(one["observations"] for one in as_json("sessions", "--all")) == report["observations"]
+    )
+    assert len(as_json("import", "--batches")) == 1
 
 
 def test_a_first_start_on_a_full_disk_says_so(disk):

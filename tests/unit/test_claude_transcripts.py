@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -121,3 +122,17 @@ def test_calls_without_results_do_not_pile_up(tmp_path):
     items = list(SOURCE.read(found(made.write(tmp_path / "open.jsonl")), 0))
     skipped = [one for one in items if isinstance(one, SkippedRecord)]
     assert sum(one.count for one in skipped if one.reason == "call without a result") == 1000
+
+
+def test_a_long_file_is_streamed(tmp_path):
+    path = transcripts.long_session(2000).write(tmp_path / f"{transcripts.SESSION}.jsonl")
+    file = found(path)
+    assert file.bytes > 2_000_000
+    tracemalloc.start()
+    try:
+        items = sum(1 for _ in SOURCE.read(file, 0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert items > 6000
+    assert peak < 1_000_000
