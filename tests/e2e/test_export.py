@@ -97,10 +97,10 @@ def test_another_home_imports_an_export_verbatim_and_can_trust_it_or_take_it_bac
     other_home()
     assert as_json("import", folder, "--dry-run")["added"] == 2
     assert as_json("list")["total"] == 0
-    told = zapomni("import", str(folder))
-    assert b"Imported 2 memories." in told.stdout
-    assert b"secrets" in told.stderr
-    assert secret.encode() not in told.stderr
+    printed = zapomni("import", str(folder))
+    assert b"Imported 2 memories." in printed.stdout
+    assert b"secrets" in printed.stderr
+    assert secret.encode() not in printed.stderr
     again = tmp_path / "again"
     export(again, "--with", "all")
     assert {k: v for k, (v, _) in files(again).items()} == {k: v for k, (v, _) in before.items()}

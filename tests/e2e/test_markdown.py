@@ -219,6 +219,27 @@ def test_folders_of_another_kind_are_refused(vault, tmp_path):
     assert b"Upgrade" in zapomni("import", str(folder)).stderr
 
 
+def test_runs_that_were_killed_before_they_noted_what_they_did_are_completed(vault):
+    folder, _, second, _ = vault
+    state = folder / ".zapomni" / "notes.jsonl"
+    old = state.read_bytes()
+    zapomni("update", second, "--text", "We deploy on Wednesdays.")
+    assert as_json("export", "--markdown", folder)["written"] == 1
+    state.write_bytes(old)
+    report = as_json("export", "--markdown", folder)
+    assert (report["written"], report["edited"], report["unchanged"]) == (0, 0, 3)
+    new = folder / "new.md"
+    new.write_text("---\n---\nA new one.")
+    old = state.read_bytes()
+    assert as_json("import", folder)["added"] == 1
+    state.write_bytes(old)
+    new.write_text("---\n---\nA new one.")
+    report = as_json("import", folder)
+    assert (report["added"], report["skipped"]) == (0, {})
+    assert "id: " in new.read_text()
+    assert as_json("export", "--markdown", folder)["written"] == 0
+
+
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 NAMES = WORDS.map(lambda text: " ".join(text.split()))
 

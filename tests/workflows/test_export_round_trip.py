@@ -247,6 +247,9 @@ async def test_a_deleted_memory_becomes_a_tombstone_and_a_later_change_wins(engi
     before = contents(out)
     await engine.exports.to_folder(out, {})
     assert contents(out) == before
+    # A selection says nothing about memories that were never in its folder.
+    await engine.exports.to_folder(tmp_path / "some", {"kind": "decision"})
+    assert not (tmp_path / "some" / "tombstones").exists()
 
 
 async def test_filters_select_and_what_is_no_longer_selected_is_removed(engine, tmp_path):

@@ -181,7 +181,9 @@ class Exports:
                 progress(done, len(ids))
             await self._remove_others(folder, set(ids), report)
             graves = await self._tombstones()
-            await asyncio.to_thread(_write_tombstones, folder, graves, report)
+            await asyncio.to_thread(
+                _write_tombstones, folder, graves, report, only_known=bool(filters)
+            )
             async for name, objects in self._parts(filters, parts, report):
                 await asyncio.to_thread(_add_lines, folder, f"{name}.jsonl", objects)
             await asyncio.to_thread(folder.flush)
@@ -248,7 +250,8 @@ class Exports:
             await asyncio.to_thread(write, b"".join(map(dump_line, page)))
             done += len(page)
             progress(done, len(ids))
-        for grave in await self._tombstones():
+        # A selection says nothing about what it leaves out.
+        for grave in await self._tombstones() if not filters else ():
             write(dump_line({"part": "tombstone", **grave}))
         async for name, objects in self._parts(filters, parts, report):
             kind = _LINE_PARTS.get(name, "observation")
@@ -397,21 +400,29 @@ def _write_page(
 
 
 def _write_tombstones(
-    folder: ExportFolder, tombstones: Sequence[dict[str, Any]], report: ExportReport
+    folder: ExportFolder,
+    tombstones: Sequence[dict[str, Any]],
+    report: ExportReport,
+    *,
+    only_known: bool,
 ) -> None:
-    """Replace the files of deleted memories by tombstones; a memory changed later stays."""
+    """Replace the files of deleted memories by tombstones; a memory changed later stays.
+
+    With `only_known` those of memories that the folder does not know are left out.
+    """
     for tombstone in tombstones:
         path, grave = memory_path(tombstone["id"]), tombstone_path(tombstone["id"])
         record, before = folder.read(path), folder.read(grave)
-        if record is not None:
-            if _state(record, tombstone["deleted_at"]) != "older":
-                report.newer += 1
-                continue
-            folder.remove(path)
-            report.removed += 1
+        if only_known and record is None and before is None:
+            continue
+        if record is not None and _state(record, tombstone["deleted_at"]) != "older":
+            report.newer += 1
+            continue
         report.tombstones += 1
         if before is None or _deleted_at(before) < tombstone["deleted_at"]:
             folder.write(grave, dump_record(tombstone))
+        # The tombstone first: a process may be killed in between.
+        report.removed += folder.remove(path)
 
 
 # What lines of JSON are, by the name of the file they would be in; otherwise observations.

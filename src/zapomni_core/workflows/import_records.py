@@ -375,7 +375,7 @@ class RecordImports:
             dry_run: Only count.
             observations: Import what agents did, too. Sessions are given context from it, so only
                 if the user knows where the export comes from.
-            progress: Told how many records are done.
+            progress: Called with how many records are done.
 
         Raises:
             ValidationError: It is no export, or written by a newer version; nothing was stored.

@@ -287,7 +287,7 @@ class MarkdownNotes:
             path: The folder.
             confirm: Asked once, if files were deleted.
             dry_run: Only count.
-            progress: Told how many files are done.
+            progress: Called with how many files are done.
 
         Raises:
             ValidationError: The folder is something else, written by a newer version, or empty.
@@ -437,14 +437,18 @@ class _ReadBack:
             trusted=False,
         )
         (added,) = await self._notes.writer.add([request])
-        if added.status != "created":
+        if added.status == "created":
+            if not self._report.batch:
+                begun = await self._notes.imports.begin_batch("markdown", {}, int(time.time()))
+                self._report.batch = begun.id
+            batch = self._report.batch
+            await self._notes.imports.add_memories("markdown", batch, [added.memory_id])
+        else:
             self._report.added -= 1
-            self._report.skipped[path] = "the same text is a memory already"
-            return
-        if not self._report.batch:
-            begun = await self._notes.imports.begin_batch("markdown", {}, int(time.time()))
-            self._report.batch = begun.id
-        await self._notes.imports.add_memories("markdown", self._report.batch, [added.memory_id])
+            if added.memory_id in self._state:
+                self._report.skipped[path] = "the same text is a memory already, in another file"
+                return
+            self._report.unchanged += 1  # A run that was killed added it, or there was no note.
         (copy,) = await self._notes.storage.get_copies([added.memory_id], passages=False)
         if not note.memory_id:
             data = add_id(data, added.memory_id)
@@ -605,23 +609,23 @@ def _write_note(
 ) -> None:
     known = state.get(one.memory_id)
     before = folder.read(path, MAX_NOTE_BYTES)
-    extra: list[str] = []
-    if known is not None:
-        if before is None or _hash(before) != known.sha256:
-            report.edited += 1
-            return
-        with suppress(ValidationError):
-            extra = parse_note(before).extra
-    data = render_note(fields, one.text, extra).encode()
     updated_at = write_time(one.updated_at)
-    if known is None and before not in (None, data):
+    extra: list[str] = []
+    with suppress(ValidationError):
+        extra = [] if before is None else parse_note(before).extra
+    data = render_note(fields, one.text, extra).encode()
+    if before == data:
+        report.unchanged += 1
+    elif known is None and before is not None:
         report.edited += 1  # A note of this memory that nothing is known about.
         return
-    if before == data or (known is not None and known.is_edited and known.updated_at == updated_at):
+    elif known is not None and (before is None or _hash(before) != known.sha256):
+        report.edited += 1
+        return
+    elif known is not None and known.is_edited and known.updated_at == updated_at:
+        known.path = path
         report.unchanged += 1
-        if known is not None:
-            known.path = path
-            return
+        return
     else:
         folder.write(path, data, MAX_NOTE_BYTES)
         report.written += 1
