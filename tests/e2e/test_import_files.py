@@ -7,6 +7,7 @@ import os
 import sqlite3
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -314,7 +315,9 @@ def test_a_session_that_hooks_captured_is_not_doubled(shop):
         "prompt": CODEX_PROMPT, "turn_id": "t", "model": "x", "permission_mode": "default",
     }  # fmt: skip
     record_here(json.dumps(event).encode(), "--host", "codex")
-    moved = [{**record, "timestamp": "2030-01-01T00:00:00Z"} for record in rollout(str(shop))]
+    ((moment,),) = rows("SELECT timestamp FROM observations")
+    stamp = datetime.fromtimestamp(moment, UTC).isoformat()
+    moved = [{**record, "timestamp": stamp} for record in rollout(str(shop))]
     (file,) = Path(os.environ["HOME"], ".codex", "sessions").rglob("*.jsonl")
     file.write_bytes(jsonl(moved))
     age(file)
