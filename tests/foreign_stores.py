@@ -256,6 +256,12 @@ ALTER TABLE memories ADD COLUMN parent_id TEXT;
 ALTER TABLE memories ADD COLUMN superseded_by TEXT;
 ALTER TABLE memories ADD COLUMN store TEXT DEFAULT 'default';
 CREATE TABLE memory_graph (source_hash TEXT, target_hash TEXT, similarity REAL);
+-- Of an extension that is not there.
+PRAGMA writable_schema = ON;
+INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('table',
+  'memory_embeddings', 'memory_embeddings', 0,
+  'CREATE VIRTUAL TABLE memory_embeddings USING vec0(content_embedding FLOAT[384])');
+PRAGMA writable_schema = OFF;
 """
 
 

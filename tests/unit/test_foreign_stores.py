@@ -259,3 +259,61 @@ def test_settings_and_databases_of_nonsense_are_nothing_to_import(tmp_path):
         file.write_text(nonsense)
     for name in {name.split(" ", 1)[0] for name in STORES}:
         assert get_source(name).find(SourceEnvironment(tmp_path, {}, tmp_path)) == []
+
+
+def test_a_chat_of_gemini_is_what_is_left_of_its_log(tmp_path):
+    def user(number: str, text: str) -> dict:
+        return {"id": number, "type": "user", "timestamp": "2026-05-01T10:00:00Z", "content": text}
+
+    lines = [
+        {"sessionId": "s", "projectHash": "h", "directories": ["/w/shop"]},
+        user("u1", "first"),
+        user("u2", "second"),
+        {"$set": {"messages": [user("u3", "third"), user("u4", "fourth")]}},
+        user("u3", "third, corrected"),
+        user("u5", "fifth"),
+        {"$rewindTo": "u4"},
+        user("u6", "sixth"),
+    ]
+
+    def prompts(count: int) -> list[str]:
+        path = tmp_path / "chats" / "session-1.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines[:count]))
+        items = read("gemini", tmp_path, path)
+        return [item.payload["prompt"] for item in items if "prompt" in item.payload]
+
+    assert prompts(3) == ["first", "second"]
+    assert prompts(4) == ["third", "fourth"]
+    assert prompts(6) == ["third, corrected", "fourth", "fifth"]
+    assert prompts(8) == ["third, corrected", "sixth"]
+    lines.append({"$rewindTo": "unknown"})
+    assert prompts(9) == []
+
+
+def test_the_reference_server_is_found_by_the_settings_of_its_client(tmp_path):
+    notes = tmp_path / "notes" / "graph.jsonl"
+    notes.parent.mkdir()
+    notes.write_text('{"type": "relation", "from": "a", "to": "b", "relationType": "is"}\n')
+    settings = tmp_path / ".cursor" / "mcp.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"mcpServers": {
+        "memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": str(notes)}},
+        "other": {"url": "https://example.org"}, "odd": [],
+    }}))  # fmt: skip
+    assert ids(read("mcp-memory", tmp_path, None)) != []
+
+
+def test_what_a_subagent_of_opencode_does_belongs_to_the_session_that_started_it(tmp_path):
+    path = STORES["opencode"].build(tmp_path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("INSERT INTO session (id, parent_id, directory) VALUES"
+                         " ('ses_2', 'ses_1', '/w/shop')")  # fmt: skip
+        database.execute("UPDATE part SET session_id = 'ses_2' WHERE id IN ('prt_1', 'prt_4')")
+        database.commit()
+    events = [one for one in read("opencode", tmp_path, path) if isinstance(one, ImportedEvent)]
+    assert {one.session_id for one in events} == {"ses_1"}
+    assert not any("prompt" in one.payload for one in events)
+    assert [one.payload.get("agent_id") for one in events if "tool_name" in one.payload] == [
+        "subagent"
+    ]

@@ -37,10 +37,11 @@ HEADERS: LiteralString = (
     " AND length(value) <= 64000000"
 )
 LIST_BUBBLES: LiteralString = (
-    "SELECT key, length(value) AS size FROM cursorDiskKV WHERE key >= ? AND key < ? LIMIT 20000"
+    "SELECT key, length(value) AS size FROM cursorDiskKV WHERE key >= ? AND key < ? LIMIT 20001"
 )
 ONE_ROW: LiteralString = "SELECT value FROM cursorDiskKV WHERE key = ? AND length(value) <= 2000000"
 
+MAX_BUBBLES = 20_000
 _BUBBLE = re.compile(r"[\w-]{1,100}")
 _USER, _ASSISTANT = 1, 2
 _TOOL = 15
@@ -109,8 +110,11 @@ def _read_conversation(
     database: sqlite3.Connection, header: dict[str, Any], number: str, folder: str
 ) -> Iterator[Item]:
     prefix = f"bubbleId:{number}:"
-    keys = []
+    keys: list[tuple[str, str]] = []
     for row in database.execute(LIST_BUBBLES, (prefix, prefix[:-1] + ";")).fetchall():
+        if len(keys) == MAX_BUBBLES:
+            yield SkippedRecord("rest of a very long conversation")
+            break
         if not _BUBBLE.fullmatch(row["key"].removeprefix(prefix)):
             yield SkippedRecord("the database is damaged")
         elif row["size"] and row["size"] <= 2_000_000:

@@ -5,6 +5,7 @@ It has neither times nor ids: an entity's name is its key.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,25 @@ from zapomni_core.adapters.sources import (
     parse_object,
     read_lines,
 )
-from zapomni_core.adapters.sources.foreign import find_named, short_hash
+from zapomni_core.adapters.sources.foreign import (
+    find_named,
+    parse_mapping,
+    read_text,
+    short_hash,
+)
 
 __all__ = ["SOURCE"]
 
 _NAMES = ("memory.jsonl", "memory.json")
+# Clients that start the server with a path of the user's. Only those of the user: what a
+# repository has in its own settings may name any file.
+_CLIENTS = (
+    ".config/Claude/claude_desktop_config.json",
+    "Library/Application Support/Claude/claude_desktop_config.json",
+    ".cursor/mcp.json",
+    ".codeium/windsurf/mcp_config.json",
+    ".gemini/settings.json",
+)
 
 
 class _McpMemory:
@@ -33,6 +48,7 @@ class _McpMemory:
     def find(self, environment: SourceEnvironment) -> list[FoundFile]:
         named = environment.environ.get("MEMORY_FILE_PATH")
         usual = [Path(named)] if named else []
+        usual += [path for name in _CLIENTS for path in _configured(environment.home / name)]
         # Without a path of its own it writes into the package that npx unpacked.
         packages = environment.home / ".npm" / "_npx"
         for name in _NAMES:
@@ -55,6 +71,19 @@ class _McpMemory:
 
 
 SOURCE = _McpMemory()
+
+
+def _configured(settings: Path) -> list[Path]:
+    """Return the files that a client's settings name for the server."""
+    try:
+        servers = parse_mapping(read_text(settings, 1_000_000)).get("mcpServers")
+    except OSError:
+        return []
+    named = [
+        parse_mapping(parse_mapping(server).get("env")).get("MEMORY_FILE_PATH")
+        for server in (servers.values() if isinstance(servers, dict) else [])
+    ]
+    return [Path(os.path.expanduser(path)) for path in named if isinstance(path, str) and path]  # noqa: PTH111 - never raises
 
 
 def _accepts(path: Path) -> bool:
