@@ -150,6 +150,7 @@ def test_a_summary_becomes_a_memory_that_waits_for_trust(projects):
 def test_importing_twice_changes_nothing(projects, private_home):
     run()
     before = stored(private_home)
+    backups = sorted((private_home / "backups").glob("*"))
     again = run()
     assert (again["kept"], again["batch"], again["unchanged"]) == (0, None, 3)
     # Not even if every file looks new: what was imported is recognized by its ids.
@@ -159,6 +160,8 @@ def test_importing_twice_changes_nothing(projects, private_home):
     assert (moved["kept"], moved["unchanged"]) == (0, 0)
     assert moved["duplicates"] > 20
     assert stored(private_home) == before
+    assert sorted((private_home / "backups").glob("*")) == backups
+    assert len(as_json("import", "--batches")) == 1
 
 
 def test_a_file_that_grows_is_continued(projects, private_home, tmp_path):

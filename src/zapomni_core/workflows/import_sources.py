@@ -618,6 +618,11 @@ class _Run:
             self.report.kept += len(texts)
             self.report.updated += len(changed)
             return
+        links = any(item.supersedes for item, _ in linked)
+        if self._batch is None and not (rows or texts or changed or links):
+            # Nothing to store: that takes no backup, and no batch to undo.
+            await self._store.note_file(self._request.source, file)
+            return
         batch = await self._begin()
         memories = [*await self._add(texts, newest), *await self._change(changed, newest)]
         ids = {native: memory_id for native, memory_id, _ in memories if memory_id}

@@ -250,6 +250,11 @@ def add_memories(
     )
 
 
+def note_file(connection: sqlite3.Connection, source: str, file: ImportFile) -> None:
+    """Store how far a file is read, if there was nothing new in it."""
+    connection.execute(PUT_FILE, (source, "", *file))
+
+
 def add_counts(counts: Mapping[str, Any], became: Mapping[str, int]) -> dict[str, Any]:
     """Return a report with what became of some rows added to it."""
     merged = {**counts, "skipped": dict(counts.get("skipped", {}))}
@@ -307,6 +312,7 @@ class SqliteImports(SqliteFile):
     get_items = reading("reading imports", get_items)
     find_captured = reading("reading imports", find_captured)
     store_step = writing("importing", store_step)
+    note_file = writing("importing", note_file)
     add_memories = writing("importing", add_memories)
     list_imported = reading("reading imports", list_imported)
     forget_batch = writing("undoing an import", forget_batch)
