@@ -189,7 +189,7 @@ def _list_sources(*, as_json: bool) -> None:
     rows = []
     for one in found:
         soon = f"{one.deleted_soon} deleted within a week" if one.deleted_soon else ""
-        new = "imported" if not one.new_files else f"{one.new_files} new files"
+        new = "imported" if not one.new_files else count_of(one.new_files, "new file")
         rows.append(
             (
                 one.name,

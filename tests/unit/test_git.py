@@ -204,6 +204,10 @@ def test_commits_are_read_newest_first_with_the_files_they_changed(tmp_path):
     assert found["Third"].files == ["c.txt"]
     assert all(len(commit.sha) == 40 and commit.time > 0 for commit in commits)
     assert len(list(guarded.read_commits(str(repo), head, 2))) == 2
+    last = list(guarded.read_commits(str(repo), head, 10, len(commits) - 1))
+    assert [commit.sha for commit in last] == [commits[-1].sha]
+    assert guarded.count_commits(str(repo), head) == len(commits)
+    assert guarded.count_commits(str(repo), head, 2) == 2
 
 
 def test_commits_are_read_page_by_page(tmp_path, monkeypatch):

@@ -29,6 +29,7 @@ from zapomni_core.adapters.sources import (
     ImportedMemory,
     SkippedRecord,
     SourceEnvironment,
+    git_history,
 )
 from zapomni_core.adapters.sources.claude_memory import SOURCE as AUTO_MEMORY
 from zapomni_core.adapters.sources.claude_memory import index_entries
@@ -285,6 +286,19 @@ def test_commits_become_events_oldest_first_without_bots(tmp_path):
     assert found[-1].payload["event"] == "commit"
     (memory,) = memories(items)
     assert (memory.kind, memory.metadata["commit_hash"]) == ("commit", found[-1].payload["id"])
+
+
+def test_only_the_newest_commits_are_read_and_the_others_counted(tmp_path, monkeypatch):
+    repo = repository(tmp_path / "shop")
+    for number in range(4):
+        git(repo, "commit", "-q", "--allow-empty", "-m", f"commit {number}")
+    every = len(git(repo, "rev-list", "HEAD").split())
+    monkeypatch.setattr(git_history, "MOST_COMMITS", 3)
+    (file,) = GIT.find(environment(tmp_path, repo))
+    assert file.records == 3
+    items = list(GIT.read(file, 0))
+    assert items[0] == SkippedRecord("older than the newest 3 commits", every - 3)
+    assert [one.payload["message"] for one in events(items)] == ["commit 1", "commit 2", "commit 3"]
 
 
 def test_a_folder_without_commits_is_no_source_and_naming_it_says_so(tmp_path):

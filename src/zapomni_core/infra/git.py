@@ -186,17 +186,19 @@ class Commit:
         self.files = files
 
 
-def count_commits(root: str, head: str) -> int:
+def count_commits(root: str, head: str, most: int | None = None) -> int:
     """Return how many commits lead to one, without merges; 0 if git cannot say.
 
     Args:
         root: A work tree's top folder, or a bare repository that is in no work tree.
         head: The commit, in full.
+        most: Count no more than this.
     """
     if not _is_commit(head):
         return 0
     bare = not os.path.lexists(os.path.join(root, ".git"))
-    command = ["rev-list", "--count", "--no-merges", head, "--"]
+    limit = [] if most is None else [f"--max-count={most}"]
+    command = ["rev-list", "--count", "--no-merges", *limit, head, "--"]
     (output,) = _run(root, command, seconds=LOG_SECONDS, bare=bare)
     number = (output or b"").strip()
     return int(number) if number.isdigit() else 0
@@ -206,7 +208,7 @@ def _is_commit(text: str) -> bool:
     return len(text) in (40, 64) and all(c in "0123456789abcdef" for c in text)
 
 
-def read_commits(root: str, head: str, most: int) -> Iterator[Commit]:
+def read_commits(root: str, head: str, most: int, skip: int = 0) -> Iterator[Commit]:
     """Yield the commits that lead to one, newest first and without merges; none if git cannot say.
 
     Trees are compared by name only: that asks for no filter, no driver and no file of the work
@@ -216,6 +218,7 @@ def read_commits(root: str, head: str, most: int) -> Iterator[Commit]:
         root: A work tree's top folder, or a bare repository that is in no work tree.
         head: The commit to begin at, in full.
         most: How many at most.
+        skip: How many of the newest are passed over.
     """
     if not _is_commit(head):
         return
@@ -224,7 +227,7 @@ def read_commits(root: str, head: str, most: int) -> Iterator[Commit]:
     mark = os.urandom(12).hex()
     for start in range(0, most, LOG_PAGE):
         page = ["log", "-z", "--no-merges", "--no-color", "--no-decorate", "--encoding=UTF-8",
-                f"--format=tformat:{mark}%H%x00%at%x00%an%x00%ae%x00%B", f"--skip={start}",
+                f"--format=tformat:{mark}%H%x00%at%x00%an%x00%ae%x00%B", f"--skip={skip + start}",
                 f"--max-count={min(LOG_PAGE, most - start)}"]  # fmt: skip
         names = ["--name-only", "--no-renames", "--no-ext-diff", "--no-textconv",
                  "--ignore-submodules=all", "-O/dev/null"]  # fmt: skip

@@ -55,11 +55,11 @@ class _GitHistory:
             if environment.path is not None:
                 raise FormatError("There is no git repository with commits; name its folder")
             return []
-        moment = _moment(newest)
-        number = count_commits(repository.root, repository.head)
-        number = min(number, MOST_COMMITS)
-        state = {"stamp": repository.head}
-        return [FoundFile(Path(repository.root), 0, moment, moment, number, data=state)]
+        root, head = repository.root, repository.head
+        number = count_commits(root, head, MOST_COMMITS)
+        oldest = next(read_commits(root, head, 1, max(number - 1, 0)), newest)
+        times = _moment(newest), _moment(oldest)
+        return [FoundFile(Path(root), 0, *times, number, data={"stamp": head})]
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
         """Yield the newest commits of a repository, the oldest of them first."""
