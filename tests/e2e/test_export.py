@@ -115,6 +115,24 @@ def test_another_home_imports_an_export_verbatim_and_can_trust_it_or_take_it_bac
     assert as_json("list")["total"] == 0
 
 
+def test_what_agents_did_is_exported_and_imported_on_request_only(tmp_path, other_home):
+    event = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "UserPromptSubmit"}
+    given = json.dumps({**event, "prompt": "Why do deploys fail?"}).encode()
+    assert zapomni("record", given=given).returncode == 0
+    add(NOTE)
+    out = tmp_path / "out"
+    assert export(out)["observations"] == 0
+    assert not (out / "observations").exists()
+    report = export(out, "--with", "observations", "--with", "projects")
+    assert report["observations"] == 1
+    other_home()
+    assert as_json("import", out)["observations"] == 0
+    assert b"deploys fail" not in zapomni("recent", "--all").stdout
+    assert as_json("import", out, "--observations")["observations"] == 1
+    assert as_json("import", out, "--observations")["observations"] == 0
+    assert b"deploys fail" in zapomni("recent", "--all").stdout
+
+
 def test_what_is_no_export_is_refused_with_what_to_do(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
