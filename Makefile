@@ -22,6 +22,11 @@ run: .venv/run.stamp
 	$(BIN)/zapomni models pull
 	$(BIN)/zapomni demo
 
+# The page on a throw-away home with content: make ui-demo; pictures: python -m tools.screenshots
+ui-demo: .venv/run.stamp
+	$(BIN)/zapomni models pull
+	$(BIN)/python -m tools.ui_demo
+
 test: .venv/dev.stamp
 	$(BIN)/zapomni models pull
 	$(MAKE) --no-print-directory check

@@ -37,6 +37,7 @@ PAGES = [
     Page("/trash", "trash:show", nav="Trash", key="b"),
     Page("/m/{id}", "memory:show"),
     Page("/m/{id}/edit", "memory:edit"),
+    Page("/m/{id}/replace", "memory:replace"),
 ]
 
 CHANGES = [

@@ -21,6 +21,7 @@ def addresses(home: Home) -> dict[str, list[str]]:
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw", f"/m/{home.document}"],
         "/m/{id}/edit": [f"/m/{home.hostile}/edit"],
+        "/m/{id}/replace": [f"/m/{home.deploy}/replace", f"/m/{home.deploy}/replace?q=window.hurt"],
     }
 
 

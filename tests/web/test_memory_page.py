@@ -149,6 +149,9 @@ def test_what_was_forgotten_comes_back_from_the_trash_page(own):
 def test_a_newer_memory_replaces_an_older_one(own):
     site, memory_id = own
     newer = add("Retries are off since March.")
+    choices = site.get(f"/m/{memory_id}/replace")
+    assert f"/m/{memory_id}/supersede?by={newer}" in choices.text
+    assert "No newer memory" in site.get(f"/m/{newer}/replace").shown
     question = site.get(f"/m/{memory_id}/supersede?by={newer}")
     assert "Retries use jitter." in question.shown
     assert "Retries are off since March." in question.shown

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from zapomni_core.exceptions import NotFoundError, ValidationError, ZapomniError
-from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
+from zapomni_core.exceptions import NotFoundError, ZapomniError
+from zapomni_core.interfaces import AddMemoryRequest, SearchRequest, UpdateMemoryRequest
 from zapomni_core.shared.unseen import escape_controls
 from zapomni_core.workflows.trash import TRASH_DAYS
 from zapomni_db.code_models import CheckedCitation
@@ -25,6 +26,8 @@ __all__ = ["edit", "name_of", "show"]
 # A page shows so much of a text at once: rendered, it stays below 80 KB.
 PART = 30_000
 NAME_CHARS = 80
+QUERY_CHARS = 500
+CANDIDATES = 10
 SOURCE_LINES = 40
 KINDS = ("note", "decision", "preference", "fact", "document")
 # What an edit changes, in the order of the form.
@@ -52,10 +55,15 @@ class CitedCode(NamedTuple):
 
 
 def name_of(record: MemoryRecord) -> str:
-    """Return what to call a memory: its first line, shortened."""
+    """Return what to call a memory: its first line, or the first sentence of a long one."""
     first = next((line.strip("#*->` ") for line in record.text.splitlines() if line.strip()), "")
-    shown = first or record.memory_id
-    return shown if len(shown) <= NAME_CHARS else f"{shown[: NAME_CHARS - 1].rstrip()}…"
+    shown = " ".join(first.split()) or record.memory_id
+    if len(shown) <= NAME_CHARS:
+        return shown
+    sentence = re.match(r".{12,}?[.!?;](?=\s)", shown[:NAME_CHARS])
+    if sentence:
+        return sentence[0].rstrip(";")
+    return f"{shown[:NAME_CHARS].rpartition(' ')[0] or shown[:NAME_CHARS]}…"
 
 
 async def show(asked: PageRequest) -> PageView:
@@ -387,13 +395,33 @@ async def restore(asked: PageRequest) -> Done:
     )
 
 
+async def replace(asked: PageRequest) -> PageView:
+    """Show newer memories, of which one may replace this one, the most alike first."""
+    engine = asked.engine
+    record = await engine.get_memory(asked.path["id"])
+    query = asked.get("q") or record.text[:QUERY_CHARS]
+    found = await engine.search_memory(
+        SearchRequest(query=query, limit=50, within="memories", filters={"project": "*"})
+    )
+    # One that was stored before cannot replace it.
+    newer = [
+        one
+        for one in found.results
+        if one.created_at > record.created_at and one.memory_id != record.memory_id
+    ][:CANDIDATES]
+    return PageView(
+        "memory_replace.html",
+        "What replaces it?",
+        newer,
+        ["zapomni", "update", "NEWER_ID", "--supersedes", record.memory_id],
+        {"memory": record, "name": name_of(record), "newer": newer, "words": asked.get("q")},
+    )
+
+
 async def ask_supersede(asked: PageRequest) -> Confirm:
-    """Ask which memory replaces this one, or name both."""
+    """Name both before one replaces the other."""
     record = await asked.engine.get_memory(asked.path["id"])
-    newer = asked.get("by")
-    if not newer:
-        raise ValidationError("Give the id of the memory that replaces it", "VAL_001")
-    by = await asked.engine.get_memory(newer)
+    by = await asked.engine.get_memory(asked.get("by"))
     return Confirm(
         "Replaced by a newer memory?",
         name_of(record),
