@@ -1,7 +1,7 @@
 """Fill a throw-away home and open the page on it: `make ui-demo`, or `python -m tools.ui_demo`.
 
-It has the notes of `zapomni demo`, a small repository, a graph, a session of an agent, and what became
-of some of it since: an edit, a replacement, code that changed.
+It has the notes of `zapomni demo`, a small repository, a graph, a session of an agent, and what
+became of some of it since: an edit, a replacement, code that changed.
 """
 
 from __future__ import annotations

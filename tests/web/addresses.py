@@ -8,18 +8,18 @@ from site_client import Home
 def addresses(home: Home) -> dict[str, list[str]]:
     """Return addresses by the path of their page in `zapomni_web.routes.PAGES`.
 
-    Choose those where the hostile text of the home is shown.
+    Choose those where the hostile text of the home is shown. The first of each page is the one whose
+    accessibility is checked: the one with the most on it.
     """
     return {
         "/search": [
+            "/search?q=window.hurt+esrever+deploy",
             "/search",
-            "/search?q=when+do+we+deploy",
-            "/search?q=window.hurt+esrever",
             "/search?q=window.hurt&view=agent",
         ],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
-        "/m/{id}": [f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw", f"/m/{home.document}"],
+        "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],
         "/m/{id}/edit": [f"/m/{home.hostile}/edit"],
         "/m/{id}/replace": [f"/m/{home.deploy}/replace", f"/m/{home.deploy}/replace?q=window.hurt"],
     }
