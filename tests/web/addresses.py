@@ -8,8 +8,8 @@ from site_client import Home
 def addresses(home: Home) -> dict[str, list[str]]:
     """Return addresses by the path of their page in `zapomni_web.routes.PAGES`.
 
-    Choose those where the hostile text of the home is shown. The first of each page is the one whose
-    accessibility is checked: the one with the most on it.
+    Choose those where the hostile text of the home is shown. The first of each page is checked
+    for accessibility: the one with the most on it.
     """
     return {
         "/search": [
