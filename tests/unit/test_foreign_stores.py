@@ -317,3 +317,13 @@ def test_what_a_subagent_of_opencode_does_belongs_to_the_session_that_started_it
     assert [one.payload.get("agent_id") for one in events if "tool_name" in one.payload] == [
         "subagent"
     ]
+
+
+@pytest.mark.parametrize("name", ["chatgpt", "chatgpt plain", "claude-ai"])
+def test_how_far_an_export_is_read_is_known(name, tmp_path):
+    path = STORES[name].build(tmp_path)
+    source = get_source(name.split(" ", 1)[0])
+    (file,) = source.find(SourceEnvironment(tmp_path, {}, tmp_path, path))
+    steps = [file.progress.bytes for _ in source.read(file, 0)]
+    assert steps == sorted(steps)
+    assert 0 < steps[-1] <= file.bytes

@@ -457,6 +457,13 @@ def _weigh(item: Item) -> int:
     return size
 
 
+def _measure(value: Any) -> int:
+    """Return about how many characters a payload has."""
+    if isinstance(value, dict):
+        return sum(map(_measure, value.values()))
+    return len(value) if isinstance(value, str) else 0
+
+
 class _Run:
     """One run of an import: the files one after another, a step at a time."""
 
@@ -515,7 +522,7 @@ class _Run:
     ) -> Any:
         """Read a file to its end; yield how far it is read after each step."""
         iterator = source.read(file, start)
-        offset, more = start, True
+        offset, more, count = start, True, 0
         try:
             while more:
                 try:
@@ -528,7 +535,11 @@ class _Run:
                 is_read = not more and (offset == 0 or offset >= state.size)
                 here = state._replace(byte_offset=offset, size=state.size if is_read else -1)
                 await self._step(items, here, file.newest)
-                yield max(offset, start)
+                count += len(items)
+                # Without offsets: what the source says, or by how many records there are.
+                share = min(1.0, count / file.records) if file.records > 1 else 0.0
+                reached = max(file.progress.bytes, int(share * file.bytes))
+                yield max(offset, start, min(reached, file.bytes))
         finally:
             await asyncio.to_thread(_close, iterator)
 

@@ -129,6 +129,13 @@ class SourceEnvironment:
     """A file or folder that the user named instead of the source's own places."""
 
 
+@dataclass
+class ReadProgress:
+    """How far a file is read, in formats without offsets: for the bar only."""
+
+    bytes: int = 0
+
+
 @dataclass(frozen=True)
 class FoundFile:
     """A file, database or repository with records."""
@@ -146,6 +153,7 @@ class FoundFile:
     data: Mapping[str, Any] = field(default_factory=dict)
     """What the source found out about it and `read` needs. `stamp`: a text that changes when it has
     to be read again although the file itself is unchanged."""
+    progress: ReadProgress = field(default_factory=ReadProgress, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from zapomni_core.adapters.sources import (
     FoundFile,
@@ -18,8 +18,9 @@ from zapomni_core.adapters.sources import (
     open_regular,
 )
 from zapomni_core.adapters.sources.foreign import find_named, is_archive, open_member, safe_members
+from zapomni_core.adapters.sources.json_stream import stream_json
 
-__all__ = ["conversation", "find_exports", "open_part", "parts_of"]
+__all__ = ["conversation", "find_exports", "read_records"]
 
 # A reply is there to be found again; the tenth page of a generated text finds nothing.
 MAX_REPLY = 4000
@@ -62,6 +63,21 @@ def open_part(path: Path, name: str) -> Iterator[IO[bytes]]:
     else:
         with open_regular(path) as stream:
             yield stream
+
+
+def read_records(file: FoundFile, names: re.Pattern[str]) -> Iterator[Any]:
+    """Yield the elements of an export's files, one in memory at a time."""
+    members = safe_members(file.path) if is_archive(file.path) else {}
+    before = 0
+    for name in parts_of(file.path, names):
+        packed = members[name].compress_size if name else file.bytes
+        share = packed / max(1, members[name].file_size) if name else 1.0
+        with open_part(file.path, name) as stream:
+            for element in map(list, stream_json(stream)):
+                file.progress.bytes = before + int(stream.tell() * share)
+                # Handed on, not referred to.
+                yield element.pop()
+        before += packed
 
 
 def conversation(

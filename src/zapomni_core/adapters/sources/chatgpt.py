@@ -19,11 +19,10 @@ from zapomni_core.adapters.sources import (
 from zapomni_core.adapters.sources.chat_exports import (
     conversation,
     find_exports,
-    open_part,
-    parts_of,
+    read_records,
 )
 from zapomni_core.adapters.sources.foreign import parse_mapping, read_time, skip_damage
-from zapomni_core.adapters.sources.json_stream import UNREADABLE, stream_json
+from zapomni_core.adapters.sources.json_stream import UNREADABLE
 
 __all__ = ["SOURCE"]
 
@@ -51,13 +50,11 @@ def _accepts(stream: IO[bytes]) -> bool:
 
 
 def _read_export(file: FoundFile) -> Iterator[Item]:
-    for part in parts_of(file.path, _PARTS):
-        with open_part(file.path, part) as stream:
-            for _, record in stream_json(stream):
-                items = list(_read_conversation(record))
-                # Its tree is large, and not needed while the texts are stored.
-                del record
-                yield from items
+    for record in read_records(file, _PARTS):
+        items = list(_read_conversation(record))
+        # Its tree is large, and not needed while the texts are stored.
+        del record
+        yield from items
 
 
 def _read_conversation(record: Any) -> Iterator[Item]:

@@ -16,11 +16,10 @@ from zapomni_core.adapters.sources import (
 from zapomni_core.adapters.sources.chat_exports import (
     conversation,
     find_exports,
-    open_part,
-    parts_of,
+    read_records,
 )
 from zapomni_core.adapters.sources.foreign import read_time, short_hash, skip_damage
-from zapomni_core.adapters.sources.json_stream import UNREADABLE, stream_json
+from zapomni_core.adapters.sources.json_stream import UNREADABLE
 
 __all__ = ["SOURCE"]
 
@@ -51,22 +50,20 @@ def _accepts(stream: IO[bytes]) -> bool:
 
 
 def _read_export(file: FoundFile) -> Iterator[Item]:
-    for part in parts_of(file.path, _PARTS):
-        with open_part(file.path, part) as stream:
-            for _, record in stream_json(stream):
-                if not isinstance(record, dict):
-                    yield SkippedRecord("too long" if record is UNREADABLE else "not a record")
-                elif "chat_messages" in record:
-                    items = list(_read_conversation(record))
-                    # It is large, and not needed while the texts are stored.
-                    del record
-                    yield from items
-                elif isinstance(record.get("docs"), list):
-                    yield from _read_project(record)
-                elif isinstance(record.get("conversations_memory"), str):
-                    yield from _read_memory(record)
-                else:
-                    yield SkippedRecord("unknown type of record")
+    for record in read_records(file, _PARTS):
+        if not isinstance(record, dict):
+            yield SkippedRecord("too long" if record is UNREADABLE else "not a record")
+        elif "chat_messages" in record:
+            items = list(_read_conversation(record))
+            # It is large, and not needed while the texts are stored.
+            del record
+            yield from items
+        elif isinstance(record.get("docs"), list):
+            yield from _read_project(record)
+        elif isinstance(record.get("conversations_memory"), str):
+            yield from _read_memory(record)
+        else:
+            yield SkippedRecord("unknown type of record")
 
 
 def _read_conversation(record: dict[str, Any]) -> Iterator[Item]:

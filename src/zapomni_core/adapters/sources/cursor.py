@@ -65,20 +65,21 @@ class _Cursor:
         )  # fmt: skip
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:  # noqa: ARG002 - no offsets
-        return skip_damage(_read_database(file.path))
+        return skip_damage(_read_database(file))
 
 
 SOURCE = _Cursor()
 
 
-def _read_database(path: Path) -> Iterator[Item]:
-    with closing(open_database(path)) as database:
+def _read_database(file: FoundFile) -> Iterator[Item]:
+    with closing(open_database(file.path)) as database:
         row = database.execute(HEADERS).fetchone()
         headers = parse_mapping(_text(row["value"]) if row else "").get("allComposers")
         if not isinstance(headers, list):
             yield SkippedRecord("no list of conversations")
             return
-        for header in headers:
+        for place, header in enumerate(headers):
+            file.progress.bytes = file.bytes * place // len(headers)
             number = header.get("composerId") if isinstance(header, dict) else None
             if not isinstance(number, str) or not number or header.get("isDraft"):
                 yield SkippedRecord("draft")
