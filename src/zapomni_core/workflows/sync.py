@@ -153,7 +153,12 @@ class WorkTree(FolderStates):
         ):
             if content is None:
                 self.folder.remove(path)
-            else:
+                continue
+            try:
+                self.folder.write(path, dump_record(content))
+            except ValidationError:
+                # A link is in its place: that is removed, and not what it leads to.
+                self.folder.remove(path)
                 self.folder.write(path, dump_record(content))
 
 
