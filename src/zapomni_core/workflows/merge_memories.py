@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from zapomni_core.exceptions import NotFoundError, ValidationError
+from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.device import device_id
 from zapomni_core.infra.logging import get_logger
@@ -224,10 +224,13 @@ class MemoryMerges:
         What that device had imported from elsewhere is still to be reviewed.
 
         Raises:
-            NotFoundError: Nothing of such a device was merged here.
+            ValidationError: Nothing of such a device was merged here.
         """
         if device not in {one.device for one in await self.deletions.list_devices()}:
-            raise NotFoundError("Nothing of a device of this id was merged into this home.")
+            raise ValidationError(
+                "Nothing of a device of this id was merged here; `zapomni sync` lists the devices",
+                "VAL_003",
+            )
         await self.deletions.trust_device(device, int(time.time()))
         trusted = 0
         for page in _pages(await self._list_ids(), PAGE):

@@ -44,7 +44,7 @@ ATTEMPTS: Final = 8
 PRIVATE: Final = "sync"
 """Where the repositories are, in the home folder, that talk to remotes."""
 ATTRIBUTES: Final = ".gitattributes"
-# Whoever merges by hand gets no marks of conflicts into the files, and no other line ends.
+# A merge by hand puts no marks of conflicts into the files, and no other line ends.
 ATTRIBUTES_TEXT: Final = b"memories/** -text -merge\ntombstones/** -text -merge\n*.json -text\n"
 HEADER: Final = {"format": FORMAT, "zapomni": "export"}
 
