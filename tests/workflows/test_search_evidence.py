@@ -66,6 +66,22 @@ async def test_an_answer_is_strong_and_for_nonsense_nothing_is_close(engine):
         assert response.results[0].score > 0.3
 
 
+async def test_of_two_turns_the_one_that_answers_is_strong_and_the_one_that_asks_is_not(engine):
+    await add_notes(engine)
+    turns = (
+        "Anna: Which queue do the mail workers read?",
+        "Ben: The mail workers read the Redis queue outbox.",
+    )
+    requests = [
+        AddMemoryRequest(text=text, parent="standup", position=number)
+        for number, text in enumerate(turns)
+    ]
+    asks, answers = (added.memory_id for added in await engine.add_memories(requests))
+    found = await search(engine, "mail workers queue")
+    words = {hit.memory_id: hit.evidence_word for hit in found.results}
+    assert (words[asks], words[answers]) == ("weak", "strong")
+
+
 async def test_pages_of_distant_hits_join_as_any_other(engine):
     await add_notes(engine)
     whole = await search(engine, UNANSWERED[0], limit=6)

@@ -70,9 +70,9 @@ RIGHT: Mapping[str, Mapping[str, float]] = {
     "words": {"lead_bm25": 0.26, "lead_phrases": 2.0, "information": 0.35, "bias": -1.9},
 }
 RIGHT_TURN: Mapping[str, Mapping[str, float]] = {
-    "model": {"lead_tokens": 3.5, "least": 3.8, "information": 0.3, "asks": -2.2, "bias": -3.6},
-    "relative": {"lead": 6.4, "information": 0.2, "asks": -2.2, "bias": -1.9},
-    "words": {"lead_words": 4.7, "asks": -2.0, "bias": -1.3},
+    "model": {"lead_tokens": 3.5, "least": 3.8, "information": 0.3, "asks": -4.0, "bias": -3.6},
+    "relative": {"lead": 6.4, "information": 0.2, "asks": -4.0, "bias": -1.9},
+    "words": {"lead_words": 4.7, "asks": -4.0, "bias": -1.3},
 }
 # The embedding models that `model` was fitted for.
 CALIBRATED = frozenset({"all-MiniLM-L6-v2-int8"})
