@@ -141,6 +141,9 @@ def test_what_is_no_export_is_refused_with_what_to_do(tmp_path):
         assert done.returncode == 2
         assert b"no export of Zapomni" in done.stderr
     assert zapomni("export").returncode == 2
+    done = zapomni("export", "--jsonl", str(tmp_path / "missing" / "x.jsonl"))
+    assert done.returncode == 2
+    assert b"missing or may not be written to" in done.stderr
     assert zapomni("import", str(tmp_path / "missing.jsonl")).returncode == 2
 
 

@@ -330,6 +330,18 @@ async def test_a_full_disk_in_the_middle_leaves_every_file_whole(engine, tmp_pat
     assert (await engine.exports.to_folder(out, {})).written == 2
 
 
+async def test_a_folder_that_may_not_be_written_to_is_named_in_words(engine, tmp_path, monkeypatch):
+    await fill(engine, tmp_path / "repository")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(export_folder.os, "fsync", refuse)
+    with pytest.raises(ValidationError, match="may not be written to"):
+        await engine.exports.to_folder(tmp_path / "out", {})
+    assert contents(tmp_path / "out") == {}
+
+
 async def test_one_process_at_a_time_works_in_a_folder(engine, tmp_path, monkeypatch):
     await engine.exports.to_folder(tmp_path / "out", {})
     monkeypatch.setattr(export_folder, "LOCK_SECONDS", 0.0)

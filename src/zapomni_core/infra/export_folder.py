@@ -172,7 +172,7 @@ class ExportFolder:
         if self.read(path, limit) == data:
             return False
         folder, _, name = path.rpartition("/")
-        with self._opened(folder, create=True) as fd:
+        with _translated(), self._opened(folder, create=True) as fd:
             part = _PART + secrets.token_hex(8)
             try:
                 with os.fdopen(os.open(part, _NEW, 0o600, dir_fd=fd), "wb") as stream:
@@ -190,7 +190,7 @@ class ExportFolder:
         """Remove a file; return whether there was one."""
         folder, _, name = path.rpartition("/")
         try:
-            with self._opened(folder) as fd:
+            with _translated(), self._opened(folder) as fd:
                 os.unlink(name, dir_fd=fd)
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -225,6 +225,19 @@ class ExportFolder:
             yield current
         finally:
             os.close(current)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Say it in words if the folder may not be written to; a full disk has words of its own."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise ValidationError(
+            "This folder may not be written to; check its permissions", "VAL_004"
+        ) from error
 
 
 def _why_not(error: OSError | ValueError) -> str:

@@ -8,6 +8,7 @@ here is left for `zapomni import`.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import tempfile
@@ -213,8 +214,15 @@ class Exports:
             await self._write_lines(out, ids, filters, parts, progress, report)
             return report
         before = await asyncio.to_thread(_hash_lines, path)
+        try:
+            handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise ValidationError(
+                "The folder of this file is missing or may not be written to.", "VAL_004"
+            ) from error
         note_export(self.settings, path, "export")
-        handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 digest = await self._write_lines(file, ids, filters, parts, progress, report)
