@@ -206,6 +206,7 @@ class SyncGraph(_Blocking[KnowledgeGraph]):
     get_related = _blocking(KnowledgeGraph.get_related)
     get_status = _blocking(KnowledgeGraph.get_status)
     merge = _blocking(KnowledgeGraph.merge)
+    read_memory = _blocking(KnowledgeGraph.read_memory)
     undo = _blocking(KnowledgeGraph.undo)
 
 
@@ -288,6 +289,7 @@ class SyncTrash(_Blocking[Trash]):
     put = _blocking(Trash.put)
     select = _blocking(Trash.select)
     undo = _blocking(Trash.undo)
+    unlink = _blocking(Trash.unlink)
 
 
 class SyncEngine(_Blocking[ZapomniEngine]):

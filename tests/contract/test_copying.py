@@ -276,4 +276,8 @@ async def test_trusting_a_memory_is_no_change_of_it(storage):
     await storage.import_memories([copy])
     assert await storage.update_memory(copy.memory_id, MemoryPatch(trusted=True))
     (now,) = await storage.get_copies([copy.memory_id])
-    assert now == as_kept(copy).model_copy(update={"trusted": True})
+    # Its history has it, and no other device is shown that.
+    (version,) = now.history
+    assert (version.fields, version.text) == ({"trusted": False}, None)
+    same = {"trusted": True, "history": [version]}
+    assert now == as_kept(copy).model_copy(update=same)

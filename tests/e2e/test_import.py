@@ -147,6 +147,16 @@ def test_a_summary_becomes_a_memory_that_waits_for_trust(projects):
     assert as_json("list", "--project", "/w/shop")["items"][0]["trusted"] is True
 
 
+def test_memories_of_an_import_that_is_taken_back_are_in_the_trash(projects):
+    batch = run()["batch"]
+    (hit,) = as_json("list", "--project", "/w/shop")["items"]
+    assert as_json("import", "--undo", batch, "--yes")["trash"] == "f-1"
+    (trashed,) = as_json("forget", "--trash")
+    assert (trashed["why"], trashed["count"]) == ("import", 1)
+    answer("forget", "--undo", "f-1")
+    assert as_json("list", "--project", "/w/shop")["items"] == [hit]
+
+
 def test_importing_twice_changes_nothing(projects, private_home):
     run()
     before = stored(private_home)

@@ -275,7 +275,17 @@ except KeyboardInterrupt:
 NOT_FOR_CALLERS = {
     zapomni.KnowledgeGraph: {"close", "run_build"},
     zapomni.CodeMemory: {"run_index"},
-    zapomni.Observations: {"close", "get_version", "match"},
+    zapomni.Observations: {
+        "close",
+        "export_month",
+        "export_months",
+        "export_projects",
+        "export_sessions",
+        "get_version",
+        "import_observations",
+        "import_projects",
+        "match",
+    },
     zapomni.TaskManager: {"close", "register"},
     zapomni.Trash: {"close"},
     # The engine's own methods do more: citations, backups, background work.
@@ -286,6 +296,7 @@ NOT_FOR_CALLERS = {
         "delete",
         "keep_checking_storage",
         "keep_filling_vectors",
+        "put_copy",
         "reembed",
         "update",
     },

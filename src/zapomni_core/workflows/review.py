@@ -372,10 +372,8 @@ class ReviewInbox:
             )
         if before:
             await self.storage.update_memory(newer, MemoryPatch(**before))
-        known = (await self.storage.get_summaries([older])).get(older)
-        if known is not None and known.superseded_by == newer:
-            await self.storage.set_successors({older: None})
-        await self.writer.memories.digest.refresh([older, newer])
+        await self.trash.unlink(older, newer)
+        await self.writer.memories.digest.refresh([newer])
 
     # --- Finding what waits -------------------------------------------------------------
 

@@ -60,7 +60,7 @@ class TrashBatch(FrozenModel):
     count: int
     """How many memories of it are in the trash."""
     why: str = ""
-    """What made it: forget, delete_memory, review, import."""
+    """What made it: forget, delete_memory, review, import, sync."""
     forgotten_at: datetime
     until: datetime
     """When it is deleted for good."""
@@ -219,15 +219,8 @@ class Trash:
         self,
         batch: str,
         progress: Progress | None = None,
-        *,
-        without: tuple[str, str] | None = None,
     ) -> TrashBatch:
         """Store the memories of a batch again, as they were; once more changes nothing.
-
-        Args:
-            batch: Its name.
-            progress: Called after each step.
-            without: An older memory and the one that supersedes it: no longer.
 
         Raises:
             NotFoundError: TRASH_001, there is no such batch, or it was emptied.
@@ -241,25 +234,24 @@ class Trash:
             )
         started = time.perf_counter()
         restored = 0
-        while page := await self._uninterrupted.run(self._restore(key, without)):
+        while page := await self._uninterrupted.run(self._restore(key)):
             restored += page
             if progress is not None:
                 progress(restored, row.memories)
         logger.info("memories_restored", count=restored, duration_ms=_milliseconds_since(started))
         return _to_batch(row).model_copy(update={"count": 0, "restored": restored})
 
+    @operation()
     async def unlink(self, older_id: str, newer_id: str) -> None:
-        """Take back that a memory supersedes another: the older one is current again.
+        """Take back that a memory supersedes another: the older one is current again."""
+        known = (await self.storage.get_summaries([older_id])).get(older_id)
+        if known is not None and known.superseded_by == newer_id:
+            await self.storage.set_successors({older_id: None})
+            await self.memories.digest.refresh([older_id, newer_id])
 
-        It leaves and comes back whole, through the trash: a kill in between loses nothing.
-        """
-        batch = await self.put([older_id], "replacement undone")
-        await self.undo(batch.batch, without=(older_id, newer_id))
-
-    async def _restore(self, key: int, without: tuple[str, str] | None) -> int:
+    async def _restore(self, key: int) -> int:
         """Restore the next memories of a batch; return how many they were."""
         rows, links = await self.file.get_rows(key, AT_ONCE)
-        links = [link for link in links if tuple(link) != without]
         if not rows:
             return 0
         ids = [row.memory_id for row in rows]

@@ -68,8 +68,8 @@ async def review_memories(
 
     Candidates (said in prompts, no memories yet), contradictions, duplicates, replaced memories,
     changed citations, untrusted sources, memories recalled by no one. keep makes a memory of a
-    candidate; supersede and merge let the newer of two replace the older; forget deletes. Decide
-    only what the user decided; trusting is the user's alone.
+    candidate; supersede and merge let the newer of two replace the older; forget fills the trash.
+    Decide only what the user decided; trusting is the user's alone.
     """
     engine = await ctx.request_context.lifespan_context.get()
     folder = current_folder()
