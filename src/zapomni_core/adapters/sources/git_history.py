@@ -53,7 +53,7 @@ class _GitHistory:
         newest = next(read_commits(repository.root, repository.head, 1), None)
         if newest is None:
             if environment.path is not None:
-                raise FormatError("There is no git repository with commits; name its folder")
+                raise FormatError("There is no git repository with commits; name its folder.")
             return []
         root, head = repository.root, repository.head
         number = count_commits(root, head, MOST_COMMITS)
