@@ -160,6 +160,11 @@ def resumed_session() -> Transcript:
     made.bare("summary", summary="Lost", leafUuid="9999-1")
     made.lines += old.lines[2:6]
     made.prompt("continue with the checkout page")
+    # Two at once, and no text before them.
+    made.call("t21", "Bash", command="npm ci")
+    made.call("t22", "Grep", pattern="checkout", path="/w/shop")
+    made.result("t22", "Found 2 files", {"numFiles": 2})
+    made.result("t21", "added 3 packages", {"stdout": "added 3 packages", "stderr": ""})
     made.shell("t20", "npm run build")
     made.say("The checkout page builds again; the bundle is 30 kB smaller than before.")
     return made

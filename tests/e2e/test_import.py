@@ -340,7 +340,7 @@ def test_memories_of_an_import_are_stored_on_a_server_too(
     where = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
     monkeypatch.setenv("ZAPOMNI_STORAGE", where)
     report = run()
-    assert (report["memories"], report["observations"]) == (1, 26)
+    assert (report["memories"], report["observations"]) == (1, 28)
     (memory,) = as_json("list", "--project", "/w/shop")["items"]
     assert (memory["origin"], memory["trusted"]) == ("import:claude-code", False)
     assert run()["kept"] == 0
