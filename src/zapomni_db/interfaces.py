@@ -501,11 +501,13 @@ class CopyStore(Protocol):
         """
         ...
 
-    async def put_memory(self, memory: MemoryCopy) -> None:
+    async def put_memory(self, memory: MemoryCopy, seen: datetime | None) -> bool:
         """Make a memory this one, with its id, dates and history, whether it is here or not.
 
-        Equal texts are not joined. What it supersedes is left to `set_successors`. An idempotency
-        key that another memory has is left out. The vectors of an unchanged text stay.
+        `seen` is when it was changed last as the caller read it, None if it was not here. If it
+        is otherwise by now, nothing is written, and False returned. Equal texts are not joined.
+        What it supersedes is left to `set_successors`. An idempotency key that another memory has
+        is left out. The vectors of an unchanged text stay.
 
         Raises:
             DatabaseError: Writing failed; it is what it was.

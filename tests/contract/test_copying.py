@@ -214,7 +214,8 @@ async def test_copies_are_given_by_id_with_or_without_passages(storage):
 
 async def test_a_memory_is_put_whether_it_is_there_or_not(storage):
     first = whole(idempotency_key="once")
-    await storage.put_memory(first)
+    assert await storage.put_memory(first, None)
+    assert not await storage.put_memory(first, None)
     assert await exported(storage) == [as_kept(first)]
     changed = first.model_copy(
         update={
@@ -236,14 +237,16 @@ async def test_a_memory_is_put_whether_it_is_there_or_not(storage):
             ],
         }
     )
-    await storage.put_memory(changed)
+    assert not await storage.put_memory(changed, LONG_AGO)
+    assert await storage.put_memory(changed, first.updated_at)
     assert await exported(storage) == [changed]
     # The same text keeps its passages, and another memory's key is not taken.
     same = changed.model_copy(update={"chunks": [], "kind": "note"})
-    await storage.put_memory(same)
+    assert await storage.put_memory(same, changed.updated_at)
     assert await exported(storage) == [changed.model_copy(update={"kind": "note"})]
     other = whole(idempotency_key="once")
-    await storage.put_memory(other)
+    assert not await storage.put_memory(other, LONG_AGO)
+    assert await storage.put_memory(other, None)
     assert (await exported(storage))[1] == as_kept(
         other.model_copy(update={"idempotency_key": None})
     )
@@ -251,8 +254,8 @@ async def test_a_memory_is_put_whether_it_is_there_or_not(storage):
 
 async def test_successors_are_set_whatever_was_stored_first(storage):
     newer, older = whole(project="a"), whole(project="b")
-    await storage.put_memory(newer)
-    await storage.put_memory(older)
+    await storage.put_memory(newer, None)
+    await storage.put_memory(older, None)
     await storage.set_successors({older.memory_id: newer.memory_id, "unknown": newer.memory_id})
     found = await storage.get_summaries([older.memory_id, newer.memory_id])
     assert found[older.memory_id].superseded_by == newer.memory_id
@@ -264,7 +267,7 @@ async def test_successors_are_set_whatever_was_stored_first(storage):
 async def test_a_change_is_later_than_the_one_before_whatever_the_clock_says(storage):
     ahead = datetime.now(UTC) + timedelta(days=30)
     copy = whole().model_copy(update={"updated_at": ahead})
-    await storage.put_memory(copy)
+    await storage.put_memory(copy, None)
     await storage.update_memory(copy.memory_id, MemoryPatch(pinned=False))
     (found,) = await exported(storage)
     assert found.updated_at == ahead + timedelta(milliseconds=1)

@@ -217,3 +217,31 @@ async def test_a_dry_run_writes_nothing(homes):
     assert report.added == 1
     assert await records(two) == {}
     assert shared == before
+
+
+async def test_a_change_that_is_made_during_a_merge_is_not_overwritten(homes, monkeypatch):
+    one, two = homes
+    shared = Shared()
+    memory_id = await add(one, "The port is 80.")
+    for engine in (one, two, one):
+        await merge(engine, shared)
+    await edit(one, memory_id, text="The port is 8080.")
+    await merge(one, shared)
+    put, calls = two.memories.put_copy, []
+
+    async def put_late(*given):
+        if not calls:
+            calls.append(1)
+            # Another process is quicker.
+            await edit(two, memory_id, text="The port is 9090.")
+        return await put(*given)
+
+    monkeypatch.setattr(two.memories, "put_copy", put_late)
+    await merge(two, shared)
+    for engine in (two, one):
+        await merge(engine, shared)
+    found = await records(one)
+    assert found == await records(two)
+    texts = {found[memory_id]["text"], *(v["text"] for v in found[memory_id]["history"])}
+    assert {"The port is 80.", "The port is 8080.", "The port is 9090."} <= texts
+    assert found[memory_id]["text"] == "The port is 9090."

@@ -22,6 +22,7 @@ from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.device import device_id
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.interfaces import UpdateMemoryRequest
 from zapomni_core.modules.memories import without_code
 from zapomni_core.shared.merging import (
     MemoryState,
@@ -67,6 +68,8 @@ __all__ = [
 ]
 
 PAGE = 100
+# How often a memory that another process keeps changing is merged again.
+ATTEMPTS = 5
 TOMBSTONE_DAYS = 180
 """How long devices remember that a memory was deleted."""
 MAX_REASONS = 20
@@ -236,9 +239,9 @@ class MemoryMerges:
         for page in _pages(await self._list_ids(), PAGE):
             for one in (await self.storage.get_summaries(page)).values():
                 if not one.trusted and one.origin == synced_origin(device, ""):
-                    (copy,) = await self.storage.get_copies([one.memory_id])
-                    # Not an update: that would be a change to be merged by the others.
-                    await self.memories.put_copy(copy.model_copy(update={"trusted": True}))
+                    # A decision of this home: for the others it is no change.
+                    request = UpdateMemoryRequest(memory_id=one.memory_id, trusted=True)
+                    await self.memories.update(request)
                     trusted += 1
         return trusted
 
@@ -456,17 +459,25 @@ class MemoryMerges:
             if state.tombstone is not None and state.tombstone != one.local.tombstone:
                 deletions.append(_to_deletion(state.tombstone, known.device))
             if state.record is not None:
-                await self._put(state.record, one, known, report)
-                device = state.record.get("device") or ""
-                if device != known.device:
+                for _ in range(ATTEMPTS):
+                    if state.record is None or await self._put(state.record, one, known, report):
+                        break
+                    # It was changed meanwhile; what is left over is merged by the next sync.
+                    one = (await self._compare([memory_id], known, source))[memory_id]
+                    state = one.merged
+                if state.record is not None and (state.record.get("device") or "") != known.device:
+                    device = state.record.get("device") or ""
                     writers.append((memory_id, _to_microseconds(state.record), device))
             elif one.copy is not None:
                 is_same = bool(state.tombstone and state.tombstone.get("same_as"))
-                if is_same or is_purged(state):
+                if is_purged(state):
                     await self.memories.delete(memory_id)
                     await self.citations.forget(memory_id)
-                else:
+                elif not is_same:
                     deleted.append(memory_id)
+                elif await self.storage.delete_memories({memory_id: one.copy.updated_at}):
+                    await self.citations.forget(memory_id)
+                    await self.memories.digest.refresh([memory_id])
         if deleted:
             await self.trash.put(deleted, "sync")
         if writers:
@@ -477,11 +488,14 @@ class MemoryMerges:
 
     async def _put(
         self, record: dict[str, Any], one: _Compared, known: _HomeState, report: MergeReport
-    ) -> None:
-        """Store a memory as it was merged, and decide whether it is trusted."""
+    ) -> bool:
+        """Store a memory as it was merged, and decide whether it is trusted.
+
+        False, and nothing is stored, if it was changed here since it was compared.
+        """
         copy, local = one.copy, one.local.record
         if local is not None and _same_record(local, record):
-            return
+            return True
         device = record.get("device") or ""
         if copy is not None and local is not None and _same_content(local, record):
             origin, trusted = copy.origin, copy.trusted
@@ -489,9 +503,6 @@ class MemoryMerges:
             origin = synced_origin(device, record["origin"])
             was = copy.trusted if copy is not None else not record["origin"]
             trusted = known.trusts_all or (was and device in known.trusted)
-            if not trusted:
-                counted = device or "unknown"
-                report.untrusted[counted] = report.untrusted.get(counted, 0) + 1
         made = from_record({**record, "supersedes": []}, trusted=trusted)
         cites = to_citations(record)
 
@@ -499,7 +510,14 @@ class MemoryMerges:
             if cites:
                 await self.citations.store.set_citations(memory_id, cites)
 
-        await self.memories.put_copy(made.model_copy(update={"origin": origin}), cite)
+        made = made.model_copy(update={"origin": origin})
+        seen = None if copy is None else copy.updated_at
+        if not await self.memories.put_copy(made, seen, cite):
+            return False
+        if not trusted and (copy is None or copy.trusted or origin != copy.origin):
+            counted = device or "unknown"
+            report.untrusted[counted] = report.untrusted.get(counted, 0) + 1
+        return True
 
     async def _purge(self, report: MergeReport) -> None:
         """Leave nothing of what another device purged: in the trash, in copies, anywhere."""

@@ -782,20 +782,27 @@ RETURN 1 LIMIT 1
 """
 
 
-async def put_memory(session: Session, memory: MemoryCopy) -> None:
+async def put_memory(session: Session, memory: MemoryCopy, seen: datetime | None) -> bool:
     used = _idempotency_hash(memory.idempotency_key)
     if used and await session.read(_KEY_IS_USED, key=used, id=memory.memory_id):
         memory = memory.model_copy(update={"idempotency_key": None})
     row = _memory_row(memory, 0)
     changes = {name: value for name, value in row.items() if name not in ("id", "key")}
+    expected = {None if seen is None else to_time(seen)}
     while True:
         rows = await session.read(_TO_UPDATE, id=memory.memory_id)
         if not rows:
+            if seen is not None:
+                return False
             alone = memory.model_copy(update={"supersedes": None, "also_supersedes": []})
             await store_memories(session, [alone], join=False)
-            return
-        ((seen, _, _, found),) = rows
-        values = {"id": memory.memory_id, "seen": seen, "changes": dict(changes)}
+            return True
+        ((graph, _, updated, found),) = rows
+        if updated not in expected:
+            # An earlier attempt whose answer was lost may have written it.
+            return session.is_repeated and updated == row["updated_at"]
+        expected.add(row["updated_at"])
+        values = {"id": memory.memory_id, "seen": graph, "changes": dict(changes)}
         if _to_state(found)["text"] != memory.text:
             # The versions come with the next statement; without it the next merge brings them.
             patch = MemoryPatch(text=memory.text, chunks=memory.chunks, space=memory.space)
@@ -811,7 +818,7 @@ async def put_memory(session: Session, memory: MemoryCopy) -> None:
             for number, version in enumerate(memory.history, 1)
         ]
         if await session.write(_PUT, replaced=replaced, keys=len(replaced) + 1, **values):
-            return
+            return True
 
 
 async def set_successors(session: Session, successors: Mapping[str, str | None]) -> None:

@@ -240,6 +240,7 @@ def restore_memories(
 
 # Which memory, other than this one, has an idempotency key.
 _KEY_IS_USED: LiteralString = "SELECT 1 FROM memories WHERE idempotency_key = ? AND id <> ?"
+_CHANGED_AT: LiteralString = "SELECT updated_at FROM memories WHERE id = ?"
 _DELETE_VERSIONS: LiteralString = "DELETE FROM memory_history WHERE memory_key = ?"
 _SET_SUCCESSOR: LiteralString = """
 UPDATE memories SET superseded_by = (SELECT n.key FROM memories n WHERE n.id = :newer)
@@ -247,7 +248,10 @@ WHERE id = :older
     AND superseded_by IS NOT (SELECT n.key FROM memories n WHERE n.id = :newer)"""
 
 
-def put_memory(connection: sqlite3.Connection, memory: MemoryCopy) -> None:
+def put_memory(connection: sqlite3.Connection, memory: MemoryCopy, seen: datetime | None) -> bool:
+    changed = fetch_value(connection, _CHANGED_AT, (memory.memory_id,))
+    if changed != (None if seen is None else to_time(seen)):
+        return False
     used = (memory.idempotency_key, memory.memory_id)
     if fetch_value(connection, _KEY_IS_USED, used) is not None:
         memory = memory.model_copy(update={"idempotency_key": None})
@@ -259,6 +263,7 @@ def put_memory(connection: sqlite3.Connection, memory: MemoryCopy) -> None:
         overwrite_memory(connection, key, memory, memory.updated_at)
         connection.execute(_DELETE_VERSIONS, (key,))
     _insert_versions(connection, key, memory.history)
+    return True
 
 
 def set_successors(connection: sqlite3.Connection, successors: Mapping[str, str | None]) -> None:

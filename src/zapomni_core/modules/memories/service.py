@@ -319,25 +319,32 @@ class Memories:
 
     @operation()
     async def put_copy(
-        self, copy: MemoryCopy, then: Callable[[str], Awaitable[None]] | None = None
-    ) -> None:
+        self,
+        copy: MemoryCopy,
+        seen: datetime | None,
+        then: Callable[[str], Awaitable[None]] | None = None,
+    ) -> bool:
         """Make a memory this one, with its id, times and history, whether it is here or not.
 
         Passages that it lacks are made; their vectors are made later. What it supersedes is left
         to the caller: `StorageProvider.set_successors`. No cancellation comes between the memory
-        and `then`, which is called with its id.
+        and `then`, which is called with its id. False, and nothing is written, if the memory is not
+        as it was `seen`: when it was changed last, None if it was not here.
         """
         whole = await self._with_passages(copy)
 
-        async def put() -> None:
-            await self._storage.put_memory(whole)
+        async def put() -> bool:
+            if not await self._storage.put_memory(whole, seen):
+                return False
             await self.digest.refresh([whole.memory_id])
             if then is not None:
                 await then(whole.memory_id)
+            return True
 
-        await self._uninterrupted.run(put())
+        written = await self._uninterrupted.run(put())
         if self._keeps_filling:
             self.keep_filling_vectors()
+        return written
 
     async def _with_passages(self, copy: MemoryCopy) -> MemoryCopy:
         if copy.chunks:
