@@ -68,6 +68,8 @@ __all__ = ["FoundSource", "ImportReport", "ImportRequest", "Imports", "UndoneImp
 TASK = "import_source"
 # One transaction: short enough for a hook that waits.
 STEP_ITEMS, STEP_BYTES = 200, 4 * 1024 * 1024
+# Texts of memories are cut into passages, each with its own copy.
+STEP_TEXT = 1024 * 1024
 HEAD = 4096
 # What its program deletes within this time should be imported now.
 SOON = timedelta(days=7)
@@ -433,7 +435,7 @@ def _take(iterator: Iterator[Item], start: int) -> tuple[list[Item], bool]:
     for item in iterator:
         items.append(item)
         size += _weigh(item)
-        if len(items) >= STEP_ITEMS or max(size, item.resume - start) >= STEP_BYTES:
+        if len(items) >= STEP_ITEMS or size >= STEP_TEXT or item.resume - start >= STEP_BYTES:
             return items, True
     return items, False
 

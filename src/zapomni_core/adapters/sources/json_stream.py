@@ -17,6 +17,7 @@ from zapomni_core.adapters.sources import MAX_LINE, MAX_VALUES
 __all__ = ["UNREADABLE", "stream_json"]
 
 _BLOCK = 1 << 16
+_LARGE = 1 << 20
 _SPACES = " \t\n\r"
 _OUTSIDE = re.compile(r'["\[\]{}]')
 _INSIDE = re.compile(r'["\\]')
@@ -143,6 +144,9 @@ class _JsonStream:
             if end - self.at > self.max_element:
                 value = UNREADABLE
             self.at = end
+            if end > _LARGE:
+                # What was read is large, and not needed while it is used.
+                self.text, self.at = self.text[end:], 0
             return value
 
     def _pass_over(self) -> Any:
