@@ -10,13 +10,15 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from command import record_here, zapomni
 from zapomni_core.engine import create_engine
-from zapomni_core.settings import Settings
+from zapomni_core.interfaces import AddMemoryRequest
+from zapomni_core.settings import Settings, load_settings
 from zapomni_web.app import create_app
 from zapomni_web.guard import Guard, _digest, mint_token
 from zapomni_web.live import Live
@@ -234,11 +236,7 @@ def fill(base: Path, models: str) -> Home:
             *("--cites", "auth.py:check_token"),
         )
         _add("PostgreSQL is backed up every night by Acme Corp.", "--global")
-        for number in range(1, 30):
-            _add(
-                f"Window {number}: the staging database is rebuilt at {number % 24}:00.",
-                *("--tag", "ops", "--when", f"2026-{1 + number % 9:02}-11", "--global"),
-            )
+        asyncio.run(_add_windows())
         hostile = _add(HOSTILE, "--tag", "<b>tag</b>", "--source", "javascript:alert(1)")
         forgotten = _add(f"Forgotten. {HOSTILE}")
         _run("forget", forgotten, "--yes")
@@ -254,6 +252,21 @@ def fill(base: Path, models: str) -> Home:
             else:
                 os.environ[name] = value
     return Home(folder, repository, deploy, document, hostile, session)
+
+
+async def _add_windows() -> None:
+    """Add enough memories for several pages, at once."""
+    async with await create_engine(load_settings()) as engine:
+        await engine.add_memories(
+            [
+                AddMemoryRequest(
+                    text=f"Window {number}: the staging database is rebuilt at {number % 24}:00.",
+                    tags=["ops"],
+                    occurred_at=datetime(2026, 1 + number % 9, 11, tzinfo=UTC),
+                )
+                for number in range(1, 30)
+            ]
+        )
 
 
 def _run(*args: str) -> str:
