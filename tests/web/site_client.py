@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -236,7 +237,9 @@ def fill(base: Path, models: str) -> Home:
             *("--cites", "auth.py:check_token"),
         )
         _add("PostgreSQL is backed up every night by Acme Corp.", "--global")
-        asyncio.run(_add_windows())
+        # A thread of its own: a browser that is open already has a loop here.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(_add_windows())).result()
         hostile = _add(HOSTILE, "--tag", "<b>tag</b>", "--source", "javascript:alert(1)")
         forgotten = _add(f"Forgotten. {HOSTILE}")
         _run("forget", forgotten, "--yes")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from itertools import chain
 
@@ -177,3 +179,36 @@ def test_a_page_of_another_origin_can_neither_read_nor_change_nor_frame_it(tab, 
     evil.close()
     tab.open(f"/m/{home.deploy}")
     assert tab.page.get_by_role("button", name="Pin", exact=True).is_visible()
+
+
+def test_on_a_shared_host_the_tab_that_was_opened_can_change_something(browser, home, tmp_path):
+    """A browser that does not know `zapomni.localhost`: forms are sent with the tab's secret."""
+    environ = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ZAPOMNI_")},
+        "ZAPOMNI_HOME": str(tmp_path / "shared"),
+        "ZAPOMNI_EMBEDDER": "none",
+    }
+    command = [sys.executable, "-m", "zapomni_cli", "ui", "--no-browser", "--host", "127.0.0.1"]
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
+    context = browser.new_context()
+    try:
+        link = served.stdout.readline().strip()
+        base = link.partition("/login")[0]
+        page = context.new_page()
+        page.goto(link)
+        page.wait_for_selector("nav.side")
+        page.goto(f"{base}/add")
+        page.get_by_label("Text").fill("Added in the tab.")
+        page.get_by_role("button", name="Store it").click()
+        page.get_by_text("Stored.", exact=True).wait_for()
+        # Another tab of the same browser has the cookie, and no secret.
+        other = context.new_page()
+        other.goto(f"{base}/add")
+        other.get_by_label("Text").fill("Added elsewhere.")
+        other.get_by_role("button", name="Store it").click()
+        other.get_by_text("This tab may read only").first.wait_for()
+    finally:
+        context.close()
+        served.terminate()
+        served.wait(60)
+        served.stdout.close()
