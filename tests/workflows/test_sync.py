@@ -200,7 +200,11 @@ async def test_a_purge_travels_and_names_what_stays_in_the_history(devices):
     await edit(one, memory_id, text="The word was swordfish.")
     await devices.settle()
     await one.delete_memory(memory_id)
-    await one.trash.purge([memory_id])
+    purged = await one.trash.purge([memory_id])
+    assert purged is not None
+    (left,) = purged["unreachable"]
+    assert left["path"] == str(devices.folders[0])
+    assert "zapomni sync" in left["why"]
     assert (await devices.sync(0)).in_history == 1
     report = await devices.sync(1)
     assert report.merged.purged == 1

@@ -147,18 +147,19 @@ def note_export(settings: Settings, path: Path, kind: str) -> None:
         os.close(descriptor)
 
 
-def list_exports(settings: Settings) -> list[Path]:
-    """Return what was written outside of the home folder and is still there."""
+def list_exports(settings: Settings) -> dict[Path, str]:
+    """Return what was written outside of the home folder and is still there, and its kind."""
     try:
         lines = (settings.home / EXPORTS).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError, ConfigurationError):
-        return []
-    found: dict[Path, None] = {}
+        return {}
+    found: dict[Path, str] = {}
     for line in lines:
         try:
-            path = Path(json.loads(line)["path"])
+            entry = json.loads(line)
+            path = Path(entry["path"])
         except (ValueError, TypeError, KeyError):
             continue
         if path.exists():
-            found[path] = None
-    return list(found)
+            found[path] = str(entry.get("kind", ""))
+    return found

@@ -20,7 +20,7 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.export_folder import ExportFolder
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.own_git import OwnRepository, TreeFile
-from zapomni_core.infra.places import list_exports, note_export
+from zapomni_core.infra.places import note_export
 from zapomni_core.shared.merging import MemoryState, is_purged, merge_states
 from zapomni_core.shared.records import (
     FORMAT,
@@ -230,8 +230,7 @@ class Sync:
         folder = await asyncio.to_thread(ExportFolder, path)
         with folder:
             await asyncio.to_thread(check_folder, folder, new=True)
-            if path.absolute() not in list_exports(self.settings):  # noqa: ASYNC240 - no disk
-                note_export(self.settings, path, "sync")
+            note_export(self.settings, path, "sync")
             for _ in range(ATTEMPTS):
                 report = await self._attempt(
                     repository, folder, yes=yes, dry_run=dry_run, progress=progress

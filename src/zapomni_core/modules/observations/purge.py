@@ -31,6 +31,10 @@ SHOWN = 10
 # How long another writer of the recall log may keep it.
 LOCK_SECONDS = 5.0
 MAX_ROUNDS = 1000
+SYNCED_FOLDER = (
+    "Run `zapomni sync` there: it purges memories in its files and on your other devices. Earlier "
+    "commits of the repository keep the text."
+)
 STILL_THERE = (
     "It still has the text: in other memories or observations (--in all), in the name of a project "
     "(--project), or in something pinned (--pinned)."
@@ -341,7 +345,10 @@ def _name_unreachable(
     if not (selection.search or selection.session or selection.project):
         aside = (settings.home / SPOOL_FOLDER / BAD).glob("*")
         found |= dict.fromkeys(aside, "It is an event that could not be stored. Delete the file.")
-    found |= dict.fromkeys(list_exports(settings), "You exported it. Delete it or make it again.")
+    found |= {
+        path: SYNCED_FOLDER if kind == "sync" else "You exported it. Delete it or make it again."
+        for path, kind in list_exports(settings).items()
+    }
     if done and selection.search:
         for left, path in find_text(settings, selection.search):
             reason = left.why if left is not None and left.why else STILL_THERE
