@@ -22,7 +22,6 @@ PICTURES = ROOT / "docs" / "pictures"
 SHOTS = (
     ("search", "/search?q=when+may+I+release", "light", "details.why"),
     ("memory", "/m/{decision-5}", "dark", ""),
-    ("agent", "/search?q=why+integer+cents&view=agent", "light", ""),
 )
 
 

@@ -36,7 +36,7 @@ class Live:
         self._seconds = seconds
         self._listeners: set[asyncio.Queue[str]] = set()
         self._poller: asyncio.Task[None] | None = None
-        self._seen: dict[str, object] = {}
+        self._seen: dict[str, object] | None = None
         self._last_used = time.monotonic()
 
     @property
@@ -62,7 +62,7 @@ class Live:
         queue: asyncio.Queue[str] = asyncio.Queue()
         self._listeners.add(queue)
         if self._poller is None or self._poller.done():
-            self._seen = await self._read()
+            self._seen = None
             self._poller = asyncio.create_task(self._poll())
         try:
             yield "retry: 3000\nevent: hello\ndata: {}\n\n"
@@ -81,17 +81,19 @@ class Live:
 
     async def _poll(self) -> None:
         while self._listeners:
+            # A server that is down, or a file that is locked, is read the next time.
+            with suppress(ZapomniError):
+                self._announce(await self._read())
             await asyncio.sleep(self._seconds)
-            try:
-                now = await self._read()
-            except ZapomniError:
-                continue  # A server that is down, or a file that is locked: the next time.
-            changed = [name for name, version in now.items() if version != self._seen.get(name)]
-            self._seen = now
-            if changed:
-                event = f"event: change\ndata: {json.dumps(changed)}\n\n"
-                for listener in self._listeners:
-                    listener.put_nowait(event)
+
+    def _announce(self, now: dict[str, object]) -> None:
+        """Say what is not as it was seen last."""
+        seen, self._seen = self._seen or now, now
+        changed = [name for name, version in now.items() if version != seen[name]]
+        if changed:
+            event = f"event: change\ndata: {json.dumps(changed)}\n\n"
+            for listener in self._listeners:
+                listener.put_nowait(event)
 
     async def _read(self) -> dict[str, object]:
         tasks = await self._engine.tasks.list_tasks(limit=5)
