@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 from addresses import addresses, questions
 
 from command import zapomni
+from zapomni_web.guard import mint_token
+from zapomni_web.server import _show
 
 
 def violations(axe, page, **options):
@@ -69,6 +72,23 @@ def test_a_person_searches_opens_edits_and_takes_it_back(tab, home):
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("is as it was").wait_for()
     assert not page.get_by_role("link", name="friday").is_visible()
+
+
+def test_the_page_opens_from_the_file_that_a_browser_is_given(
+    browser, tab, home, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BROWSER", "true")
+    state = json.loads((home.folder / "run" / "ui.json").read_text(encoding="utf-8"))
+    token = mint_token(bytes.fromhex(state["secret"]))
+    path = _show(tmp_path, state["host"], state["port"], token, browser=True)
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(path.as_uri())
+    # From a file to the link, on to the page: with the cookie, although a file led there.
+    page.wait_for_selector("nav.side")
+    assert page.url.startswith(tab.base)
+    assert "login" not in page.url
+    context.close()
 
 
 def test_without_javascript_everything_works(browser, tab, home):
