@@ -33,6 +33,8 @@ HOST = "zapomni.localhost"
 IDLE_SECONDS = 1800.0
 CHECK_SECONDS = 5.0
 START_SECONDS = 30.0
+# What says that there is a browser to open: a display, the user's word, a Windows around us.
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,10 @@ def _show(folder: Path, host: str, port: int, token: str, *, browser: bool) -> P
             f'<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">Open Zapomni</a>'
         )
     opened = False
-    with suppress(webbrowser.Error, OSError):
-        opened = webbrowser.open(path.as_uri())
+    # Without a display, one that takes over the terminal would be found.
+    if sys.platform != "linux" or any(os.environ.get(name) for name in DISPLAYS):
+        with suppress(webbrowser.Error, OSError):
+            opened = webbrowser.open(path.as_uri())
     if not opened:
         sys.stderr.write("No browser was opened; follow the link above.\n")
     return path

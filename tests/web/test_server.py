@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from command import refused, until, zapomni_process
+from zapomni_web.server import DISPLAYS
 
 # A browser of the tests: writes down its arguments, and the page it was opened on.
 BROWSER = """#!/bin/sh
@@ -89,6 +90,14 @@ def test_the_browser_is_opened_on_a_private_file_and_no_token_is_in_a_process_li
         log_in(served.port, served.link)
 
         assert not list((private_home / "run").glob("ui-*.html"))
+
+
+def test_without_a_display_the_link_is_printed_and_nothing_is_opened(private_home, monkeypatch):
+    for name in DISPLAYS:
+        monkeypatch.delenv(name, raising=False)
+    with Served() as served:
+        assert "No browser was opened" in served.process.stderr.readline()
+        assert log_in(served.port, served.link)
 
 
 def test_a_second_call_opens_a_tab_on_the_first(private_home):
