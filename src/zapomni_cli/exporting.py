@@ -58,7 +58,7 @@ def export(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Write memories into a folder of files that git can follow, or as lines of JSON.
+    """Write memories into a folder that git can follow, or as JSON lines.
 
     One JSON file per memory, which changes when the memory does: exporting twice writes nothing.
     All memories are exported, replaced ones too, or those that the filters select. Vectors and

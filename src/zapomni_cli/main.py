@@ -65,7 +65,7 @@ COMMANDS = {
     "review": ("zapomni_cli.review:review", "Decide what waits in the inbox, with one key each."),
     "export": (
         "zapomni_cli.exporting:export",
-        "Write memories into a folder of files that git can follow, or as lines of JSON.",
+        "Write memories into a folder that git can follow, or as JSON lines.",
     ),
     "import": (
         "zapomni_cli.importing:import_",

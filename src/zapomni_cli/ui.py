@@ -35,7 +35,9 @@ __all__ = ["ui"]
 )
 @click.option("--keep", is_flag=True, help="Do not end 30 minutes after the last tab was closed.")
 def ui(**given: str | int | bool) -> None:
-    """Open the local web page: see, search, understand and correct what is remembered.
+    """Open the local web page.
+
+    See, search, understand and correct what is remembered.
 
     It is served to this machine alone until Ctrl-C, or until no tab was open for 30 minutes. The
     link works once; run the command again for another one, or for another tab.

@@ -57,11 +57,11 @@ async def test_every_change_of_the_graph_survives_a_cut_connection(
         changed = memory("Shop uses PG now")
         patch = MemoryPatch(text=changed.text, chunks=changed.chunks)
         assert await cut(client.update_memory(memory_id, patch))
-        readings, merges = await client.export_readings(None, 9), await client.export_merges()
-        await cut(client.import_readings(readings.items))
+        readings, merges = await client.get_readings([memory_id]), await client.export_merges()
+        await cut(client.import_readings(readings))
         await cut(client.import_merges(merges))
 
-        assert await client.export_readings(None, 9) == readings
+        assert await client.get_readings([memory_id]) == readings
         assert await client.export_merges() == merges
         assert [merge.undone_at is None for merge in merges] == [True, False]
         assert len(await client.get_history(memory_id)) == 2

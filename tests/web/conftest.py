@@ -44,9 +44,9 @@ def empty(private_home: Path) -> Iterator[Client]:
         yield one
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One browser for all tests of the session."""
+    """One browser for a file of tests: its event loop would be in the way of other files' tests."""
     if CHROMIUM is None:
         pytest.skip(f"no browser is here; to have one: {INSTALL}")
     from playwright.sync_api import sync_playwright
