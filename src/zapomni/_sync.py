@@ -260,6 +260,7 @@ class SyncObservations(_Blocking[Observations]):
     sweep = _blocking(Observations.sweep)
     switch_context = _blocking(Observations.switch_context)
     switch_prompt_recall = _blocking(Observations.switch_prompt_recall)
+    switches = _blocking(Observations.switches)
     timeline = _blocking(Observations.timeline)
     trust = _blocking(Observations.trust)
     usage = _blocking(Observations.usage)

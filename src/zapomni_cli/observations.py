@@ -247,6 +247,7 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
     help="How the session starts; after clear and compact it is given more.",
 )
 @click.option("--why", is_flag=True, help="Show why each line was chosen.")
+@click.option("--project", help="Of this project, by key or name, instead of this folder's.")
 @click.option("--off", "switch", flag_value="off", help="Give new sessions here no context.")
 @click.option("--on", "switch", flag_value="on", help="Give them a context again.")
 @click.option(
@@ -261,6 +262,7 @@ def context(
     source: str,
     switch: str | None,
     prompts: str | None,
+    project: str | None,
     *,
     why: bool,
     every_project: bool,
@@ -268,31 +270,34 @@ def context(
 ) -> None:
     """Show the context a new session is given, and why.
 
-    It is the one that would start in this folder. --off and --on switch it for this project, on
-    this machine; --off also ends what is given while a session works. --prompt switches that alone:
-    what memory has about a prompt, and what came of a failure last time.
+    It is the one that would start in this folder, or in that of --project. --off and --on switch it
+    for the project of this folder, on this machine; --off also ends what is given while a session
+    works. --prompt switches that alone: what memory has about a prompt, and what came of a failure
+    last time.
     """
     if every_project and not prompts:
         raise click.UsageError("--all can only be used with --prompt.")
+    if project and (prompts or switch):
+        raise click.UsageError("Switches are for the project of this folder: leave out --project.")
     if prompts:
         _switch_prompts(on=prompts == "on", every_project=every_project)
         return
     if switch:
 
         async def work(observations: Observations) -> str:
-            project = (await observations.scope()).project
-            await observations.switch_context(project, on=switch == "on")
-            return project.name
+            here = (await observations.scope()).project
+            await observations.switch_context(here, on=switch == "on")
+            return here.name
 
         name = one_line(with_observations(work))
         given = "the context of earlier ones" if switch == "on" else "no context"
         click.echo(f"New sessions in {name} are given {given}.", err=True)
         return
-    (project, _, trusted), text, lines = with_observations(
-        lambda observations: observations.context(source)
+    (found_project, _, trusted), text, lines = with_observations(
+        lambda observations: observations.context(source, project or "")
     )
     if as_json:
-        found = {"project": project.key, "trusted": trusted, "source": source, "text": text}
+        found = {"project": found_project.key, "trusted": trusted, "source": source, "text": text}
         print_json({**found, "lines": [line._asdict() for line in lines]})
     elif not text:
         click.echo(

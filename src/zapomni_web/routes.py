@@ -33,6 +33,7 @@ class PageChange(NamedTuple):
 # In the order of the navigation.
 PAGES = [
     Page("/search", "search:show", nav="Search", key="s"),
+    Page("/context", "context:show", nav="Context", key="x"),
     Page("/add", "memory:new", nav="Add", key="a"),
     Page("/trash", "trash:show", nav="Trash", key="b"),
     Page("/m/{id}", "memory:show"),
@@ -41,6 +42,8 @@ PAGES = [
 ]
 
 CHANGES = [
+    PageChange("/context/switch", "context:switch"),
+    PageChange("/context/pin", "context:pin"),
     PageChange("/add", "memory:add"),
     PageChange("/trash/{batch}/restore", "trash:restore"),
     PageChange("/m/{id}/edit", "memory:save"),

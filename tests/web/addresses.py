@@ -17,6 +17,11 @@ def addresses(home: Home) -> dict[str, list[str]]:
             "/search",
             "/search?q=window.hurt&view=agent",
         ],
+        "/context": [
+            "/context",
+            "/context?source=compact&view=raw",
+            "/context?project=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E",
+        ],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],

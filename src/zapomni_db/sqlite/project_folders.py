@@ -33,6 +33,7 @@ __all__ = [
     "private_projects",
     "project_for",
     "trust_folder",
+    "trusted_folders",
     "untrusted_folders",
 ]
 
@@ -159,6 +160,14 @@ def trust_folder(connection: sqlite3.Connection, key: str, folder: str, identity
     connection.execute(DELETE_PROJECT, (folder,))
     connection.execute(ADD_ALIAS, (folder, project))
     return moved
+
+
+def trusted_folders(connection: sqlite3.Connection, project: str) -> list[str]:
+    """Return the folders that are trusted with a project."""
+    try:
+        return [folder for folder, _ in connection.execute(TRUSTED, (project,))]
+    except sqlite3.OperationalError:
+        return []  # An older schema, and no hook was there since.
 
 
 def list_untrusted(connection: sqlite3.Connection) -> dict[str, list[str]]:

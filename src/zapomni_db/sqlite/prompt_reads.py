@@ -24,6 +24,7 @@ __all__ = [
     "is_prompt_recall_on",
     "last_failure",
     "match_observations",
+    "read_switches",
     "switch_prompt_recall",
     "word_frequencies",
 ]
@@ -170,14 +171,19 @@ def last_failure(connection: sqlite3.Connection, session: str) -> tuple[str, str
 
 def is_prompt_recall_on(connection: sqlite3.Connection, projects: Iterable[str]) -> bool:
     """Return whether prompts and failures of a project bring back memories."""
-    try:
-        switches = dict(connection.execute(SWITCHES).fetchall())
-    except sqlite3.OperationalError:
-        return True  # An older file.
+    switches = read_switches(connection)
     for key in projects:
         if key in switches:
-            return bool(switches[key])
-    return bool(switches.get(EVERY_PROJECT, True))
+            return switches[key]
+    return switches.get(EVERY_PROJECT, True)
+
+
+def read_switches(connection: sqlite3.Connection) -> dict[str, bool]:
+    """Return the switches of projects, and of every project, by key."""
+    try:
+        return {key: bool(on) for key, on in connection.execute(SWITCHES)}
+    except sqlite3.OperationalError:
+        return {}  # An older file.
 
 
 def switch_prompt_recall(connection: sqlite3.Connection, project: str, *, on: bool) -> None:

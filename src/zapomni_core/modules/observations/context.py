@@ -125,6 +125,11 @@ class ContextLine(NamedTuple):
     summary: str
     why: str
 
+    @property
+    def tokens(self) -> int:
+        """What the line costs, without the heading of its section."""
+        return -(-_bytes(_cells(self) + "\n") // 4)
+
 
 class Situation(NamedTuple):
     """What is known of the session that starts.

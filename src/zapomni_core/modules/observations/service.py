@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,18 +24,20 @@ from zapomni_db.observation_models import (
 )
 from zapomni_db.sqlite import observation_search
 from zapomni_db.sqlite import observations as rows
-from zapomni_db.sqlite.observation_reads import names_of_projects
+from zapomni_db.sqlite.observation_reads import aliases_of, names_of_projects, switched_off
 from zapomni_db.sqlite.observations import ObservationFile, Reach, open_for_writing
-from zapomni_db.sqlite.project_folders import project_for, trust_folder
+from zapomni_db.sqlite.project_folders import project_for, trust_folder, trusted_folders
 
 # A search imports this file: what only other operations need is imported there.
 if TYPE_CHECKING:
+    import sqlite3
+
     from zapomni_core.infra.projects import Project
     from zapomni_core.modules.observations.context import ContextLine
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_db.sqlite.purging import PurgeSelection
 
-__all__ = ["FolderScope", "Observations", "Reach", "SessionContext"]
+__all__ = ["FolderScope", "Observations", "Reach", "RecallSwitches", "SessionContext"]
 
 MAX_IDS = 50
 MAX_NEIGHBORS = 100
@@ -56,6 +59,24 @@ class SessionContext(NamedTuple):
     scope: FolderScope
     text: str
     lines: list[ContextLine]
+
+    @property
+    def tokens(self) -> int:
+        """What it costs, counted as the setting `context_tokens` counts: JSON bytes / 4."""
+        return -(-len(json.dumps(self.text)) // 4) if self.text else 0
+
+
+class RecallSwitches(NamedTuple):
+    """Whether sessions of a project are given something unasked."""
+
+    context: bool
+    """At their start."""
+    prompts: bool
+    """With prompts and failures; nothing either if `context` is off."""
+    prompts_everywhere: bool
+    """With prompts and failures of projects that have no switch of their own."""
+    own: dict[str, bool]
+    """The switches of single projects for prompts and failures, by key."""
 
 
 class Observations:
@@ -313,16 +334,20 @@ class Observations:
 
     # --- The context of a session -------------------------------------------------------
 
-    async def context(self, source: str = "startup") -> SessionContext:
+    async def context(self, source: str = "startup", project: str = "") -> SessionContext:
         """Return what a session that starts in the current folder would be given, and why.
 
         Args:
             source: How it starts; after "clear" and "compact" it is given more.
+            project: A project's key or name, instead of the current folder's.
+
+        Raises:
+            ValidationError: Several projects have this name.
         """
         from zapomni_core.infra.git import changed_files
         from zapomni_core.modules.observations.context import Situation, session_context
 
-        scope = await self.scope()
+        scope = await (self._scope_of(project) if project else self.scope())
         changed = await asyncio.to_thread(changed_files, scope.project.root)
         start = Situation(
             scope.key,
@@ -337,6 +362,34 @@ class Observations:
             ("", []), session_context, start, self._settings.context_tokens
         )
         return SessionContext(scope, text, lines)
+
+    async def _scope_of(self, wanted: str) -> FolderScope:
+        """Return the scope of a project, in a folder of it that is still there."""
+        from zapomni_core.infra.projects import Project, project_of
+
+        key = await self._file.read(wanted, rows.find_project, _encodable(wanted), "")
+        name = (await self.names()).get(key, wanted)
+        folders = await self._file.read([], trusted_folders, key)
+        for folder in [*folders, key]:
+            if folder.startswith("/") and await asyncio.to_thread(os.path.isdir, folder):
+                roots = str(self._settings.home / "roots.json")
+                here = await asyncio.to_thread(project_of, folder, roots)
+                return FolderScope(Project(key, name, here.branch, here.root), key, True)
+        return FolderScope(Project(key, name), key, True)
+
+    async def switches(self, project: str) -> RecallSwitches:
+        """Return what sessions of a project are given unasked; the project is named by its key."""
+        from zapomni_db.sqlite.prompt_reads import EVERY_PROJECT, read_switches
+
+        def read(connection: sqlite3.Connection) -> RecallSwitches:
+            keys = aliases_of(connection, project)
+            own = read_switches(connection)
+            everywhere = own.pop(EVERY_PROJECT, True)
+            prompts = next((own[key] for key in keys if key in own), everywhere)
+            is_on = switched_off(connection).isdisjoint(keys)
+            return RecallSwitches(is_on, prompts, everywhere, own)
+
+        return await self._file.read(RecallSwitches(True, True, True, {}), read)
 
     async def switch_context(self, project: Project, *, on: bool) -> None:
         """Switch the context of a project's new sessions on or off."""
