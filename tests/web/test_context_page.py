@@ -73,9 +73,7 @@ def test_a_switch_holds_for_sessions_and_is_undone(own):
     site, _ = own
     key = site.json("/context.json")["project"]
 
-    done = site.follow(
-        site.post("/context/switch", {"what": "context", "on": "0", "project": key})
-    )
+    done = site.follow(site.post("/context/switch", {"what": "context", "on": "0", "project": key}))
 
     assert "are given nothing unasked" in done.shown
     assert "Nothing is given" in done.shown
