@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -19,6 +20,21 @@ CHROMIUM = os.environ.get("ZAPOMNI_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 MODELS = str(load_settings().models_path)
+
+
+# The loop that an open browser of playwright leaves running in this thread: shown to the tests that
+# use the browser, hidden from all others, which run loops of their own.
+LOOPS: list[asyncio.AbstractEventLoop | None] = [None]
+
+
+@pytest.fixture(autouse=True)
+def _show_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "browser" not in request.fixturenames:
+        yield
+        return
+    asyncio.events._set_running_loop(LOOPS[-1])
+    yield
+    asyncio.events._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +69,9 @@ def browser():
 
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM)
+        LOOPS.append(asyncio.events._get_running_loop())
         yield launched
+        asyncio.events._set_running_loop(LOOPS[-1])
         launched.close()
 
 
@@ -111,6 +129,7 @@ def logged_in(browser, link: str):
     page.wait_for_selector("nav.side")
     page.close()
     yield context, base
+    asyncio.events._set_running_loop(LOOPS[-1])
     context.close()
 
 

@@ -8,8 +8,8 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +40,17 @@ HOSTILE = (
     "<form action='https://evil.example'><button>free</button></form>"
     "<meta http-equiv=refresh content='0;url=https://evil.example'>"
 )
+
+
+@contextmanager
+def without_loop() -> Iterator[None]:
+    """Hide the loop that an open browser of playwright leaves running in this thread."""
+    running = asyncio.events._get_running_loop()
+    asyncio.events._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio.events._set_running_loop(running)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class Client:
     ) -> None:
         self.origin = f"http://{host}:{PORT}"
         self._runner = asyncio.Runner()
-        self.engine = self._runner.run(create_engine(settings))
+        self.engine = self.run(create_engine(settings))
         self.site = Site(self.engine, settings, Live(self.engine), project, read_only)
         self.guard = Guard(
             create_app(self.site), host=host, port=PORT, secret=SECRET, read_only=read_only
@@ -126,12 +137,14 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._runner.run(self.site.live.close())
-        self._runner.run(self.engine.close())
-        self._runner.close()
+        self.run(self.site.live.close())
+        self.run(self.engine.close())
+        with without_loop():
+            self._runner.close()
 
     def run(self, work: Any) -> Any:
-        return self._runner.run(work)
+        with without_loop():
+            return self._runner.run(work)
 
     def raw(
         self,
@@ -237,9 +250,8 @@ def fill(base: Path, models: str) -> Home:
             *("--cites", "auth.py:check_token"),
         )
         _add("PostgreSQL is backed up every night by Acme Corp.", "--global")
-        # A thread of its own: a browser that is open already has a loop here.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(_add_windows())).result()
+        with without_loop():
+            asyncio.run(_add_windows())
         hostile = _add(HOSTILE, "--tag", "<b>tag</b>", "--source", "javascript:alert(1)")
         forgotten = _add(f"Forgotten. {HOSTILE}")
         _run("forget", forgotten, "--yes")
