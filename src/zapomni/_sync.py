@@ -234,7 +234,10 @@ class SyncCitations(_Blocking[Citations]):
 class SyncObservations(_Blocking[Observations]):
     """What agents did, as `memory.observations`."""
 
+    activity = _blocking(Observations.activity)
+    capture = _blocking(Observations.capture)
     context = _blocking(Observations.context)
+    count_sessions = _blocking(Observations.count_sessions)
     delete = _blocking(Observations.delete)
     add_matches = _blocking(Observations.add_matches)
     delete_matches = _blocking(Observations.delete_matches)
@@ -245,6 +248,7 @@ class SyncObservations(_Blocking[Observations]):
     join_projects = _blocking(Observations.join_projects)
     matches = _blocking(Observations.matches)
     names = _blocking(Observations.names)
+    outline = _blocking(Observations.outline)
     pin = _blocking(Observations.pin)
     place = _blocking(Observations.place)
     project_keys = _blocking(Observations.project_keys)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from zapomni_cli.options import chosen, examples, json_option, page_options
+from zapomni_cli.options import chosen, examples, json_option, page_options, since_options
 from zapomni_cli.output import day, is_terminal, one_line, print_json, print_pairs, print_table
 from zapomni_cli.runtime import log_recall, with_observations
 from zapomni_core.exceptions import NotFoundError
@@ -184,10 +184,20 @@ def timeline(anchor: int, before: int, after: int, *, as_json: bool) -> None:
 @click.command(epilog=examples("zapomni sessions", "zapomni sessions --all --limit 5 --json"))
 @project_option
 @all_option
+@click.option("--host", help="Only of this host, such as claude-code.")
+@since_options
 @page_options(default=20)
 @json_option
 def sessions(
-    project: str | None, limit: int, offset: int, *, every_project: bool, as_json: bool
+    *,
+    project: str | None,
+    host: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    offset: int,
+    every_project: bool,
+    as_json: bool,
 ) -> None:
     """List agents' sessions.
 
@@ -197,7 +207,9 @@ def sessions(
 
     async def find(observations: Observations) -> list[SessionSummary]:
         projects = await _projects(observations, project, every_project)
-        return await observations.sessions(projects, limit, offset)
+        return await observations.sessions(
+            projects, limit, offset, host=host, since=_seconds(since), until=_seconds(until)
+        )
 
     found = with_observations(find)
     if as_json:
@@ -210,12 +222,12 @@ def sessions(
 
 @click.command(epilog=examples("zapomni session 4f7ea253", "zapomni session 4f7ea253 --json"))
 @click.argument("session_id", metavar="ID")
-@click.option("--limit", default=500, show_default=True, help="How many actions to show.")
+@page_options(default=500)
 @json_option
-def session(session_id: str, limit: int, *, as_json: bool) -> None:
+def session(session_id: str, limit: int, offset: int, *, as_json: bool) -> None:
     """Show everything an agent did in one session. The beginning of its id is enough."""
     story = _known(
-        lambda observations: observations.session(session_id, limit),
+        lambda observations: observations.session(session_id, limit, offset),
         "There is no session with this id.",
     )
     if as_json:
@@ -227,7 +239,7 @@ def session(session_id: str, limit: int, *, as_json: bool) -> None:
     click.echo()
     print_table(_row(item) for item in story.observations)
     if story.omitted:
-        click.echo(f"{story.omitted} more; see them with a higher --limit.", err=True)
+        click.echo(f"{story.omitted} more; see them with --offset or a higher --limit.", err=True)
 
 
 @click.command(

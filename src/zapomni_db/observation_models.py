@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __all__ = [
+    "ActivityCount",
+    "CaptureOverview",
     "Failure",
+    "HostActivity",
     "KnownProject",
     "Observation",
     "ObservationMatch",
     "ObservationPreview",
     "ObservationQuery",
     "Order",
+    "OutlineStep",
+    "SessionGroup",
     "SessionStory",
     "SessionSummary",
     "Timeline",
@@ -102,6 +107,59 @@ class SessionStory(ObservationModel):
     summary: SessionSummary
     observations: list[Observation]
     omitted: int = Field(description="Later observations beyond the limit.")
+
+
+class OutlineStep(NamedTuple):
+    """An observation of a session in short; a session may have thousands."""
+
+    id: int
+    timestamp: int
+    obs_type: str
+    file_path: str | None
+    summary: str
+    """The first 200 characters."""
+    command: str
+    """What was run; empty if it was no command."""
+    failed: bool
+    passed: bool
+    """Whether it was a command that is known to have succeeded."""
+    prompt_id: int | None
+    pinned: bool
+
+
+class SessionGroup(NamedTuple):
+    """How many sessions a host had in a project."""
+
+    project: str
+    host: str
+    sessions: int
+
+
+class ActivityCount(NamedTuple):
+    """How much was done in a project within a quarter of an hour."""
+
+    project: str
+    at: int
+    """When the quarter of an hour began."""
+    observations: int
+
+
+class HostActivity(NamedTuple):
+    """When a host was heard of last."""
+
+    host: str
+    captured: int
+    """How many events its hooks delivered."""
+    sessions: int
+    last_at: int
+
+
+class CaptureOverview(NamedTuple):
+    """How much is captured, and by which hosts, the last heard of first."""
+
+    observations: int
+    sessions: int
+    hosts: list[HostActivity]
 
 
 class Failure(ObservationModel):

@@ -33,9 +33,11 @@ class PageChange(NamedTuple):
 # In the order of the navigation.
 PAGES = [
     Page("/search", "search:show", nav="Search", key="s"),
+    Page("/sessions", "sessions:show", nav="Sessions", key="n"),
     Page("/context", "context:show", nav="Context", key="x"),
     Page("/add", "memory:new", nav="Add", key="a"),
     Page("/trash", "trash:show", nav="Trash", key="b"),
+    Page("/s/{id}", "session:show"),
     Page("/m/{id}", "memory:show"),
     Page("/m/{id}/edit", "memory:edit"),
     Page("/m/{id}/replace", "memory:replace"),
@@ -44,6 +46,8 @@ PAGES = [
 CHANGES = [
     PageChange("/context/switch", "context:switch"),
     PageChange("/context/pin", "context:pin"),
+    PageChange("/s/{id}/pin", "session:pin"),
+    PageChange("/s/{id}/purge", "session:purge", "session:ask_purge"),
     PageChange("/add", "memory:add"),
     PageChange("/trash/{batch}/restore", "trash:restore"),
     PageChange("/m/{id}/edit", "memory:save"),

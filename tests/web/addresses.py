@@ -22,6 +22,12 @@ def addresses(home: Home) -> dict[str, list[str]]:
             "/context?source=compact&view=raw",
             "/context?project=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E",
         ],
+        "/sessions": ["/sessions", "/sessions?project=shop&host=claude-code&since=7d"],
+        "/s/{id}": [
+            f"/s/{home.session}?at=2",
+            f"/s/{home.session}",
+            f"/s/{home.session}?only=prompts",
+        ],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],
@@ -34,6 +40,7 @@ def questions(home: Home) -> list[str]:
     """Return the addresses that ask before a change, and the pages that are always there."""
     return [
         "/help",
+        f"/s/{home.session}/purge",
         f"/m/{home.hostile}/forget",
         f"/m/{home.deploy}/restore?version=1",
         f"/m/{home.hostile}/trust",

@@ -14,9 +14,14 @@ from typing import Any, Concatenate, LiteralString, NamedTuple, ParamSpec, TypeV
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.observation_models import (
+    ActivityCount,
+    CaptureOverview,
     Failure,
+    HostActivity,
     KnownProject,
     Observation,
+    OutlineStep,
+    SessionGroup,
     SessionStory,
     SessionSummary,
     Timeline,
@@ -48,11 +53,15 @@ __all__ = [
     "ObservationFile",
     "Reach",
     "add_matches",
+    "count_activity",
+    "count_sessions",
     "count_usage",
     "delete_matches",
     "find_project",
     "find_reach",
+    "get_capture",
     "get_observations",
+    "get_outline",
     "get_session",
     "get_timeline",
     "is_noted",
@@ -214,7 +223,7 @@ AFTER: LiteralString = (
 # A session's observations from its first one.
 OF_SESSION: LiteralString = (
     "SELECT " + reads.COLUMNS + " FROM observations WHERE session_id = ?"
-    " ORDER BY timestamp, id LIMIT ?"
+    " ORDER BY timestamp, id LIMIT ? OFFSET ?"
 )
 
 PIN: LiteralString = "UPDATE observations SET pinned = ? WHERE id = ?"
@@ -297,17 +306,21 @@ SELECT s.id AS session_id, s.project, coalesce(p.name, s.project) AS project_nam
     s.started_at, s.last_at, s.ended_at
 FROM sessions s LEFT JOIN projects p ON p.key = s.project"""
 
-# Sessions of all projects in which something was done, the last used first.
+# Sessions in which something was done, the last used first: of projects ?1, of a host ?2, used
+# since ?3, begun before ?4; what is NULL limits nothing.
 SESSIONS: LiteralString = (
-    SESSION + " WHERE " + reads.ACTIVE_SESSION + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?"
+    SESSION + " WHERE (?1 IS NULL OR s.project IN (SELECT value FROM json_each(?1)))"
+    " AND (?2 IS NULL OR s.host = ?2) AND (?3 IS NULL OR s.last_at >= ?3)"
+    " AND (?4 IS NULL OR s.started_at < ?4) AND "
+    + reads.ACTIVE_SESSION
+    + " ORDER BY s.last_at DESC, s.id LIMIT ?5 OFFSET ?6"
 )
 
-# The same of some projects.
-SESSIONS_OF_PROJECTS: LiteralString = (
-    SESSION
-    + " WHERE s.project IN (SELECT value FROM json_each(?)) AND "
+# How many sessions hosts had in projects.
+SESSION_GROUPS: LiteralString = (
+    "SELECT s.project, s.host, count(*) AS sessions FROM sessions s WHERE "
     + reads.ACTIVE_SESSION
-    + " ORDER BY s.last_at DESC, s.id LIMIT ? OFFSET ?"
+    + " GROUP BY s.project, s.host"
 )
 
 # Two sessions whose id begins with a text: more are not needed to know that it is ambiguous.
@@ -328,15 +341,24 @@ WHERE session_id = ? AND obs_type = 'user_prompt' ORDER BY timestamp, id LIMIT 1
 
 
 def list_sessions(
-    connection: sqlite3.Connection, projects: Sequence[str] | None, limit: int, offset: int
+    connection: sqlite3.Connection,
+    projects: Sequence[str] | None,
+    limit: int,
+    offset: int,
+    *,
+    host: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
 ) -> list[SessionSummary]:
     """Return sessions, the last used first."""
-    if projects is None:
-        rows = dict_rows(connection, SESSIONS, (limit, offset))
-    else:
-        values = (to_json(list(projects)), limit, offset)
-        rows = dict_rows(connection, SESSIONS_OF_PROJECTS, values)
+    among = None if projects is None else to_json(list(projects))
+    rows = dict_rows(connection, SESSIONS, (among, host, since, until, limit, offset))
     return [_summary(connection, row) for row in rows]
+
+
+def count_sessions(connection: sqlite3.Connection) -> list[SessionGroup]:
+    """Return how many sessions hosts had in projects."""
+    return [SessionGroup(**row) for row in dict_rows(connection, SESSION_GROUPS)]
 
 
 def _summary(connection: sqlite3.Connection, session: dict[str, Any]) -> SessionSummary:
@@ -346,7 +368,9 @@ def _summary(connection: sqlite3.Connection, session: dict[str, Any]) -> Session
     return SessionSummary(**session, **counts, first_prompt=prompt)
 
 
-def get_session(connection: sqlite3.Connection, session_id: str, limit: int) -> SessionStory | None:
+def get_session(
+    connection: sqlite3.Connection, session_id: str, limit: int, offset: int = 0
+) -> SessionStory | None:
     """Return all that was done in a session, in order; None if there is no such session.
 
     Raises:
@@ -358,9 +382,35 @@ def get_session(connection: sqlite3.Connection, session_id: str, limit: int) -> 
     if rows[0]["session_id"] != session_id and len(rows) > 1:
         raise ValidationError("several sessions begin with this id; give more of it", "VAL_003")
     summary = _summary(connection, rows[0])
-    observations = _select(connection, OF_SESSION, summary.session_id, limit)
-    omitted = max(summary.observations - len(observations), 0)
+    observations = _select(connection, OF_SESSION, summary.session_id, limit, offset)
+    omitted = max(summary.observations - offset - len(observations), 0)
     return SessionStory(summary=summary, observations=observations, omitted=omitted)
+
+
+# A session's observations in short, from its first one.
+OUTLINE: LiteralString = """
+SELECT id, timestamp, obs_type, file_path, substr(content, 1, 200) AS summary, prompt_id, pinned,
+    obs_type = 'command_error' OR signature IS NOT NULL AS failed,
+    CASE WHEN obs_type IN ('command', 'command_error')
+        THEN coalesce(metadata, '') END AS command_facts
+FROM observations WHERE session_id = ? ORDER BY timestamp, id LIMIT ?"""
+OUTLINED = 20_000
+
+
+def get_outline(connection: sqlite3.Connection, session_id: str) -> list[OutlineStep]:
+    """Return the observations of a session in short, in order."""
+    steps = []
+    for row in dict_rows(connection, OUTLINE, (session_id, OUTLINED)):
+        facts = row.pop("command_facts")
+        failed = bool(row.pop("failed"))
+        is_command = facts is not None
+        command = reads.command_of(row["summary"], facts) if is_command else ""
+        passed = is_command and not failed and not reads.has_unknown_outcome(facts)
+        pinned = bool(row.pop("pinned"))
+        steps.append(
+            OutlineStep(**row, command=command, failed=failed, passed=passed, pinned=pinned)
+        )
+    return steps
 
 
 # --- Projects ---------------------------------------------------------------------------
@@ -577,6 +627,41 @@ def list_matches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
 def delete_matches(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
     """Forget that memories were given a key."""
     connection.executemany(DELETE_MATCH, [(one,) for one in memory_ids])
+
+
+# --- Activity ---------------------------------------------------------------------------
+
+# How much was done per project and quarter of an hour: exact days in every time zone.
+ACTIVITY: LiteralString = """
+SELECT project, timestamp / 900 * 900 AS at, count(*) AS observations FROM observations
+WHERE timestamp >= ? AND timestamp < ? GROUP BY project, timestamp / 900 ORDER BY at"""
+
+ALL_OBSERVATIONS: LiteralString = "SELECT count(*) FROM observations"
+
+# What hooks of a host delivered and when; what was imported has sessions alone.
+HOST_ACTIVITY: LiteralString = """
+SELECT host, max(captured) AS captured, max(sessions) AS sessions, max(last_at) AS last_at FROM (
+    SELECT host, value AS captured, 0 AS sessions, last_at FROM capture_counters
+    WHERE name = 'captured' AND host <> ''
+    UNION ALL SELECT host, 0, count(*), max(last_at) FROM sessions GROUP BY host)
+WHERE last_at IS NOT NULL GROUP BY host ORDER BY max(last_at) DESC, host"""
+
+
+def count_activity(
+    connection: sqlite3.Connection, projects: Sequence[str] | None, since: int, until: int
+) -> list[ActivityCount]:
+    """Return how much was done per project and quarter of an hour, by time."""
+    found = [ActivityCount(**row) for row in dict_rows(connection, ACTIVITY, (since, until))]
+    return [one for one in found if projects is None or one.project in projects]
+
+
+def get_capture(connection: sqlite3.Connection) -> CaptureOverview:
+    """Return how much is captured, and by which hosts."""
+    return CaptureOverview(
+        fetch_value(connection, ALL_OBSERVATIONS),
+        fetch_value(connection, ACTIVE_SESSIONS),
+        [HostActivity(**row) for row in dict_rows(connection, HOST_ACTIVITY)],
+    )
 
 
 # --- Usage ------------------------------------------------------------------------------

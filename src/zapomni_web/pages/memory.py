@@ -456,8 +456,20 @@ async def supersede(asked: PageRequest) -> Done:
 
 
 async def new(asked: PageRequest) -> PageView:
-    """Show the form for a new memory; `text`, `kind`, `project` and `source` fill it in."""
+    """Show the form for a new memory; `text`, `kind`, `project` and `source` fill it in.
+
+    So does `observation`: its text, its project, and its session as the source.
+    """
     given = {name: asked.get(name) for name in _TEXTS}
+    if number := asked.get_int("observation", 0, 1 << 53):
+        observations = asked.engine.observations
+        for one in await observations.get([number]):
+            name = (await observations.names()).get(one.project, one.project)
+            given |= {
+                "text": escape_controls(one.content),
+                "project": name,
+                "source": f"session {one.session_id}",
+            }
     if not given["project"] and asked.project != "*":
         given["project"] = asked.project
     return PageView(

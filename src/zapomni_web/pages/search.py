@@ -221,7 +221,7 @@ def _without(asked: PageRequest, name: str, value: str) -> str:
 def _hit(one: SearchResult, words: Sequence[str], best: Mapping[str, float]) -> Hit:
     href = address("m", one.memory_id)
     if one.observation_id is not None:
-        href = f"{address('s', one.parent)}#o{one.observation_id}"
+        href = f"{address('s', one.parent, at=one.observation_id)}#o{one.observation_id}"
     bars, boosts, why = _reasons(one.explanation or {}, best)
     return Hit(
         one,

@@ -128,6 +128,13 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// An observation that is on another page of its session.
+const wanted = /^#o(\d+)$/.exec(location.hash);
+if (wanted && location.pathname.startsWith("/s/") && !document.getElementById(`o${wanted[1]}`)) {
+  const query = new URLSearchParams(location.search);
+  if (!query.has("at")) location.replace(`${location.pathname}?at=${wanted[1]}${location.hash}`);
+}
+
 // --- Live -------------------------------------------------------------------------------------
 
 // Replace a part of this page by the same part of a page that was fetched; focus stays.

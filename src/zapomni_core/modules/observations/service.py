@@ -12,12 +12,16 @@ from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.settings import Settings
 from zapomni_db.observation_models import (
+    ActivityCount,
+    CaptureOverview,
     Failure,
     KnownProject,
     Observation,
     ObservationMatch,
     ObservationPreview,
     ObservationQuery,
+    OutlineStep,
+    SessionGroup,
     SessionStory,
     SessionSummary,
     Timeline,
@@ -157,22 +161,65 @@ class Observations:
         return await self._file.read([], rows.list_failures, projects, _capped(limit))
 
     async def sessions(
-        self, projects: Sequence[str] | None, limit: int = 20, offset: int = 0
+        self,
+        projects: Sequence[str] | None,
+        limit: int = 20,
+        offset: int = 0,
+        *,
+        host: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
     ) -> list[SessionSummary]:
-        """Return sessions, the last used first."""
-        return await self._file.read([], rows.list_sessions, projects, _capped(limit), offset)
+        """Return sessions, the last used first.
 
-    async def session(self, session_id: str, limit: int = 500) -> SessionStory:
+        Args:
+            projects: Keys; None: all.
+            limit: How many.
+            offset: How many to skip.
+            host: Only of this one.
+            since: Only those used since then.
+            until: Only those that began before.
+        """
+        return await self._file.read(
+            [],
+            rows.list_sessions,
+            projects,
+            _capped(limit),
+            offset,
+            host=host,
+            since=since,
+            until=until,
+        )
+
+    async def session(self, session_id: str, limit: int = 500, offset: int = 0) -> SessionStory:
         """Return all that was done in a session, in order; the beginning of its id is enough.
 
         Raises:
             NotFoundError: There is no such session.
             ValidationError: Several sessions begin with this id.
         """
-        story = await self._file.read(None, rows.get_session, _encodable(session_id), limit)
+        story = await self._file.read(None, rows.get_session, _encodable(session_id), limit, offset)
         if story is None:
             raise NotFoundError("session not found")
         return story
+
+    async def outline(self, session_id: str) -> list[OutlineStep]:
+        """Return the observations of a session in short, in order; the id must be whole."""
+        return await self._file.read([], rows.get_outline, _encodable(session_id))
+
+    async def count_sessions(self) -> list[SessionGroup]:
+        """Return how many sessions each host had in each project."""
+        return await self._file.read([], rows.count_sessions)
+
+    async def activity(
+        self, projects: Sequence[str] | None, since: int, until: int
+    ) -> list[ActivityCount]:
+        """Return how much was done per project and quarter of an hour, by time."""
+        return await self._file.read([], rows.count_activity, projects, since, until)
+
+    async def capture(self) -> CaptureOverview:
+        """Return how much is captured, and when each host was heard of last."""
+        return await self._file.read(CaptureOverview(0, 0, []), rows.get_capture)
 
     # --- Projects and folders -----------------------------------------------------------
 
