@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import day, print_json, print_pairs
-from zapomni_core.infra.sharing import ShareKey, describe_process
-from zapomni_core.settings import Settings, load_settings
+from zapomni_cli.output import day, print_json, print_pairs, print_table
+from zapomni_core.settings import Settings, explain_settings, load_settings
 
 if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
     from zapomni_db.models import MemoryStats
 
-__all__ = ["SharedState", "read_shared_process", "serve", "stats", "status"]
+__all__ = ["serve", "stats", "status"]
 
 
 @click.command(
@@ -93,15 +92,32 @@ def stats(*, as_json: bool) -> None:
     print_pairs(pairs)
 
 
-@click.command(epilog=examples("zapomni status", "zapomni status --json"))
+@click.command(
+    epilog=examples("zapomni status", "zapomni status --json", "zapomni status --settings")
+)
+@click.option(
+    "--settings",
+    "wants_settings",
+    is_flag=True,
+    help="List every setting, its value and where that comes from, instead.",
+)
 @json_option
-def status(*, as_json: bool) -> None:
+def status(*, wants_settings: bool, as_json: bool) -> None:
     """Show where memories live and whether all is well.
 
-    A quick look; `zapomni doctor` tests everything.
+    A quick look; `zapomni doctor` tests everything. With --settings, in a pipe each line is: name,
+    where it comes from (environment, config.toml or default), value. Secrets are not shown.
     """
+    if wants_settings:
+        found_settings = explain_settings(load_settings())
+        if as_json:
+            print_json([asdict(one) for one in found_settings])
+        else:
+            print_table((one.name, one.origin, _setting(one.value)) for one in found_settings)
+        return
     from zapomni_cli.init import list_connections, list_outdated  # not for serve
     from zapomni_cli.runtime import read_settings, with_engine
+    from zapomni_core.workflows.check_health import read_shared_process
 
     settings = read_settings()
 
@@ -151,33 +167,14 @@ def status(*, as_json: bool) -> None:
         click.echo(notice, err=True)
 
 
+def _setting(value: Any) -> str:
+    if value in (None, "", [], {}):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def _moment(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-@dataclass(frozen=True)
-class SharedState:
-    """What is known of the process that agents share; `process` is its own description."""
-
-    words: str
-    process: dict[str, Any] | None = None
-    is_silent: bool = False
-
-
-def read_shared_process() -> SharedState:
-    """Ask the process that agents with this command's settings share."""
-    key = ShareKey(os.environ)
-    if not key.wanted:
-        return SharedState("off: every agent has one of its own")
-    try:
-        found = describe_process(key, 5)
-    except (OSError, ValueError):
-        return SharedState("does not answer", is_silent=True)
-    if found is None:
-        return SharedState("none runs; the next agent starts it")
-    model = "model loaded" if found["model_loaded"] else "model not loaded"
-    agents = f"{found['connections']} connected"
-    return SharedState(f"process {found['pid']}, {agents}, {model}", found)
 
 
 def _captured(settings: Settings) -> dict[str, Any]:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.codebase import CodeMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
     from zapomni_core.shared.redaction import Redactor
+    from zapomni_core.workflows.check_health import Health
     from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.import_sources import Imports
@@ -276,6 +277,20 @@ class ZapomniEngine:
             self.projects,
             lambda: self._redactor,
             str(self._settings.home),
+        )
+
+    @cached_property
+    def health(self) -> Health:
+        """Whether everything works."""
+        from zapomni_core.workflows.check_health import Health
+
+        return Health(
+            self._settings,
+            self.storage,
+            self.memories,
+            self.observations,
+            self._writer,
+            self._searcher,
         )
 
     @cached_property

@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from pydantic import ValidationError as PydanticValidationError
 from zapomni_core.exceptions import ConfigurationError
 from zapomni_core.shared.addresses import SERVER_SCHEMES, ServerAddress, parse_server
 
-__all__ = ["Settings", "load_settings"]
+__all__ = ["EffectiveSetting", "Settings", "explain_settings", "load_settings"]
 
 ENV_PREFIX = "ZAPOMNI_"
 
@@ -228,6 +229,67 @@ class Settings(BaseModel):
     def models_path(self) -> Path:
         """The folder model files live in."""
         return (self.models_dir or self.home / "models").expanduser()
+
+
+@dataclass(frozen=True)
+class EffectiveSetting:
+    """A setting as it is in effect."""
+
+    name: str
+    value: Any
+    """None if it is not set; a secret is never shown."""
+    origin: Literal["environment", "config.toml", "default"]
+    is_secret: bool
+    description: str
+    line: str
+    """What sets it so: a line of config.toml, or of a shell for what only the environment sets."""
+
+
+def explain_settings(
+    settings: Settings, environ: Mapping[str, str] | None = None
+) -> list[EffectiveSetting]:
+    """Return every setting, its value and where that comes from; secrets are masked."""
+    env = os.environ if environ is None else environ
+    in_file = _read_file(settings.home / "config.toml")
+    found = []
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        is_secret = isinstance(value, SecretStr)
+        if name == "storage":
+            value, is_secret = str(settings.server or settings.database_path), False
+        elif is_secret:
+            value = "********" if value.get_secret_value() else None
+        elif isinstance(value, Path):
+            value = str(value)
+        elif isinstance(value, list):
+            value = [str(one) for one in value]
+        origin: Literal["environment", "config.toml", "default"] = "default"
+        if ENV_PREFIX + name.upper() in env:
+            origin = "environment"
+        elif name in in_file:
+            origin = "config.toml"
+        line = f"{name} = {_as_toml(value)}"
+        if name in _ENVIRONMENT_ONLY:
+            import shlex
+
+            shown = value if isinstance(value, str) else json.dumps(value)
+            line = f"export {ENV_PREFIX}{name.upper()}={shlex.quote(shown)}"
+        found.append(
+            EffectiveSetting(name, value, origin, is_secret, field.description or "", line)
+        )
+    return found
+
+
+# config.toml cannot name its own folder.
+_ENVIRONMENT_ONLY = ("home", "allow_open_home")
+
+
+def _as_toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{json.dumps(name)} = {_as_toml(one)}" for name, one in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    # TOML writes numbers, booleans, lists and basic strings as JSON does.
+    return json.dumps("" if value is None else value, ensure_ascii=False)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

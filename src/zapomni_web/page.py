@@ -19,6 +19,7 @@ from zapomni_core.shared.dates import parse_when
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from zapomni_core.workflows.check_health import CheckResult
     from zapomni_web.guard import Visitor
     from zapomni_web.live import Live
 
@@ -148,6 +149,8 @@ class Site:
     """Whether tasks, backups and missing vectors are done in the background, from the first change
     on: a page that only reads loads no model."""
     changes: Changes = field(default_factory=Changes)
+    last_checks: tuple[datetime, list[CheckResult]] | None = None
+    """When every check of `zapomni doctor` was run last from the page, and how they went."""
 
     def begin_work(self) -> None:
         """Begin background work, as the other doors that stay open do."""

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from command import NOTE, add, answer, as_json, refused, zapomni, zapomni_process
-from zapomni_cli import doctor as doctor_module
 from zapomni_cli.main import cli
 from zapomni_core.settings import load_settings
+from zapomni_core.workflows import check_health
 
 
 def test_status_and_stats_count_what_is_stored(private_home):
@@ -91,7 +91,7 @@ def test_doctor_skips_the_model_when_there_is_no_embedder():
 
 
 def test_doctor_notices_a_full_disk(monkeypatch):
-    monkeypatch.setattr(doctor_module, "ENOUGH_SPACE", 10**18)
+    monkeypatch.setattr(check_health, "ENOUGH_SPACE", 10**18)
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
     done = CliRunner().invoke(cli, ["doctor"])
     assert done.exit_code == 1

@@ -197,7 +197,7 @@ def test_status_and_doctor_show_the_process(start, home):
         output = zapomni("doctor").stdout.decode()
     finally:
         os.kill(pid, signal.SIGCONT)
-    (pattern,) = re.findall(r'Run: pkill -KILL -f "(.*)"', output)
+    (pattern,) = re.findall(r'Run `pkill -KILL -f "(.*)"`', output)
     assert pattern == f"zapomni_mcp.shared_process {home / 'run'}/"
     if Path("/proc").exists():
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
