@@ -259,6 +259,7 @@ def fill(base: Path, models: str) -> Home:
         for event in _events(session, repository):
             record_here(json.dumps(event).encode(), "--host", "claude-code")
         _run("graph", "build")
+        _run("review")
     finally:
         os.chdir(here)
         for name, value in old.items():
@@ -281,6 +282,7 @@ async def _add_windows() -> None:
                 )
                 for number in range(1, 30)
             ]
+            + [AddMemoryRequest(text=f"From elsewhere. {HOSTILE}", origin="import", trusted=False)]
         )
 
 

@@ -124,7 +124,7 @@ class ReviewPage(FrozenModel):
     counts: dict[str, int]
     """How many wait, by kind."""
     uncompared: int = 0
-    """Memories that are compared by the next call."""
+    """Memories that are compared by the next call that looks for what is new."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,7 @@ class ReviewInbox:
         folder: str = "",
         agent: bool = False,
         progress: Progress | None = None,
+        refresh: bool = True,
     ) -> ReviewPage:
         """Find what is new, and return a page of what waits: by kind, the most recalled first.
 
@@ -170,15 +171,19 @@ class ReviewInbox:
             folder: Where an agent asks.
             agent: Whether an agent asks: it is shown nothing of other folders' private projects.
             progress: Called while memories are compared.
+            refresh: Whether to look for what is new; otherwise nothing is changed, and what is
+                over since the last look is left out.
 
         Raises:
             ValidationError: There is no such kind, or a limit is broken.
         """
         validate_page(limit, offset)
         wanted = _check_kinds(kinds)
-        uncompared = await self._refresh(progress)
+        uncompared = await (self._refresh(progress) if refresh else self._count_uncompared())
         projects, hidden = await self._reach(folder) if agent else (None, [])
         rows = await self.file.list_open(wanted, projects, hidden, limit, offset)
+        if not refresh:
+            rows = await self._without_ended(rows)
         items = await self._describe(rows)
         counts = await self.file.count_open(wanted, projects, hidden)
         return ReviewPage(
@@ -204,6 +209,22 @@ class ReviewInbox:
         if row is None:
             raise NotFoundError("No item of the inbox has this id.", "REVIEW_001")
         return row
+
+    async def _without_ended(self, rows: Sequence[ReviewRow]) -> list[ReviewRow]:
+        """Return the items whose memories are all there and current."""
+        wanted = list(dict.fromkeys(one for row in rows for one in row.memory_ids))
+        known = await self.storage.get_summaries(wanted) if wanted else {}
+        current = {key for key, one in known.items() if one.superseded_by is None}
+        return [row for row in rows if current.issuperset(row.memory_ids)]
+
+    async def _count_uncompared(self) -> int:
+        """Count those of the first page of memories that are new or changed since the last look."""
+        since = await self.file.get_state(COMPARED)
+        page = await self.storage.list_memories(without_code(MemoryFilter()), PAGE, 0)
+        return sum(
+            is_fact(one.kind, one.parent, one.chunk_count) and to_time(one.updated_at) > since
+            for one in page.items
+        )
 
     async def _reach(self, folder: str) -> tuple[list[str] | None, list[str]]:
         """Return the projects whose items an agent is shown, None for all, and those it is not."""

@@ -120,7 +120,9 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "g") { leading = Date.now(); return; }
-  const shortcut = all("[data-shortcut]").find((one) => one.dataset.shortcut === event.key);
+  // Those of the item that has the focus come first.
+  const shortcut = [...all("[data-shortcut]", current() ?? document), ...all("[data-shortcut]")]
+    .find((one) => one.dataset.shortcut === event.key);
   if (shortcut) { event.preventDefault(); shortcut.click(); return; }
   const action = actions[event.key];
   if (action && (event.key !== "Enter" || target === current())) {
