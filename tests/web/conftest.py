@@ -60,9 +60,9 @@ def empty(private_home: Path) -> Iterator[Client]:
         yield one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
-    """One browser for a file of tests: its event loop would be in the way of other files' tests."""
+    """One browser for all tests of the session."""
     if CHROMIUM is None:
         pytest.skip(f"no browser is here; to have one: {INSTALL}")
     from playwright.sync_api import sync_playwright

@@ -79,6 +79,19 @@ async def test_a_candidate_becomes_a_memory_only_when_it_is_kept(engine):
     assert len(await waiting(engine)) == 2
 
 
+async def test_a_list_without_a_look_finds_nothing_and_leaves_out_what_is_over(engine):
+    old, new = await add(engine, OLD), await add(engine, NEW)
+
+    page = await engine.review.list_items(refresh=False)
+    assert (page.items, page.uncompared) == ([], 2)
+    (conflict,) = await waiting(engine)
+    page = await engine.review.list_items(refresh=False)
+    assert (page.items, page.uncompared) == ([conflict], 0)
+
+    await engine.update_memory(UpdateMemoryRequest(memory_id=new, supersedes=[old]))
+    assert (await engine.review.list_items(refresh=False)).items == []
+
+
 def _everything():
     from zapomni_db.models import MemoryFilter
 
