@@ -234,6 +234,9 @@ def _undo(batch: str, *, yes: bool, as_json: bool) -> None:
         print_json(asdict(done))
     else:
         click.echo(f"Removed {_kept(done.observations, done.memories)}.")
+        if done.returned:
+            texts = count_of(done.returned, "memory has", "memories have")
+            click.echo(f"{texts} the earlier text again.")
         if done.trash:
             undo = f"zapomni forget --undo {done.trash}"
             click.echo(f"The memories are in the trash for 30 days: {undo}", err=True)
@@ -262,9 +265,9 @@ def _print_report(report: ImportReport, *, as_json: bool, dry_run: bool = False)
         return
     verb = "Would import" if dry_run else "Imported"
     click.echo(f"{verb} {_kept(report.observations, report.memories)}.")
-    counts = [f"{report.read} records read", f"{report.duplicates} known already"]
+    counts = [f"{count_of(report.read, 'record')} read", f"{report.duplicates} known already"]
     if report.updated:
-        counts.append(f"{report.updated} memories updated")
+        counts.append(f"{count_of(report.updated, 'memory', 'memories')} updated")
     if report.unchanged:
         counts.append(f"{count_of(report.unchanged, 'file')} unchanged")
     click.echo("; ".join(counts) + ".", err=True)
@@ -272,9 +275,9 @@ def _print_report(report: ImportReport, *, as_json: bool, dry_run: bool = False)
         reasons = sorted(report.skipped.items(), key=lambda one: -one[1])
         click.echo("Left out: " + ", ".join(f"{n} {why}" for why, n in reasons) + ".", err=True)
     for file, memories in report.gone.items():
+        kept = count_of(len(memories), "memory is", "memories are")
         click.echo(
-            f"{one_line(file)} is no longer there; its memory is kept: "
-            f"zapomni forget {' '.join(memories)}",
+            f"No longer in {one_line(file)}: {kept} kept: zapomni forget {' '.join(memories)}",
             err=True,
         )
     if report.batch and is_terminal():

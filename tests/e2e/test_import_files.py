@@ -159,6 +159,67 @@ def test_a_memory_follows_its_file_and_a_file_that_is_gone_is_named(shop, user):
     assert run("claude-memory")["gone"] == {}
 
 
+def test_a_point_that_is_gone_from_the_index_is_named_until_it_is_forgotten(shop, user):
+    (index,) = (user / ".claude" / "projects").rglob("MEMORY.md")
+    whole = index.read_text("utf-8")
+    index.write_text(f"{whole}\n- Releases are cut on Mondays.\n- Lunch is at noon.\n", "utf-8")
+    run("claude-memory")
+    (gone,) = [one for one in as_json("list")["items"] if "Mondays" in one["preview"]]
+    index.write_text(f"{whole}\n- Lunch is at noon.\n", "utf-8")
+    for _ in range(2):  # The second time the file is unchanged.
+        assert run("claude-memory")["gone"] == {str(index): [gone["memory_id"]]}
+    index.write_text(f"{whole}\n- Releases are cut on Mondays.\n- Lunch is at noon.\n", "utf-8")
+    assert run("claude-memory")["gone"] == {}
+    index.write_text(f"{whole}\n- Lunch is at noon.\n", "utf-8")
+    run("claude-memory")
+    zapomni("forget", gone["memory_id"], "--yes")
+    assert run("claude-memory")["gone"] == {}
+
+
+def test_undoing_an_import_gives_what_it_changed_its_earlier_text(shop, user):
+    first = run("claude-memory")
+    zapomni("import", "--trust", first["batch"])
+    (fact,) = (user / ".claude" / "projects").rglob("real-database.md")
+    (memory_id,) = [one["memory_id"] for one in as_json("list", "--kind", "preference")["items"]]
+    before = as_json("get", memory_id)
+    old = fact.read_text("utf-8")
+    fact.write_text(old.replace("a real database", "a copy of it"), "utf-8")
+    second = run("claude-memory")
+    assert as_json("import", "--trust", second["batch"])["memories"] == 1
+
+    undone = as_json("import", "--undo", second["batch"], "--yes")
+    assert (undone["memories"], undone["returned"]) == (0, 1)
+    after = as_json("get", memory_id)
+    same = ("text", "kind", "tags", "trusted")
+    assert {one: after[one] for one in same} == {one: before[one] for one in same}
+
+    third = run("claude-memory")
+    assert third["updated"] == 1, "what was taken back can be imported again"
+    zapomni("update", memory_id, "--text", "Said by the user since.")
+    assert as_json("import", "--undo", third["batch"], "--yes")["returned"] == 0
+    assert as_json("get", memory_id)["text"] == "Said by the user since."
+
+
+def test_a_batch_that_was_killed_is_continued_in_its_own_repository_only(
+    shop, tmp_path, monkeypatch
+):
+    other = repository(tmp_path / "other")
+    write_decisions(other / "docs" / "adr")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "Decide")
+    for source in ("adr", "git", "instructions"):
+        monkeypatch.chdir(shop)
+        killed = run(source)["batch"]
+        with sqlite3.connect(Path(os.environ["ZAPOMNI_HOME"]) / "zapomni.db") as database:
+            database.execute("UPDATE import_batches SET state = 'running' WHERE id = ?", [killed])
+        database.close()
+        monkeypatch.chdir(other)
+        (other / "AGENTS.md").write_text("Write tests first.\n", "utf-8")
+        assert run(source)["batch"] not in (killed, None), source
+        monkeypatch.chdir(shop / "docs")
+        assert run(source)["batch"] == killed, source
+
+
 def test_a_cut_file_and_the_whole_one_make_one_memory(shop, user):
     (fact,) = (user / ".claude" / "projects").rglob("ci-setup.md")
     whole = fact.read_text("utf-8")

@@ -107,6 +107,35 @@ def test_what_a_running_program_wrote_since_is_imported(tmp_path):
     assert "night shift" in search("Alerts go to the night shift")
 
 
+@pytest.mark.parametrize("history_first", [True, False])
+def test_history_and_export_of_mem0_are_one_memory(history_first, tmp_path, private_home):
+    history = STORES["mem0"].build(tmp_path)
+    export = tmp_path / "all.json"
+    export.write_text(
+        json.dumps(
+            {"results": [{"id": "m1", "memory": "Drinks coffee in the morning", "user_id": "anna",
+                          "metadata": {"project": "kitchen"}}]}
+        ),
+        "utf-8",
+    )  # fmt: skip
+    for path in (history, export) if history_first else (export, history):
+        run("mem0", "--path", str(path), "--yes")
+
+    def current() -> list[str]:
+        return [text for text, *_, by, _ in stored(private_home)[0] if by is None]
+
+    assert sorted(text for text in current() if "morning" in text) == [
+        "Drinks coffee in the morning"
+    ]
+    with closing(sqlite3.connect(history)) as database, database:
+        database.execute(
+            "INSERT INTO history (id, memory_id, event, new_memory, created_at, is_deleted)"
+            " VALUES ('h9', 'm1', 'UPDATE', 'Drinks water in the morning', '2026-05-03', 0)"
+        )
+    run("mem0", "--path", str(history), "--yes")
+    assert [text for text in current() if "morning" in text] == ["Drinks water in the morning"]
+
+
 def test_a_note_that_changes_changes_its_memory(tmp_path, private_home):
     vault = STORES["obsidian"].build(tmp_path / "home")
     run("obsidian", "--path", str(vault), "--yes")

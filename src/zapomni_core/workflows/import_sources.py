@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from zapomni_core.adapters.sources import (
     DATABASES,
+    EDITED,
+    OF_FOLDER,
     SOURCES,
-    FollowingSource,
     FormatError,
     FoundFile,
     ImportedEvent,
@@ -57,7 +58,14 @@ from zapomni_core.shared.privacy import PrivatePaths, strip_private
 from zapomni_core.workflows.add_memory import MemoryWriter
 from zapomni_core.workflows.backup import back_up
 from zapomni_db.models import MemoryRecord
-from zapomni_db.sqlite.imports import ImportBatch, ImportFile, SqliteImports, add_counts
+from zapomni_db.sqlite.imports import (
+    ImportBatch,
+    ImportChange,
+    ImportFile,
+    SqliteImports,
+    add_counts,
+)
+from zapomni_db.values import to_time
 
 if TYPE_CHECKING:
     from zapomni_core.shared.redaction import Redactor
@@ -159,6 +167,8 @@ class UndoneImport:
     memories: int
     trash: str
     """The batch of the trash that has the memories; empty: none had to be removed."""
+    returned: int = 0
+    """Memories that the import had changed and that have their earlier text again."""
 
 
 class Imports:
@@ -303,13 +313,39 @@ class Imports:
         """
         batch = await self._batch(batch_id)
         observations, memories = await self._store.list_imported(batch.id)
+        changes = await self._store.list_changes(batch.id)
+        returned = [await self._return(one) for one in changes if one.memory not in memories]
         trash = ""
         if memories:
             with suppress(NotFoundError):  # The user was first.
                 trash = (await self._trash.put(memories, "import")).batch
         removed = await self._writer.projects.observations.delete(observations)
         await self._store.forget_batch(batch.id, int(time.time()))
-        return UndoneImport(batch.id, removed, len(memories), trash)
+        return UndoneImport(batch.id, removed, len(memories), trash, sum(returned))
+
+    async def _return(self, change: ImportChange) -> bool:
+        """Give a memory the text it had before an import; False if it was changed since."""
+        try:
+            history = await self._writer.memories.get_history(change.memory)
+        except NotFoundError:
+            return False  # The user deleted it.
+        versions = [one for one in history if one.memory_id == change.memory]
+        times = [to_time(one.valid_from) for one in versions]
+        if change.was_at not in times:
+            return False
+        before = times.index(change.was_at)
+        if (change.changed_at or times[min(before + 1, len(times) - 1)]) != times[-1]:
+            return False
+        old = versions[before]
+        await self._writer.update(
+            UpdateMemoryRequest(
+                memory_id=change.memory,
+                text=old.text,
+                trusted=bool(change.trusted),
+                **{name: old.fields[name] for name in ("kind", "metadata", "tags")},
+            )
+        )
+        return True
 
     @operation()
     async def trust(self, batch_id: str) -> int:
@@ -320,8 +356,9 @@ class Imports:
         """
         batch = await self._batch(batch_id)
         _, memories = await self._store.list_imported(batch.id)
+        changed = [one.memory for one in await self._store.list_changes(batch.id)]
         trusted = 0
-        for memory_id in memories:
+        for memory_id in dict.fromkeys([*memories, *changed]):
             try:
                 await self._writer.update(UpdateMemoryRequest(memory_id=memory_id, trusted=True))
             except NotFoundError:
@@ -376,17 +413,14 @@ def _summarize(
     )
 
 
-def _list_missing(known: Mapping[str, ImportFile], named: str) -> list[str]:
+def _list_missing(paths: Sequence[str]) -> list[str]:
     """Return files that are no longer there, unless all that was around them is missing, too."""
-    within = Path(real_path(named) if named else "/")
-    missing = [
-        one
-        for one in map(Path, sorted(known))
-        if one.is_relative_to(within)
-        and not os.path.lexists(one)
-        and any(folder.is_dir() for folder in list(one.parents)[:2])
+    return [
+        path
+        for path in paths
+        if not os.path.lexists(path)
+        and any(folder.is_dir() for folder in list(Path(path).parents)[:2])
     ]
-    return [str(one) for one in missing[:MAX_GONE]]
 
 
 def _choose_start(
@@ -459,13 +493,6 @@ def _weigh(item: Item) -> int:
     return size
 
 
-def _measure(value: Any) -> int:
-    """Return about how many characters a payload has."""
-    if isinstance(value, dict):
-        return sum(map(_measure, value.values()))
-    return len(value) if isinstance(value, str) else 0
-
-
 class _Run:
     """One run of an import: the files one after another, a step at a time."""
 
@@ -517,6 +544,10 @@ class _Run:
     def _asked(self) -> dict[str, Any]:
         asked = asdict(self._request)
         del asked["source"], asked["folder"]
+        if self._request.source in OF_FOLDER and not self._request.path:
+            # The same import in another repository is another one.
+            folder = self._request.folder or str(Path.cwd())
+            asked["repository"] = self._project(folder).root or folder
         return asked
 
     async def read(
@@ -525,6 +556,7 @@ class _Run:
         """Read a file to its end; yield how far it is read after each step."""
         iterator = source.read(file, start)
         offset, more, count = start, True, 0
+        natives: set[bytes] = set()
         try:
             while more:
                 try:
@@ -538,27 +570,38 @@ class _Run:
                 here = state._replace(byte_offset=offset, size=state.size if is_read else -1)
                 await self._step(items, here, file.newest)
                 count += len(items)
+                if source.name in EDITED:
+                    natives.update(
+                        _hash(one.native_id) for one in items if isinstance(one, ImportedMemory)
+                    )
                 # Without offsets: what the source says, or by how many records there are.
                 share = min(1.0, count / file.records) if file.records > 1 else 0.0
                 reached = max(file.progress.bytes, int(share * file.bytes))
                 yield max(offset, start, min(reached, file.bytes))
+            if natives and not self._dry_run:
+                await self._store.place_items(source.name, _hash(str(file.path)), list(natives))
         finally:
             await asyncio.to_thread(_close, iterator)
 
     async def find_gone(
         self, source: ImportSource, known: Mapping[str, ImportFile]
     ) -> dict[str, list[str]]:
-        """Return the files that were imported and are no longer there, with their memories."""
-        if not isinstance(source, FollowingSource):
+        """Return what was imported and is no longer there: files, and their memories."""
+        if source.name not in EDITED:
             return {}
-        gone: dict[str, list[str]] = {}
-        for path in await asyncio.to_thread(_list_missing, known, self._request.path):
-            natives = [_hash(one) for one in await asyncio.to_thread(source.records_of, Path(path))]
-            items = await self._store.get_items(source.name, natives)
-            named = [one.memory for one in items.values() if one.memory]
-            if current := [one for one in named if await self._find_memory(one)]:
-                gone[path] = current
-        return gone
+        within = Path(real_path(self._request.path) if self._request.path else "/")
+        files = {_hash(path): path for path in known if Path(path).is_relative_to(within)}
+        found: dict[str, list[str]] = {}
+        for file, memory in await self._store.list_gone(source.name):
+            if file in files:
+                found.setdefault(files[file], []).append(memory)
+        for path in await asyncio.to_thread(_list_missing, list(files.values())):
+            found[path] = await self._store.list_of_file(source.name, _hash(path))
+        return {
+            path: current
+            for path, memories in sorted(found.items())[:MAX_GONE]
+            if (current := [one for one in memories if await self._find_memory(one)])
+        }
 
     async def _find_memory(self, memory_id: str) -> MemoryRecord | None:
         """Return a memory that was imported; None if the user has deleted it."""
@@ -622,6 +665,13 @@ class _Run:
             else:
                 self._seen.add(native)
                 texts.append((native, item))
+        # Earlier texts of a record that is here already: they are in its history, or unknown here.
+        earlier = {one for item, _ in linked if item.follows for one in _replaced(item)}
+        for native, item in reversed(texts):
+            if native in earlier and not item.follows:
+                earlier.update(_replaced(item))
+                self.report.skip("earlier text of a known record")
+        texts = [(native, item) for native, item in texts if item.follows or native not in earlier]
         for project in {one.project for _, one in events if one.project} - set(self._named):
             self._named[project] = await self._find_project(self._redactor.redact(project)[0])
         rows = await asyncio.to_thread(self._make_rows, events, newest)
@@ -871,13 +921,22 @@ class _Run:
                 trusted=False,
                 redact=True,
             )
+            batch = await self._begin()
+            await self._store.begin_change(
+                batch.id,
+                self._request.source,
+                native,
+                to_time(record.updated_at),
+                trusted=record.trusted,
+            )
             try:
-                await self._writer.update(update)
+                updated = await self._writer.update(update)
             except NotFoundError:
                 self.report.skip("forgotten by the user")
             except ValidationError:
                 self.report.skip("not storable")
             else:
+                await self._store.end_change(batch.id, memory_id, to_time(updated.updated_at))
                 self.report.updated += 1
                 done.append((native, memory_id, _hash(text)))
         return done

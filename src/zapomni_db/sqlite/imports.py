@@ -17,7 +17,7 @@ from zapomni_db.sqlite.file import SqliteFile, reading, writing
 from zapomni_db.sqlite.observations_write import ROW_ERRORS, store_row
 from zapomni_db.values import from_json, to_json
 
-__all__ = ["ImportBatch", "ImportFile", "ImportItem", "SqliteImports"]
+__all__ = ["ImportBatch", "ImportChange", "ImportFile", "ImportItem", "SqliteImports"]
 
 _BATCH: Final[LiteralString] = "id, source, state, request, counts, started_at, ended_at"
 
@@ -50,6 +50,29 @@ INSERT OR REPLACE INTO import_items (source, native, batch, memory) VALUES (?, ?
 ITEMS_OF_BATCH: Final[LiteralString] = """
 SELECT observation, memory FROM import_items WHERE batch = ?"""
 DELETE_ITEMS: Final[LiteralString] = "DELETE FROM import_items WHERE batch = ?"
+
+PLACE_ITEM: Final[LiteralString] = """
+UPDATE import_items SET file = ?1, is_gone = 0
+WHERE source = ?2 AND native = ?3 AND (file IS NOT ?1 OR is_gone)"""
+ITEMS_OF_FILE: Final[LiteralString] = """
+SELECT native, memory FROM import_items WHERE source = ? AND file = ? AND memory IS NOT NULL"""
+MARK_GONE: Final[LiteralString] = """
+UPDATE import_items SET is_gone = 1 WHERE source = ? AND native = ?"""
+GONE_ITEMS: Final[LiteralString] = """
+SELECT file, memory FROM import_items
+WHERE source = ? AND file IS NOT NULL AND is_gone AND memory IS NOT NULL ORDER BY native"""
+
+BEGIN_CHANGE: Final[LiteralString] = """
+INSERT OR IGNORE INTO import_changes (batch, memory, source, native, hash, trusted, was_at)
+SELECT ?, memory, source, native, hash, ?, ? FROM import_items WHERE source = ? AND native = ?"""
+END_CHANGE: Final[LiteralString] = """
+UPDATE import_changes SET changed_at = ? WHERE batch = ? AND memory = ?"""
+CHANGES_OF_BATCH: Final[LiteralString] = """
+SELECT memory, trusted, was_at, changed_at FROM import_changes WHERE batch = ?"""
+RETURN_HASH: Final[LiteralString] = """
+UPDATE import_items SET hash = c.hash FROM import_changes c
+WHERE c.batch = ? AND import_items.source = c.source AND import_items.native = c.native"""
+DELETE_CHANGES: Final[LiteralString] = "DELETE FROM import_changes WHERE batch = ?"
 
 _FILE: Final[LiteralString] = "path, inode, size, mtime, head, byte_offset, since"
 LIST_FILES: Final[LiteralString] = "SELECT " + _FILE + " FROM import_files WHERE source = ?"
@@ -92,6 +115,18 @@ class ImportItem(NamedTuple):
     memory: str | None
     hash: bytes | None
     batch: str
+
+
+class ImportChange(NamedTuple):
+    """A memory that an import changed."""
+
+    memory: str
+    trusted: int
+    """Whether it was before."""
+    was_at: int
+    """When it was changed last before, in microseconds since 1970."""
+    changed_at: int | None
+    """When the import changed it; None: it was interrupted then."""
 
 
 class ImportFile(NamedTuple):
@@ -255,6 +290,52 @@ def note_file(connection: sqlite3.Connection, source: str, file: ImportFile) -> 
     connection.execute(PUT_FILE, (source, "", *file))
 
 
+def place_items(
+    connection: sqlite3.Connection, source: str, file: bytes, natives: Sequence[bytes]
+) -> None:
+    """Note which records a file has now, and that those which it had otherwise are gone."""
+    connection.executemany(PLACE_ITEM, [(file, source, native) for native in natives])
+    had = connection.execute(ITEMS_OF_FILE, (source, file)).fetchall()
+    gone = {native for native, _ in had} - set(natives)
+    connection.executemany(MARK_GONE, [(source, native) for native in gone])
+
+
+def list_of_file(connection: sqlite3.Connection, source: str, file: bytes) -> list[str]:
+    """Return the memories of the records that a file had."""
+    found = connection.execute(ITEMS_OF_FILE, (source, file)).fetchall()
+    return [memory for _, memory in found]
+
+
+def list_gone(connection: sqlite3.Connection, source: str) -> list[tuple[bytes, str]]:
+    """Return the memories whose records are no longer in their files, with the files."""
+    return connection.execute(GONE_ITEMS, (source,)).fetchall()
+
+
+def begin_change(
+    connection: sqlite3.Connection,
+    batch_id: str,
+    source: str,
+    native: bytes,
+    was_at: int,
+    *,
+    trusted: bool,
+) -> None:
+    """Note that a batch is about to change the memory of a record, and how it was."""
+    connection.execute(BEGIN_CHANGE, (batch_id, trusted, was_at, source, native))
+
+
+def end_change(
+    connection: sqlite3.Connection, batch_id: str, memory_id: str, changed_at: int
+) -> None:
+    """Note that a batch has changed a memory."""
+    connection.execute(END_CHANGE, (changed_at, batch_id, memory_id))
+
+
+def list_changes(connection: sqlite3.Connection, batch_id: str) -> list[ImportChange]:
+    """Return what a batch changed."""
+    return [ImportChange(*row) for row in connection.execute(CHANGES_OF_BATCH, (batch_id,))]
+
+
 def add_counts(counts: Mapping[str, Any], became: Mapping[str, int]) -> dict[str, Any]:
     """Return a report with what became of some rows added to it."""
     merged = {**counts, "skipped": dict(counts.get("skipped", {}))}
@@ -292,6 +373,8 @@ def list_imported(connection: sqlite3.Connection, batch_id: str) -> tuple[list[i
 def forget_batch(connection: sqlite3.Connection, batch_id: str, now: int) -> None:
     """Forget what a batch imported, so that it can be imported again."""
     connection.execute(DELETE_FILES, (batch_id,))
+    connection.execute(RETURN_HASH, (batch_id,))
+    connection.execute(DELETE_CHANGES, (batch_id,))
     connection.execute(DELETE_ITEMS, (batch_id,))
     connection.execute(SET_STATE, ("undone", now, batch_id))
 
@@ -314,5 +397,11 @@ class SqliteImports(SqliteFile):
     store_step = writing("importing", store_step)
     note_file = writing("importing", note_file)
     add_memories = writing("importing", add_memories)
+    place_items = writing("importing", place_items)
+    list_of_file = reading("reading imports", list_of_file)
+    list_gone = reading("reading imports", list_gone)
+    begin_change = writing("importing", begin_change)
+    end_change = writing("importing", end_change)
+    list_changes = reading("reading imports", list_changes)
     list_imported = reading("reading imports", list_imported)
     forget_batch = writing("undoing an import", forget_batch)

@@ -27,14 +27,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, runtime_checkable
+from typing import IO, Any, NamedTuple, Protocol
 
 __all__ = [
     "DATABASES",
+    "EDITED",
     "MAX_LINE",
     "NEVER_READ",
+    "OF_FOLDER",
     "SOURCES",
-    "FollowingSource",
     "FormatError",
     "FoundFile",
     "ImportSource",
@@ -75,6 +76,12 @@ SOURCES = {
     "cursor": "cursor",
 }
 """The modules of this package by the name a user gives, in the order in which they are listed."""
+
+OF_FOLDER = frozenset(["adr", "aider", "claude-memory", "git", "instructions", "obsidian"])
+"""Those of which a part, or all, is in the repository that the user is in."""
+
+EDITED = frozenset(["adr", "basic-memory", "claude-memory", "instructions", "obsidian"])
+"""Those whose files people and agents edit: what is no longer in a file is reported."""
 
 MAX_LINE = 16 * 1024 * 1024
 # A megabyte of `[],` becomes twenty in memory.
@@ -239,15 +246,6 @@ class ImportSource(Protocol):
             FormatError: The file is not of this format, or of a newer one.
             OSError: It cannot be read.
         """
-        ...
-
-
-@runtime_checkable
-class FollowingSource(ImportSource, Protocol):
-    """A source whose memories follow their files, one file for each."""
-
-    def records_of(self, path: Path) -> list[str]:
-        """Return the native ids that a file had which is no longer there."""
         ...
 
 

@@ -76,10 +76,6 @@ class _ClaudeMemory:
             filter(None, map(describe_file, files)), key=lambda file: (file.newest, file.path)
         )
 
-    def records_of(self, path: Path) -> list[str]:
-        """Return the fact that a file had; the lines of an index are not known without it."""
-        return [] if path.name == INDEX else [_Place(path).native_id(path.stem)]
-
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
         """Yield the fact of a file, or the lines of the index that name no file."""
         del offset  # A fact is the whole file.

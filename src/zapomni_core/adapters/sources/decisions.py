@@ -61,10 +61,6 @@ class _Decisions:
             raise FormatError("There are no decision records (NNNN-title.md) in this folder.")
         return found
 
-    def records_of(self, path: Path) -> list[str]:
-        """Return the record that a file had."""
-        return [_native_id(SourceRepository(path.parent), path)]
-
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
         """Yield the record of a file."""
         del offset  # A record is the whole file.

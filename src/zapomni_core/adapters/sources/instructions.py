@@ -88,13 +88,6 @@ class _Instructions:
             raise FormatError("There are no files of instructions, such as CLAUDE.md or AGENTS.md")
         return sorted(found, key=lambda file: (file.newest, file.path))[:MOST_FILES]
 
-    def records_of(self, path: Path) -> list[str]:
-        """Return the document that a file was."""
-        repository = SourceRepository(path.parent)
-        # One of the user's has its place in the home folder as its name.
-        users = [f"~/{name}/{path.name}" for name in _OF_USER if path.match(f"*/{name}")]
-        return [*users, f"{repository.key}/{repository.relative(path)}"]
-
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
         """Yield the file as a document, and those that it names."""
         del offset  # A document is the whole file.

@@ -117,12 +117,19 @@ def _read_history(path: Path) -> Iterator[Item]:
             if deleted or not texts:
                 yield SkippedRecord("deleted there" if deleted else "without text")
                 continue
-            earlier = ""
+            earlier, last = "", len(texts) - 1
             for number, (text, when) in enumerate(texts):
                 again = sum(one == text for one, _ in texts[:number])
                 native_id = f"{memory['place']}:{short_hash(text)}" + (f":{again}" if again else "")
+                if number == last:
+                    native_id = _plain_id(memory["place"])  # The one that exports know.
                 yield ImportedMemory(
-                    native_id, text, when=when, supersedes=earlier, metadata=metadata
+                    native_id,
+                    text,
+                    when=when,
+                    supersedes=earlier,
+                    metadata=metadata,
+                    follows=number == last,
                 )
                 earlier = native_id
 
