@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from zapomni_cli.runtime import read_settings, with_observations
 from zapomni_core.infra.recall_log import recall_log
 from zapomni_core.modules.observations import Observations
 from zapomni_core.shared.validation import validate_page
-from zapomni_db.recall_models import OCCASIONS, LoggedRecall, RecallFilter
+from zapomni_db.recall_models import OCCASIONS, LoggedRecall, RecallFilter, name_project
 
 __all__ = ["recalls"]
 
@@ -83,7 +82,7 @@ def recalls(  # noqa: PLR0913 - every option is an argument
     )
     found = recall_log(settings).list_recalls(filters)
     if as_json:
-        print_json([_as_json(one, names) for one in found])
+        print_json([one.to_json(names) for one in found])
     elif not found:
         given = chosen({"session": session, "project": project, "how": how, "item": item})
         some = "No recall passes these filters." if given or used is not None else NOTHING
@@ -95,18 +94,9 @@ def recalls(  # noqa: PLR0913 - every option is an argument
 NOTHING = "Nothing was recalled yet. `zapomni init` connects agents; `zapomni search` counts, too."
 
 
-def _as_json(recall: LoggedRecall, names: dict[str, str]) -> dict[str, object]:
-    row = asdict(recall)
-    row["at"] = _moment(recall.at).isoformat()
-    row |= {"project": _name(recall.project, names), "project_key": recall.project}
-    for item in row["items"]:
-        item["used_at"] = item["used_at"] and _moment(item["used_at"]).isoformat()
-    return row
-
-
 def _row(recall: LoggedRecall, names: dict[str, str]) -> tuple[str, ...]:
     used = sum(item.used_at is not None for item in recall.items)
-    project = _name(recall.project, names)
+    project = name_project(recall.project, names)
     about = (day(_moment(recall.at)), recall.how, recall.client)
     if is_terminal():
         items = f"{count_of(len(recall.items), 'item')}, {used} used"
@@ -117,11 +107,6 @@ def _row(recall: LoggedRecall, names: dict[str, str]) -> tuple[str, ...]:
     taken = ",".join(item.id for item in recall.items if item.used_at is not None)
     number, tokens = str(recall.id), str(recall.tokens)
     return (number, *about, recall.session, project, tokens, taken, ids, recall.query)
-
-
-def _name(key: str, names: dict[str, str]) -> str:
-    """Return what the user calls a project; of one that is not known, a path or an address."""
-    return names.get(key, "" if key.startswith("root:") else key)
 
 
 def _moment(seconds: int) -> datetime:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 __all__ = [
     "OCCASIONS",
@@ -14,6 +16,7 @@ __all__ = [
     "RecallFilter",
     "RecallTotals",
     "SessionTokens",
+    "name_project",
 ]
 
 OCCASIONS = ("session_start", "prompt", "failure", "tool", "command", "page")
@@ -63,6 +66,24 @@ class LoggedRecall:
     query: str
     tokens: int
     items: list[LoggedItem]
+
+    def to_json(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return it as commands and pages write it, given what projects are called by key."""
+        row = asdict(self)
+        row["at"] = _iso(self.at)
+        row |= {"project": name_project(self.project, names), "project_key": self.project}
+        for item in row["items"]:
+            item["used_at"] = item["used_at"] and _iso(item["used_at"])
+        return row
+
+
+def name_project(key: str, names: Mapping[str, str]) -> str:
+    """Return what the user calls a project; of one that is not known, a path or an address."""
+    return names.get(key, "" if key.startswith("root:") else key)
+
+
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 @dataclass(frozen=True)

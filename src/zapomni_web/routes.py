@@ -36,6 +36,7 @@ PAGES = [
     Page("/sessions", "sessions:show", nav="Sessions", key="n"),
     Page("/context", "context:show", nav="Context", key="x"),
     Page("/review", "review:show", nav="Review", key="r"),
+    Page("/recalls", "recalls:show", nav="Recalls", key="l"),
     Page("/tasks", "tasks:show", nav="Tasks", key="k"),
     Page("/health", "health:show", nav="Health", key="h"),
     Page("/settings", "settings:show", nav="Settings", key="e"),

@@ -32,6 +32,11 @@ def addresses(home: Home) -> dict[str, list[str]]:
         "/health": ["/health"],
         "/settings": ["/settings", "/settings?only=set"],
         "/review": ["/review", "/review?kind=untrusted", "/review?kind=duplicate&offset=10"],
+        "/recalls": [
+            "/recalls",
+            f"/recalls?item={home.hostile}",
+            "/recalls?session=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E&used=0",
+        ],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],

@@ -260,6 +260,7 @@ def fill(base: Path, models: str) -> Home:
             record_here(json.dumps(event).encode(), "--host", "claude-code")
         _run("graph", "build")
         _run("review")
+        _run("search", "<script>window.hurt=1</script> esrever", "--all")
     finally:
         os.chdir(here)
         for name, value in old.items():

@@ -150,3 +150,11 @@ def test_a_page_that_does_not_exist_says_so(site):
 def test_wrong_parameters_are_answered_in_words(site):
     assert "use a date" in site.get("/search?q=x&since=nonsense", 400).shown
     assert "must be a number" in site.get("/search?offset=-1", 400).shown
+
+
+def test_every_section_of_the_style_sheet_begins_outside_of_any_block():
+    open_blocks = 0
+    for line in (STATIC / "zapomni.css").read_text("utf-8").splitlines():
+        assert open_blocks == 0 or not line.startswith("/* ---"), line
+        open_blocks += line.count("{") - line.count("}")
+    assert open_blocks == 0

@@ -199,14 +199,14 @@ class RecallLog:
 
         return recall_reads.list_recalls(Path(self._home), filters)
 
-    def count_recalls(self, hidden: Sequence[str] = ()) -> RecallTotals:
-        """Return how much was given, and the tokens of the latest days and sessions.
+    def count_recalls(self, hidden: Sequence[str] = (), days: int = 7) -> RecallTotals:
+        """Return how much was given, and the tokens of so many latest days and of sessions.
 
         Sessions of hidden projects are not listed.
         """
         from zapomni_db.sqlite import recall_reads
 
-        return recall_reads.count_recalls(Path(self._home), hidden)
+        return recall_reads.count_recalls(Path(self._home), hidden, days)
 
     def read_questions(self, projects: Sequence[str] | None = None) -> list[AskedQuestion]:
         """Return the questions whose answers were used, newest first."""

@@ -25,7 +25,6 @@ __all__ = ["count_recalls", "list_recalls", "read_questions"]
 T = TypeVar("T")
 
 # How many of the latest are counted.
-DAYS: Final = 7
 SESSIONS: Final = 5
 
 
@@ -87,18 +86,18 @@ def list_recalls(home: Path, filters: RecallFilter) -> list[LoggedRecall]:
     return _read(home, read) or []
 
 
-def count_recalls(home: Path, hidden: Sequence[str]) -> RecallTotals:
-    """Return how much was given, and the tokens of the latest days and sessions.
+def count_recalls(home: Path, hidden: Sequence[str], days: int) -> RecallTotals:
+    """Return how much was given, and the tokens of so many latest days and of sessions.
 
     Sessions of hidden projects are not listed.
     """
 
     def read(connection: sqlite3.Connection) -> RecallTotals:
         recalls, tokens, items, used = connection.execute(_TOTALS).fetchone()
-        days = [DayTokens(*row) for row in connection.execute(_BY_DAY, (DAYS,))]
+        by_day = [DayTokens(*row) for row in connection.execute(_BY_DAY, (days,))]
         listed = connection.execute(_BY_SESSION, (_as_json(hidden), SESSIONS))
         sessions = [SessionTokens(*row) for row in listed]
-        return RecallTotals(recalls, tokens, items, used, days, sessions)
+        return RecallTotals(recalls, tokens, items, used, by_day, sessions)
 
     return _read(home, read) or RecallTotals()
 
