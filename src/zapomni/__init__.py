@@ -68,12 +68,16 @@ if TYPE_CHECKING:
     )
     from zapomni_core.modules.graph import (
         BuildGraphRequest,
+        GraphViewRequest,
+        GraphViewResponse,
         KnowledgeGraph,
         MergeResponse,
         PathStep,
         RelatedEntity,
         RelatedRequest,
         RelatedResponse,
+        ViewedEntity,
+        ViewedRelationship,
     )
     from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import (
@@ -141,6 +145,8 @@ __all__ = [
     "FolderScope",
     "ForgetSelection",
     "GraphStats",
+    "GraphViewRequest",
+    "GraphViewResponse",
     "IndexRequest",
     "KnowledgeGraph",
     "KnownProject",
@@ -197,6 +203,8 @@ __all__ = [
     "UpdateMemoryRequest",
     "UpdatedMemory",
     "ValidationError",
+    "ViewedEntity",
+    "ViewedRelationship",
     "ZapomniEngine",
     "ZapomniError",
     "__version__",

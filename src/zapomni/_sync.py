@@ -205,6 +205,7 @@ class SyncGraph(_Blocking[KnowledgeGraph]):
     find_entities = _blocking(KnowledgeGraph.find_entities)
     get_related = _blocking(KnowledgeGraph.get_related)
     get_status = _blocking(KnowledgeGraph.get_status)
+    get_view = _blocking(KnowledgeGraph.get_view)
     merge = _blocking(KnowledgeGraph.merge)
     read_memory = _blocking(KnowledgeGraph.read_memory)
     undo = _blocking(KnowledgeGraph.undo)

@@ -23,6 +23,7 @@ from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
 from zapomni_core.modules.graph import (
     BuildGraphRequest,
+    GraphViewRequest,
     PathStep,
     RelatedEntity,
     RelatedRequest,
@@ -326,6 +327,75 @@ def show(
             branch = drawn[end_id]
     console = Console() if is_terminal() else Console(width=120)
     console.print(root)
+
+
+@graph.command(
+    epilog=examples(
+        "zapomni graph relationships",
+        "zapomni graph relationships PostgreSQL --depth 2",
+        "zapomni graph relationships --type PERSON --type ORG --as-of 2026-03-31 --json",
+    )
+)
+@click.argument("name", metavar="[NAME]", default="")
+@click.option("--type", "types", multiple=True, help="Only entities of this type; repeatable.")
+@as_of_option
+@click.option("--depth", default=1, show_default=True, help="How many steps: 1, 2 or 3.")
+@click.option("--limit", default=100, show_default=True, help="Between how many entities, to 300.")
+@click.option("--open", "opened", multiple=True, metavar="ID", help="Also those of this entity.")
+@json_option
+def relationships(
+    name: str,
+    types: tuple[str, ...],
+    as_of: datetime | None,
+    depth: int,
+    limit: int,
+    opened: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> None:
+    """List relationships between the best connected entities, or of those around NAME.
+
+    Those that say how come first, then those that are only named together. In a pipe each line
+    is: who, how, whom, the sentence, the memory's id, separated by tabs.
+    """
+    request = GraphViewRequest(
+        entity=name,
+        depth=depth,
+        opened=list(opened),
+        types=list(types),
+        as_of=as_of,
+        limit=limit,
+    )
+    found = with_engine(lambda engine: engine.graph.get_view(request, str(Path.cwd())))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    if found.notice:
+        click.echo(found.notice, err=True)
+    if found.candidates:
+        _print_entities(found.candidates)
+        return
+    chars = NAME_CHARS if is_terminal() else None
+    print_table(
+        (
+            one_line(one.source, chars),
+            one.type,
+            one_line(one.target, chars),
+            *_said(next(iter(one.evidence), None)),
+        )
+        for one in found.relationships
+    )
+    if found.more:
+        click.echo(f"{count_of(found.more, 'more entity', 'more entities')}: --limit.", err=True)
+    if found.unread:
+        click.echo("`zapomni graph build` reads what is unread.", err=True)
+
+
+def _said(sentence: Evidence | None) -> tuple[str, str]:
+    if sentence is None:
+        return "", ""
+    chars = SENTENCE_CHARS if is_terminal() else None
+    return one_line(sentence.text, chars), sentence.memory_id or ""
 
 
 # --- Merging ----------------------------------------------------------------------------

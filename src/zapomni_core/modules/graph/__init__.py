@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from zapomni_core.modules.graph.names import load_gazetteer
     from zapomni_core.modules.graph.schemas import (
         BuildGraphRequest,
+        GraphViewRequest,
+        GraphViewResponse,
         MemoryReading,
         MemoryStatement,
         MergeResponse,
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
         RelatedEntity,
         RelatedRequest,
         RelatedResponse,
+        ViewedEntity,
+        ViewedRelationship,
     )
     from zapomni_core.modules.graph.service import KnowledgeGraph
 
@@ -32,6 +36,8 @@ __all__ = [
     "Extraction",
     "ExtractionModel",
     "GraphExtractor",
+    "GraphViewRequest",
+    "GraphViewResponse",
     "KnowledgeGraph",
     "MemoryReading",
     "MemoryStatement",
@@ -41,6 +47,8 @@ __all__ = [
     "RelatedRequest",
     "RelatedResponse",
     "RuleExtractor",
+    "ViewedEntity",
+    "ViewedRelationship",
     "build_graph",
     "load_gazetteer",
 ]
@@ -53,8 +61,9 @@ __getattr__ = lazy_names(
         "export": "FORMATS",
         "extraction": "Extraction ExtractionModel GraphExtractor RuleExtractor",
         "names": "load_gazetteer",
-        "schemas": "BuildGraphRequest MemoryReading MemoryStatement MergeResponse PathStep "
-        "RelatedEntity RelatedRequest RelatedResponse",
+        "schemas": "BuildGraphRequest GraphViewRequest GraphViewResponse MemoryReading "
+        "MemoryStatement MergeResponse PathStep RelatedEntity RelatedRequest RelatedResponse "
+        "ViewedEntity ViewedRelationship",
         "service": "KnowledgeGraph",
     },
 )

@@ -9,6 +9,8 @@ from zapomni_db.models import FrozenModel
 
 __all__ = [
     "BuildGraphRequest",
+    "GraphViewRequest",
+    "GraphViewResponse",
     "MemoryReading",
     "MemoryStatement",
     "MergeResponse",
@@ -16,6 +18,8 @@ __all__ = [
     "RelatedEntity",
     "RelatedRequest",
     "RelatedResponse",
+    "ViewedEntity",
+    "ViewedRelationship",
 ]
 
 
@@ -73,6 +77,70 @@ class RelatedResponse(FrozenModel):
     """None if the name may mean several: then `candidates` are the choices."""
     candidates: list[Entity] = []
     related: list[RelatedEntity] = []
+    notice: str | None = None
+
+
+class GraphViewRequest(FrozenModel):
+    """Which part of the graph to look at."""
+
+    entity: str = ""
+    """The name, an alias or the id of the one in the middle; empty: the best connected part."""
+    depth: int = 1
+    """How many steps from it."""
+    opened: list[str] = []
+    """Ids of further entities whose relationships are shown, too."""
+    types: list[str] = []
+    """Only entities of these types."""
+    as_of: datetime | None = None
+    """What held at that time; None: now."""
+    limit: int = 100
+    """How many entities."""
+
+
+class ViewedEntity(FrozenModel):
+    """An entity in a view."""
+
+    entity_id: str
+    name: str
+    type: str
+    mentions: int
+    degree: int
+    """How many of those that could be shown it is related to."""
+    distance: int
+    """Steps from the one in the middle; 0 without one."""
+
+
+class ViewedRelationship(FrozenModel):
+    """A relationship in a view, with the sentence that states it best."""
+
+    source_id: str
+    source: str
+    type: str
+    target_id: str
+    target: str
+    strength: float
+    support: int
+    evidence: list[Evidence]
+
+
+class GraphViewResponse(FrozenModel):
+    """A part of the graph: entities, the best connected or nearest first, and what relates them.
+
+    Relationships that say how come before those that only say that both are named together.
+    """
+
+    entity: Entity | None = None
+    """The one in the middle; None if the name may mean several: then `candidates` are the choices.
+    """
+    candidates: list[Entity] = []
+    merged: dict[str, str] = {}
+    """What was merged into the one in the middle: ids and the names they had."""
+    entities: list[ViewedEntity] = []
+    relationships: list[ViewedRelationship] = []
+    more: int = 0
+    """How many entities are beyond the limit."""
+    unread: bool = False
+    """Whether there are passages that were not read into the graph yet."""
     notice: str | None = None
 
 

@@ -10,6 +10,8 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.modules.graph.related import get_related, resolve
 from zapomni_core.modules.graph.schemas import (
     BuildGraphRequest,
+    GraphViewRequest,
+    GraphViewResponse,
     MemoryReading,
     MemoryStatement,
     MergeResponse,
@@ -124,6 +126,19 @@ class KnowledgeGraph:
         """
         asked = request.model_copy(update={"types": _types(request.types)})
         return await get_related(self._storage, self._extractor, asked, await self._hidden(folder))
+
+    @operation()
+    async def get_view(self, request: GraphViewRequest, folder: str = "") -> GraphViewResponse:
+        """Return a part of the graph: what is around an entity, or the best connected part.
+
+        Raises:
+            ValidationError: The depth or limit is out of range.
+            EntityNotFoundError: No entity has this name; `near` has names that are like it.
+        """
+        from zapomni_core.modules.graph.view import get_view
+
+        asked = request.model_copy(update={"types": _types(request.types)})
+        return await get_view(self._storage, self._extractor, asked, await self._hidden(folder))
 
     @operation()
     async def find_entities(self, query: EntityQuery, folder: str = "") -> list[Entity]:
