@@ -37,6 +37,7 @@ def addresses(home: Home) -> dict[str, list[str]]:
             f"/recalls?item={home.hostile}",
             "/recalls?session=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E&used=0",
         ],
+        "/graph": ["/graph?entity=Acme&depth=2", "/graph", "/graph?view=table"],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],
@@ -50,6 +51,7 @@ def questions(home: Home) -> list[str]:
     return [
         "/help",
         f"/s/{home.session}/purge",
+        "/graph/merge?source=Acme&into=PostgreSQL",
         f"/m/{home.hostile}/forget",
         f"/m/{home.deploy}/restore?version=1",
         f"/m/{home.hostile}/trust",
