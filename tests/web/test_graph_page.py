@@ -46,11 +46,11 @@ def test_the_drawing_and_the_table_show_the_same(site):
 
     assert {"Acme", "PostgreSQL"} <= set(nodes(drawing))
     assert 'class="edge typed"' in drawing.text
-    assert "“Acme Corp uses PostgreSQL.”" in drawing.shown
-    assert "Acme Corp uses PostgreSQL" in table.shown
+    assert "“PostgreSQL is backed up every night by Acme Corp.”" in drawing.shown
+    assert "PostgreSQL is backed up every night by Acme Corp." in table.shown
     assert '<svg class="graph"' not in table.text
     for name in nodes(drawing):
-        assert name in table.shown
+        assert name.removesuffix("…") in table.shown
 
 
 def test_json_is_what_the_command_prints(site, home, monkeypatch):
@@ -60,7 +60,7 @@ def test_json_is_what_the_command_prints(site, home, monkeypatch):
 
     assert shown == as_json("graph", "relationships", "Acme", "--depth", "2")
     listed = zapomni("graph", "relationships", "Acme").stdout.decode().splitlines()
-    assert any(line.split("\t")[:3] == ["Acme", "USES", "PostgreSQL"] for line in listed)
+    assert any(line.split("\t")[:3] == ["PostgreSQL", "RELATED_TO", "Acme"] for line in listed)
 
 
 def test_an_entity_is_in_the_middle_with_steps_around_it(own):
@@ -196,7 +196,7 @@ def test_a_person_points_drags_zooms_expands_and_goes_back_in_time(tab):
     node.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
-    assert "Acme Corp uses PostgreSQL." in panel.inner_text()
+    assert "backed up every night" in panel.inner_text()
 
     place = node.get_attribute("transform")
     box = node.locator("use").bounding_box()
