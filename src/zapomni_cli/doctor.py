@@ -61,8 +61,10 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
     backup that is whole, or table by table from what can still be read, whichever has more. The
     damaged file is kept, and events that waited in the spool are stored.
 
-    With --memories it lists the memories that cite code which has changed, moved or gone, instead;
-    in a pipe each line is: id, what is cited and what became of it, beginning of the text.
+    With --memories it lists the memories that cite code which has changed, moved or gone, instead:
+    first those whose code does something else or is gone, the most recalled first. What was only
+    reworded is left out. "zapomni review" says with one key that such a memory is still true.
+    In a pipe each line is: id, what is cited and what became of it, beginning of the text.
     """
     if memories:
         stale = with_engine(lambda engine: engine.citations.list_stale())

@@ -266,7 +266,9 @@ def print_memory(
 def citation_line(one: CheckedCitation) -> str:
     """Say in one line what a memory cites and what became of it."""
     now = f", now {one.now}" if one.now else ""
-    return one_line(f"{one.place}: {one.status}{now}")
+    content = ", reworded" if one.content == "reworded" else ""
+    what = f" ({one.what})" if one.what else ""
+    return one_line(f"{one.cites}: {one.status}{content}{now}{what}")
 
 
 def _shown(value: Any) -> str:

@@ -48,6 +48,7 @@ _WORDS = {
     "trust": "trust",
     "not_a_conflict": "not a conflict",
 }
+STILL_TRUE = "still true: it cites the code as it is now"
 _DONE = {
     "keep": "Kept.",
     "supersede": "The newer one replaces the older.",
@@ -245,7 +246,8 @@ async def _ask_each(engine: ZapomniEngine, page: ReviewPage, read: Callable[[], 
 def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
     """Ask until a key is pressed that means something here."""
     keys = {key: word for key, word in _KEYS.items() if word in item.choices}
-    words = [f"[{key}] {_WORDS[word]}" for key, word in keys.items()]
+    meant = {**_WORDS, "keep": STILL_TRUE} if item.kind == "stale_citation" else _WORDS
+    words = [f"[{key}] {meant[word]}" for key, word in keys.items()]
     words += ["[space] later", *(["[u] undo"] if undo else []), "[q] quit"]
     click.echo("  ".join(words))
     while True:

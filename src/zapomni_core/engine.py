@@ -176,7 +176,7 @@ class ZapomniEngine:
         self.memories = Memories(
             storage, embedder, self._choose_chunker, lambda: self._redactor, digest
         )
-        self.citations = Citations(self._code, storage)
+        self.citations = Citations(self._code, storage, str(settings.home))
         self.projects = Projects(self.observations, storage, self.memories)
         self._writer = MemoryWriter(self.memories, self.citations, self.projects)
         self._searcher = Searcher(

@@ -206,6 +206,10 @@ class Citation(_CodeModel):
     twins: list[str] = []
     """Other symbols that had the same body then, as `path:name`."""
     commit: str = ""
+    structure: str = ""
+    """Its structure and a sample of its lines, packed; empty: it was not kept."""
+    state: str = ""
+    """What the last check said about it, in words; empty: nothing that matters."""
 
 
 class CheckedCitation(_CodeModel):
@@ -216,19 +220,49 @@ class CheckedCitation(_CodeModel):
     symbol: str = ""
     start_line: int = 0
     end_line: int = 0
+    place: Literal["same", "moved", "gone"]
+    """Whether it is where it was, is elsewhere or has another name, or is nowhere."""
+    content: Literal["", "same", "reworded", "changed"]
+    """Whether it does what it did; `reworded`: with other comments, formatting, docstrings or
+    annotations. Empty: it is gone."""
     status: Literal["fresh", "changed", "moved", "gone"]
+    """Both in one word; `fresh`: in its place, and the same or reworded."""
     now: str = ""
     """Where it is now, as `path:symbol` or `path:L10-L20`, if that is elsewhere."""
+    changed: list[str] = []
+    """Of changed code, what: `signature`, `body`."""
+    share: float | None = None
+    """Of changed code, which share of its lines is not there any more; None: not known."""
+    since: str = ""
+    """Of changed code, the commit that changed it first, or `uncommitted`; empty: not known."""
+    message: str = ""
+    """The first line of that commit's message."""
     commit: str = ""
     """The commit that was checked out when the memory was stored."""
+    content_hash: str = Field(default="", exclude=True)
+    """Of what was cited."""
 
     @property
-    def place(self) -> str:
+    def cites(self) -> str:
         """Return what is cited as people write it: `path:symbol` or `path:L10-L20`."""
         if self.symbol or not self.start_line:
             return f"{self.path}:{self.symbol}" if self.symbol else self.path
         last = f"-L{self.end_line}" if self.end_line > self.start_line else ""
         return f"{self.path}:L{self.start_line}{last}"
+
+    @property
+    def what(self) -> str:
+        """Return in words what changed, since when and why; empty if nothing did."""
+        if self.content != "changed":
+            return ""
+        parts = [" and ".join(self.changed)] if self.changed else []
+        if self.share:
+            parts.append(f"{max(1, round(100 * self.share))} % of its lines")
+        if self.since:
+            message = f": {self.message}" if self.message else ""
+            is_committed = self.since != "uncommitted"
+            parts.append(f"since {self.since[:10]}{message}" if is_committed else "not committed")
+        return ", ".join(parts)
 
 
 # --- What agents did to it --------------------------------------------------------------

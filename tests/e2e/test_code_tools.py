@@ -129,7 +129,13 @@ async def test_a_recalled_memory_says_what_became_of_its_code(client, repository
     repository.edit("src/auth.py", "EXPIRY > moment", "EXPIRY >= moment")
     found = await client.call_tool("search_memory", {"query": "zebras", "kind": "note"})
     (hit,) = found.structured_content["results"]
-    stale = {"place": "src/auth.py:check_token", "status": "changed"}
+    stale = {
+        "cites": "src/auth.py:check_token",
+        "place": "same",
+        "content": "changed",
+        "status": "changed",
+        "what": "body, 33 % of its lines, not committed",
+    }
     assert hit["citations"] == [stale]
     assert '"changed"' in found.content[0].text
     whole = await client.call_tool("get_memory", {"memory_id": memory_id})

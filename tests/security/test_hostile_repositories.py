@@ -89,8 +89,11 @@ def test_no_question_to_git_runs_a_command(trap, name, monkeypatch):
     guarded.list_root_commits(root)
     guarded.changed_files(root)
     guarded.list_files(root)
-    list(guarded.read_commits(root, head_commit(str(folder)), 2))
-    guarded.count_commits(root, head_commit(str(folder)))
+    head = head_commit(str(folder))
+    for commit in list(guarded.read_commits(root, head, 2)):
+        for file in commit.files or ["a.py"]:
+            guarded.read_file_history(root, commit.sha, head, file, 2)
+    guarded.count_commits(root, head)
     for part in {root, str(folder)}:
         with suppress(ValidationError), SourceTree(part) as tree:  # A bare one is refused.
             list(tree.files())

@@ -236,3 +236,24 @@ def test_a_commit_that_changes_too_many_files_is_read_without_them(tmp_path, mon
 @pytest.mark.parametrize("head", ["", "HEAD", "--all", "0" * 39, "g" * 40, "--output=/tmp/x"])
 def test_only_a_whole_commit_id_can_be_asked_for(tmp_path, head):
     assert list(guarded.read_commits(str(repository(tmp_path / "shop")), head, 5)) == []
+
+
+def test_the_history_of_a_file_has_its_contents_after_each_commit(tmp_path):
+    repo = repository(tmp_path / "shop")
+    start = head_commit(str(repo))
+    for number in range(3):
+        (repo / "one.py").write_text(f"a = {number}\n\nb = 1\n", encoding="utf-8")
+        git(repo, "add", "one.py")
+        git(repo, "commit", "-qm", f"number {number}")
+    head = head_commit(str(repo))
+    history = guarded.read_file_history(str(repo), start, head, "one.py", 10)
+    assert history is not None
+    assert [(one.subject, one.data) for one in history] == [
+        (f"number {number}", f"a = {number}\n\nb = 1\n".encode()) for number in (2, 1, 0)
+    ]
+    # The oldest ones count: since one of them it is different.
+    oldest = guarded.read_file_history(str(repo), start, head, "one.py", 1)
+    assert [one.subject for one in oldest or []] == ["number 0"]
+    assert guarded.read_file_history(str(repo), head, head, "one.py", 10) == []
+    assert guarded.read_file_history(str(repo), "--output=x", head, "one.py", 10) is None
+    assert guarded.read_file_history(str(repo), "0" * 40, head, "one.py", 10) is None

@@ -11,6 +11,7 @@ import pytest
 from code_trees import Repository, index
 
 from zapomni_core.exceptions import ValidationError
+from zapomni_core.infra.projects import head_commit
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest, UpdateMemoryRequest
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +31,8 @@ class Case(NamedTuple):
     change: Callable[[Repository], object]
     status: str
     now: str = ""
+    content: str = ""
+    """What it says of the content; empty: what the status implies."""
 
 
 def rename(old: str, new: str, path: str = "src/auth.py") -> Callable[[Repository], None]:
@@ -112,10 +115,57 @@ CASES = {
     ),
     "an unrelated file goes": Case(CHECK, lambda r: r.path("src/shop.py").unlink(), "fresh"),
     "a branch and back": Case(CHECK, _on_branch(_delete_check, back=True), "fresh"),
+    # only its words changed
+    "its docstring is edited": Case(
+        CHECK, rename("still counts", "counts"), "fresh", content="reworded"
+    ),
+    "its docstring goes": Case(
+        CHECK, rename('    """Say whether a token still counts."""\n', ""), "fresh",
+        content="reworded",
+    ),
+    "a comment in it is written": Case(
+        CHECK, rename("    moment =", "    # The clock may differ.\n    moment ="), "fresh",
+        content="reworded",
+    ),
+    "it gets annotations": Case(
+        CHECK, rename("(token, now=None):", "(token: Token, now: float | None = None) -> bool:"),
+        "fresh", content="reworded",
+    ),
+    "it is formatted": Case(
+        CHECK,
+        rename("(token, now=None):", "(\n    token,\n    now=None,\n):"), "fresh",
+        content="reworded",
+    ),
+    "brackets are put around": Case(
+        CHECK, rename("token.issued + EXPIRY > moment", "(token.issued + EXPIRY) > moment"),
+        "fresh", content="reworded",
+    ),
+    "its quotes change": Case(
+        RENEW, rename('"too late"', "'too late'"), "fresh", content="reworded"
+    ),
+    "a class's docstring is edited": Case(
+        TOKEN, rename("What a user shows.", "A sign."), "fresh", content="reworded"
+    ),
+    "a file is formatted": Case(
+        "web/cart.js", rename("    return this.total();", "  return this.total()", "web/cart.js"),
+        "fresh", content="reworded",
+    ),
+    "a comment in JavaScript": Case(
+        "web/cart.js:Cart.total",
+        rename("  total() {", "  total() { // all of them", "web/cart.js"), "fresh",
+        content="reworded",
+    ),
+    "it goes to a new file and is reworded": Case(
+        CHECK,
+        lambda r: (_into("src/tokens.py")(r), r.edit("src/tokens.py", "still counts", "counts")),
+        "moved", "src/tokens.py:check_token", "reworded",
+    ),
     # it was edited
+    "a field of the class is added": Case(
+        TOKEN, rename('    """What a user shows."""', "    kind: str"), "changed"
+    ),
     "its body is edited": Case(CHECK, rename("EXPIRY > moment", "EXPIRY >= moment"), "changed"),
     "its signature is edited": Case(CHECK, rename("(token, now=None)", "(token, now)"), "changed"),
-    "its docstring is edited": Case(CHECK, rename("still counts", "counts"), "changed"),
     "a decorator is added": Case(
         CHECK, rename("def check_token", "@cache\ndef check_token"), "changed"
     ),
@@ -181,7 +231,7 @@ CASES = {
     ),
     "it is renamed and edited": Case(
         CHECK, lambda r: r.edit("src/auth.py", "def check_token(token, now=None)", "def ok(t)"),
-        "gone",
+        "changed", "src/auth.py:ok",
     ),
     "a branch without it": Case(CHECK, _on_branch(_delete_check), "gone"),
     "a branch without its file": Case(
@@ -198,6 +248,12 @@ CASES = {
         "docs/notes.md", lambda r: r.move("docs/notes.md", "README.md"), "moved", "README.md"
     ),
     "a file is deleted": Case("docs/notes.md", lambda r: r.path("docs/notes.md").unlink(), "gone"),
+    "a file is moved and edited": Case(
+        "src/auth.py",
+        lambda r: (r.move("src/auth.py", "lib/tokens.py"),
+                   r.edit("lib/tokens.py", "EXPIRY = 3600", "EXPIRY = 60\nGRACE = 5")),
+        "changed", "lib/tokens.py",
+    ),
     # lines
     "lines stay": Case("src/auth.py:L8-L11", rename('"issued"', '"made"'), "fresh"),
     "lines get blanks at their ends": Case(
@@ -208,6 +264,17 @@ CASES = {
         "src/auth.py:L10-L13",
     ),
     "lines are edited": Case("src/auth.py:10", rename("now or", "now or 0 or"), "changed"),
+    "lines are edited and move down": Case(
+        "src/auth.py:L20-L30",
+        lambda r: (r.edit("src/auth.py", "import time", "import time\n" + "import os\n" * 15),
+                   r.edit("src/auth.py", '"too late"', '"late"')),
+        "changed", "src/auth.py:L36-L46",
+    ),
+    "lines go to another file": Case(
+        "src/auth.py:L20-L30",
+        lambda r: r.write("lib/token.py", "import abc\n\n" + _delete_token(r)), "moved",
+        "lib/token.py:L3-L13",
+    ),
     "lines move with their file": Case(
         "src/auth.py:L8-L11", lambda r: r.move("src/auth.py", "src/tokens.py"), "moved",
         "src/tokens.py:L8-L11",
@@ -236,6 +303,15 @@ CASES = {
 }  # fmt: skip
 
 
+# What the old words are made of.
+WORDS = {
+    "fresh": {("same", "same"), ("same", "reworded")},
+    "changed": {("same", "changed"), ("moved", "changed")},
+    "moved": {("moved", "same"), ("moved", "reworded")},
+    "gone": {("gone", "")},
+}
+
+
 async def cite(engine, repository, place: str, text: str = "Worth knowing.") -> str:
     request = AddMemoryRequest(text=text, cites=[place], folder=str(repository.root))
     return (await engine.add_memory(request)).memory_id
@@ -257,6 +333,9 @@ async def test_a_citation_says_what_became_of_the_code(wordy_engine, tmp_path, m
             await index(wordy_engine, repository.root)
         (after,) = await wordy_engine.citations.get(memory_id)
         said[name] = (before.status, after.status, after.now)
+        if case.content:
+            assert after.content == case.content, name
+        assert (after.place, after.content) in WORDS[after.status], name
         await wordy_engine.delete_memory(memory_id)
 
     assert said == {name: ("fresh", case.status, case.now) for name, case in CASES.items()}
@@ -271,7 +350,7 @@ def test_there_are_enough_cases():
 
 
 async def cited(engine, memory_id: str) -> list[tuple[str, str]]:
-    return [(one.place, one.status) for one in await engine.citations.get(memory_id)]
+    return [(one.cites, one.status) for one in await engine.citations.get(memory_id)]
 
 
 async def keep(engine, repository, text: str, **more) -> str:
@@ -363,7 +442,7 @@ async def test_a_path_from_a_folder_inside_the_repository_is_understood(wordy_en
     )
     memory_id = (await wordy_engine.add_memory(request)).memory_id
     (one,) = await wordy_engine.citations.get(memory_id)
-    assert (one.place, one.repository) == ("src/auth.py:issue", str(repository.root))
+    assert (one.cites, one.repository) == ("src/auth.py:issue", str(repository.root))
     assert len(one.commit) == 40
 
 
@@ -470,7 +549,7 @@ async def test_stale_memories_are_listed_with_what_is_not_fresh(wordy_engine, re
     (found,) = await wordy_engine.citations.list_stale()
 
     assert (found.memory_id, found.preview) == (stale, "Zebras.")
-    assert [(one.place, one.status, one.now) for one in found.citations] == [
+    assert [(one.cites, one.status, one.now) for one in found.citations] == [
         (CHECK, "moved", "src/auth.py:verify")
     ]
 
@@ -496,3 +575,71 @@ async def test_a_search_goes_on_when_citations_cannot_be_checked(
     monkeypatch.setattr(wordy_engine._code, "get_citations", fail)
     (hit,) = (await wordy_engine.search_memory(SearchRequest(query="zebras"))).results
     assert hit.citations == []
+
+
+# --- What changed, since when -------------------------------------------------------------
+
+
+async def test_a_change_is_named_with_its_commit_and_message(wordy_engine, repository):
+    memory_id = await cite(wordy_engine, repository, CHECK)
+    repository.edit("src/auth.py", "still counts", "counts")
+    repository.commit("Better words")
+    repository.edit("src/auth.py", "(token, now=None)", "(token, now)")
+    repository.commit("The time must be given")
+    commit = head_commit(str(repository.root))
+    repository.edit("src/auth.py", '"issued"', '"made"')
+    repository.commit("Something else")
+    (found,) = await wordy_engine.citations.get(memory_id)
+    assert (found.changed, found.since) == (["signature"], commit)
+    assert found.message == "The time must be given"
+    assert 0 < (found.share or 0) < 0.5
+    assert found.what.endswith(f"since {commit[:10]}: The time must be given")
+
+    other = await cite(wordy_engine, repository, RENEW, "Renewed.")
+    repository.edit("src/auth.py", '"too late"', '"late"')
+    (found,) = await wordy_engine.citations.get(other)
+    assert (found.changed, found.since) == (["body"], "uncommitted")
+
+
+async def test_citations_made_before_are_compared_by_what_they_have(wordy_engine, repository):
+    memory_id = await cite(wordy_engine, repository, CHECK)
+    kept = await wordy_engine._code.get_citations([memory_id])
+    old = [one.model_copy(update={"structure": ""}) for one in kept[memory_id]]
+    await wordy_engine._code.set_citations(memory_id, old)
+    repository.edit("src/auth.py", "still counts", "counts")
+    assert await cited(wordy_engine, memory_id) == [(CHECK, "changed")]
+    repository.edit("src/auth.py", " counts", " still counts")
+    assert await cited(wordy_engine, memory_id) == [(CHECK, "fresh")]
+    # Seen as it was, it is known from now on.
+    assert await wordy_engine._code.get_citations([memory_id]) == kept
+    repository.edit("src/auth.py", "still counts", "counts")
+    assert await cited(wordy_engine, memory_id) == [(CHECK, "fresh")]
+
+
+TYPED = """\
+export interface Price { amount: number; currency: string }
+
+export function total(prices: Price[], tax = 0): number {
+  // All of them.
+  return prices.reduce((sum, one) => sum + one.amount, tax);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "content"),
+    [
+        ("// All of them.", "/* All. */", "reworded"),
+        ("(sum, one) => sum + one.amount", "(sum, one) => (sum + one.amount)", "reworded"),
+        ("tax);\n", "tax)\n", "reworded"),
+        ("tax = 0", "tax = 1", "changed"),
+        ("prices: Price[]", "prices: readonly Price[]", "changed"),
+        ("): number", "): bigint", "changed"),
+    ],
+)
+async def test_types_of_other_languages_count(wordy_engine, tmp_path, old, new, content):
+    repository = Repository(tmp_path / "typed", {"src/total.ts": TYPED})
+    memory_id = await cite(wordy_engine, repository, "src/total.ts:total")
+    repository.edit("src/total.ts", old, new)
+    (found,) = await wordy_engine.citations.get(memory_id)
+    assert found.content == content

@@ -237,12 +237,23 @@ async def test_a_memory_whose_code_changed_waits_until_it_changes_again(engine, 
         folder=str(repository.root),
     )
     assert await waiting(engine) == []
-    repository.edit("src/auth.py", "def check_token", "def verify_token")
+    repository.edit("src/auth.py", "def check_token", "# Mind the clock.\ndef check_token")
+    assert await waiting(engine) == []
+    repository.edit("src/auth.py", "EXPIRY > moment", "EXPIRY >= moment")
     (item,) = await waiting(engine)
     assert (item.kind, item.memories[0].memory_id) == ("stale_citation", cited)
-    assert "check_token" in item.why
+    assert item.why == "src/auth.py:check_token changed (body)"
     await engine.review.decide(item.id, "keep")
     assert await waiting(engine) == []
+    (now,) = await engine.citations.get(cited)
+    assert (now.place, now.content) == ("same", "same")
+    await engine.review.undo(item.id)
+    assert [one.id for one in await waiting(engine)] == [item.id]
+    await engine.review.decide(item.id, "keep")
+    repository.edit("src/auth.py", "EXPIRY >= moment", "EXPIRY > moment + 1")
+    (other,) = await waiting(engine)
+    assert (other.why, other.id != item.id) == (item.why, True)
+    await engine.review.decide(other.id, "keep")
     repository.path("src/auth.py").unlink()
     (again,) = await waiting(engine)
     assert again.why.endswith("gone")

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Commit",
+    "FileCommit",
     "changed_files",
     "count_commits",
     "find_program",
     "list_files",
     "list_root_commits",
     "read_commits",
+    "read_file_history",
 ]
 
 HOOK_SECONDS = 1.0
@@ -249,6 +251,64 @@ def read_commits(root: str, head: str, most: int, skip: int = 0) -> Iterator[Com
             yield Commit(sha, moment, author, email, message, files if listed else None)
         if found < min(LOG_PAGE, most - start):
             return
+
+
+class FileCommit:
+    """One commit of a file: the first line of its message, and the file as it was after it."""
+
+    __slots__ = ("data", "sha", "subject")
+
+    def __init__(self, sha: str, subject: str, data: bytes) -> None:
+        self.sha = sha
+        self.subject = subject
+        self.data = data
+
+
+def read_file_history(
+    root: str, since: str, head: str, path: str, most: int
+) -> list[FileCommit] | None:
+    """Return the commits after one that changed a file, newest first; None if git cannot say.
+
+    A patch with all lines around it has the whole file: nothing but trees is compared.
+
+    Args:
+        root: The work tree's top folder.
+        since: The commit after which they are, in full.
+        head: The commit they lead to, in full.
+        path: The file, relative to the top.
+        most: How many at most, the oldest first of all.
+    """
+    if not _is_commit(since) or not _is_commit(head):
+        return None
+    names = ["log", "--no-merges", "--no-color", "--no-patch", "--format=tformat:%H",
+             f"--max-count={10 * most}", f"{since}..{head}", "--", path]  # fmt: skip
+    (listed,) = _run(root, names)
+    if listed is None:
+        return None
+    wanted = listed.decode("ascii", "replace").split()[-most:]
+    if not wanted:
+        return []
+    mark = os.urandom(12).hex()
+    command = ["log", "--no-walk=unsorted", "--no-color", "--no-decorate", "--encoding=UTF-8",
+               f"--format=tformat:{mark}%H%x00%s%x00", "--patch", "--unified=1000000", "--text",
+               "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all",
+               "-O/dev/null", *wanted, "--", path]  # fmt: skip
+    (output,) = _run(root, command)
+    if output is None:
+        return None
+    found = []
+    for block in output.split(mark.encode())[1:]:
+        sha, subject, patch = block.split(b"\0", 2)
+        _, _, hunk = patch.partition(b"\n@@ ")
+        lines = hunk.split(b"\n")[1:]
+        if hunk and lines and not lines[-1]:
+            lines.pop()
+        # Some configurations leave out the blank before an empty line.
+        after = [line[1:] for line in lines if not line or line[:1] in (b" ", b"+")]
+        data = b"\n".join(after) + (b"\n" if after else b"")
+        text = subject.decode("utf-8", "replace")
+        found.append(FileCommit(sha.decode("ascii", "replace"), text, data))
+    return found
 
 
 # --- What the index says ------------------------------------------------------------------

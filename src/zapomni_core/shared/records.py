@@ -82,6 +82,7 @@ _Time = Annotated[
 ]
 _Id = Annotated[str, StringConstraints(pattern=rf"^{_ID.pattern}$")]
 _Name = Annotated[str, StringConstraints(max_length=1000)]
+_Packed = Annotated[str, StringConstraints(max_length=4000)]
 _Device = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{0,64}$")]
 _Text = Annotated[str, StringConstraints(max_length=10_000_000)]
 
@@ -115,6 +116,7 @@ class RecordedCitation(_RecordModel):
     body_hash: _Name = ""
     twins: list[_Name] = []
     commit: _Name = ""
+    structure: _Packed = ""
 
 
 class ExportedRecord(_RecordModel):

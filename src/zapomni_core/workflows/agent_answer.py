@@ -37,9 +37,12 @@ SHORTEST_OVERLAP, LONGEST_OVERLAP = 12, 600
 class Cited(BaseModel):
     """Code that a memory cites."""
 
-    place: str = Field(description="path, path:symbol or path:L10-L20.")
-    status: str = Field(description="fresh, changed, moved or gone since it was remembered.")
+    cites: str = Field(description="path, path:symbol or path:L10-L20.")
+    place: str = Field(description="same, moved or gone.")
+    content: str = Field(description="same, reworded (does the same) or changed.")
+    status: str = Field(description="Both in a word: fresh, changed, moved or gone.")
     now: str = Field(description="Where it is now, if elsewhere.")
+    what: str = Field(description="What changed, since which commit.")
 
 
 class Found(BaseModel):
@@ -84,7 +87,8 @@ class SearchAnswer(BaseModel):
 
 def cited(citations: Iterable[CheckedCitation]) -> list[Cited]:
     """Return briefly the state of the code that memories cite."""
-    return [Cited(place=one.place, status=one.status, now=one.now) for one in citations]
+    names = ("cites", "place", "content", "status", "now", "what")
+    return [Cited(**{name: getattr(one, name) for name in names}) for one in citations]
 
 
 def fit(response: SearchResponse, offset: int, max_tokens: int) -> dict[str, Any]:

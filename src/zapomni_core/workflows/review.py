@@ -31,6 +31,7 @@ from zapomni_core.modules.memories import (
 )
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import show_project
+from zapomni_db.code_models import Citation
 from zapomni_db.models import FrozenModel, MemoryFilter, MemoryPatch, MemorySummary
 from zapomni_db.sqlite.recalls import feedback, recalled_items
 from zapomni_db.sqlite.review import (
@@ -249,7 +250,7 @@ class ReviewInbox:
                 why = " by ".join(filter(None, (f"it says: {status.ended}", status.by)))
             elif about:
                 why = why.format(origin=about[0].origin or "unknown origin")
-            why = why or row.subject.partition(" | ")[2]
+            why = why or "".join(row.subject.split(" | ")[1:2])
             memories = [
                 ReviewedMemory(
                     memory_id=record.memory_id,
@@ -287,10 +288,11 @@ class ReviewInbox:
 
         Args:
             item_id: The item.
-            decision: keep: a candidate becomes a memory, anything else stays as it is. supersede:
-                the newer of two replaces the older. merge: also with the older one's tags. forget:
-                the memory, or the older of two, goes into the trash; a candidate is dropped.
-                trust: it may be given to sessions. not_a_conflict: both stay.
+            decision: keep: a candidate becomes a memory, anything else stays as it is; one whose
+                code changed is still true, and cites it as it is now. supersede: the newer of two
+                replaces the older. merge: also with the older one's tags. forget: the memory, or
+                the older of two, goes into the trash; a candidate is dropped. trust: it may be
+                given to sessions. not_a_conflict: both stay.
             folder: Where an agent decides.
             agent: Whether an agent decides: only about what it is shown, and it cannot trust.
 
@@ -326,6 +328,9 @@ class ReviewInbox:
             request = AddMemoryRequest(text=row.text, project=row.project or "*", kind=kind)
             (added,) = await self.writer.add([request])
             return {"delete": added.memory_id} if added.status == "created" else {}
+        if row.kind == "stale_citation" and decision == "keep":
+            before = await self.citations.confirm(ids[0])
+            return {"cited": [one.model_dump(mode="json") for one in before], "memory": ids[0]}
         if decision in ("keep", "not_a_conflict"):
             return {}
         if decision == "trust":
@@ -367,6 +372,9 @@ class ReviewInbox:
                 await self.trash.put([undo["delete"]], "review")
             if "release" in undo:
                 await self._release(undo["release"], undo["merged_at"])
+            if "cited" in undo:
+                cited = [Citation.model_validate(one) for one in undo["cited"]]
+                await self.citations.restore(undo["memory"], cited)
             if "distrust" in undo:
                 await self.writer.update(
                     UpdateMemoryRequest(memory_id=undo["distrust"], trusted=False)
@@ -404,8 +412,10 @@ class ReviewInbox:
         found: list[NewReviewItem] = []
         recalled = await asyncio.to_thread(_count_recalls, self.home, list(memories))
 
-        def add(kind: str, ids: Sequence[str], project: str, what: str = "") -> None:
-            subject = " | ".join(filter(None, (" ".join(ids), what)))
+        def add(
+            kind: str, ids: Sequence[str], project: str, what: str = "", mark: str = ""
+        ) -> None:
+            subject = " | ".join(filter(None, (" ".join(ids), what, mark)))
             priority = sum(recalled[one] for one in ids)
             found.append(NewReviewItem(kind, subject, project, priority))
 
@@ -416,10 +426,16 @@ class ReviewInbox:
             add("never_recalled", [one.memory_id], one.project)
         for stale in await self.citations.list_stale():
             known = memories.get(stale.memory_id)
-            if known is not None:
+            cites = [one for one in stale.citations if one.status in ("changed", "gone")][:5]
+            if known is not None and cites:
+                state = ", ".join(
+                    f"{one.cites} {one.status}"
+                    + (f" ({' and '.join(one.changed)})" if one.changed else "")
+                    for one in cites
+                )
                 # Other changes of the code are asked about again.
-                state = ", ".join(f"{one.place} {one.status}" for one in stale.citations[:5])
-                add("stale_citation", [stale.memory_id], known.project, state)
+                mark = "".join(one.content_hash[:6] for one in cites)
+                add("stale_citation", [stale.memory_id], known.project, state, mark)
         limited: Counter[str] = Counter()
         chosen = []
         for item in sorted(found, key=lambda item: -item.priority):

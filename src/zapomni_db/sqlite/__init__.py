@@ -2,4 +2,4 @@
 
 APPLICATION_ID = 0x5A41504D  # "ZAPM": distinguishes our files from other programs' databases
 # The newest schema this version knows; see `migrations`.
-LATEST_VERSION = 19
+LATEST_VERSION = 20

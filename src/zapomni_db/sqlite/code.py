@@ -64,6 +64,7 @@ class SqliteCode(SqliteFile):
 
     set_citations = writing("citing code", code_writes.set_citations)
     get_citations = reading("reading citations", code_writes.get_citations)
+    note_checks = writing("keeping what checks found", code_writes.note_checks)
     list_cited = reading("reading citations", code_writes.list_cited)
 
 

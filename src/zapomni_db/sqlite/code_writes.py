@@ -26,6 +26,7 @@ __all__ = [
     "list_cited",
     "list_repositories",
     "move_file",
+    "note_checks",
     "open_repository",
     "remove_files",
     "set_citations",
@@ -352,17 +353,21 @@ def store_edges(
 # The columns of a Citation, in the order of its fields.
 _CITATION: LiteralString = (
     "root, path, symbol, start_line, end_line, given, file_hash, content_hash, body_hash, twins,"
-    " head"
+    " head, structure, state"
 )
 _INSERT_CITATION: LiteralString = (
     "INSERT INTO code_citations (memory_id, " + _CITATION + ")"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _DELETE_CITATIONS: LiteralString = "DELETE FROM code_citations WHERE memory_id = ?"
 _CITATIONS: LiteralString = (
     "SELECT memory_id, " + _CITATION + " FROM code_citations"
     " WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY key"
 )
+_NOTE_CHECK: LiteralString = """
+UPDATE code_citations SET structure = ?, state = ?
+WHERE memory_id = ? AND root = ? AND path = ? AND symbol = ? AND start_line = ?
+    AND content_hash = ? AND head = ?"""
 _CITED: LiteralString = """
 SELECT memory_id FROM code_citations GROUP BY memory_id ORDER BY min(key)"""
 
@@ -379,6 +384,7 @@ def set_citations(
                 memory_id,
                 *(one.root, one.path, one.symbol, one.start_line, one.end_line, int(one.given)),
                 *(one.file_hash, one.content_hash, one.body_hash, to_json(one.twins), one.commit),
+                *(one.structure, one.state),
             )
             for one in citations
         ],
@@ -396,6 +402,28 @@ def get_citations(
         values |= {"given": bool(values["given"]), "twins": from_json(values["twins"])}
         found.setdefault(memory_id, []).append(Citation.model_construct(**values))
     return found
+
+
+def note_checks(
+    connection: sqlite3.Connection, checked: Sequence[tuple[str, Citation, Citation]]
+) -> None:
+    """Keep what checks found out: a structure that was not known, and the last state.
+
+    Args:
+        connection: The local file.
+        checked: The memory, its citation as it was read, and as it is now. One that was replaced
+            meanwhile is left alone.
+    """
+    connection.executemany(
+        _NOTE_CHECK,
+        [
+            (
+                *(new.structure, new.state, memory_id),
+                *(old.root, old.path, old.symbol, old.start_line, old.content_hash, old.commit),
+            )
+            for memory_id, old, new in checked
+        ],
+    )
 
 
 def list_cited(connection: sqlite3.Connection) -> list[str]:

@@ -14,13 +14,27 @@ from typing import IO
 
 from zapomni_core.infra.child import end_with_parent, limit_memory
 from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile, Symbol
-from zapomni_core.modules.codebase.parse import parse_code
+from zapomni_core.modules.codebase.parse import parse_code, parse_structure
+from zapomni_core.modules.codebase.structure import FileStructure, Shape
 
-__all__ = ["READY", "pack_file", "read_message", "serve", "unpack_file", "write_message"]
+__all__ = [
+    "FILE",
+    "READY",
+    "STRUCTURE",
+    "pack_file",
+    "pack_structure",
+    "read_message",
+    "serve",
+    "unpack_file",
+    "unpack_structure",
+    "write_message",
+]
 
 
 LENGTH = 8
 READY = b"ready"
+# What is wanted of a file: all that is indexed, or the structure of its symbols.
+FILE, STRUCTURE = "file", "structure"
 # Some grammars take gigabytes for a few kilobytes of nonsense. A file of code takes megabytes.
 MAX_MEMORY = 2 << 30
 COLLECT_EVERY = 200
@@ -33,9 +47,13 @@ def serve(requests: IO[bytes], answers: IO[bytes], size: int) -> None:
     write_message(answers, READY)
     count = 0
     while request := read_message(requests):
-        path, language, data = pickle.loads(request)  # noqa: S301 - our parent's own words
-        file = parse_code(SourceFile(path, "", "", data), language, size)
-        write_message(answers, pack_file(file))
+        wanted, path, language, data = pickle.loads(request)  # noqa: S301 - our parent's own words
+        source = SourceFile(path, "", "", data)
+        if wanted == STRUCTURE:
+            answer = pack_structure(parse_structure(source, language))
+        else:
+            answer = pack_file(parse_code(source, language, size))
+        write_message(answers, answer)
         count += 1
         if count % COLLECT_EVERY == 0:
             gc.collect()
@@ -68,6 +86,19 @@ def unpack_file(answer: bytes, source: SourceFile) -> ParsedFile:
         tuple([SourceChunk(data[c[-2] : c[-1]].decode("utf-8", "replace"), *c) for c in chunks]),
         *rest,
     )
+
+
+def pack_structure(structure: FileStructure) -> bytes:
+    """Write what was read of a file's structure, as plain tuples."""
+    symbols = tuple(map(tuple, structure.symbols))
+    shapes = tuple(map(tuple, structure.shapes))
+    return pickle.dumps((symbols, shapes, structure.rows), protocol=5)
+
+
+def unpack_structure(answer: bytes) -> FileStructure:
+    """Read what `pack_structure` wrote."""
+    symbols, shapes, rows = pickle.loads(answer)  # noqa: S301
+    return FileStructure(tuple(map(_symbol, symbols)), tuple(Shape(*one) for one in shapes), rows)
 
 
 def read_message(stream: IO[bytes]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from zapomni_core.shared.validation import validate_id
 from zapomni_db.code_models import CheckedCitation, Citation
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.sqlite.code import SqliteCode
+from zapomni_db.sqlite.recalls import feedback
 
 if TYPE_CHECKING:
     from zapomni_core.modules.codebase.schemas import StaleMemory
@@ -25,12 +27,18 @@ IDS_AT_ONCE = 200
 logger = get_logger(__name__)
 
 
+def _matters(citations: Sequence[CheckedCitation]) -> bool:
+    return any(one.status in ("changed", "gone") for one in citations)
+
+
 @dataclass(frozen=True)
 class Citations:
     """Stores and checks citations. What parses code is imported when it is needed."""
 
     store: SqliteCode
     storage: StorageProvider
+    home: str = ""
+    """For the log of what was recalled; empty: as if nothing was."""
 
     async def read_given(self, cites: Sequence[str], folder: str) -> list[Citation]:
         """Return the citations that a caller gives, before the memory is stored.
@@ -74,11 +82,20 @@ class Citations:
             return {}
         from zapomni_core.modules.codebase.citing import CitationChecker
 
-        flat = [one for citations in kept.values() for one in citations]
-        checked = iter(await CitationChecker(self.store).check(flat))
-        return {
-            memory_id: [next(checked) for _ in citations] for memory_id, citations in kept.items()
-        }
+        flat = [(memory_id, one) for memory_id, citations in kept.items() for one in citations]
+        found = await CitationChecker(self.store).check([one for _, one in flat])
+        checked: dict[str, list[CheckedCitation]] = {}
+        news: list[tuple[str, Citation, Citation]] = []
+        for (memory_id, one), (state, now) in zip(flat, found, strict=True):
+            checked.setdefault(memory_id, []).append(state)
+            if one != now:
+                news.append((memory_id, one, now))
+        if news:
+            try:
+                await self.store.note_checks(news)
+            except ZapomniError as error:
+                logger.warning("checks_not_kept", error_code=error.error_code)
+        return checked
 
     @operation()
     async def get(self, memory_id: str) -> list[CheckedCitation]:
@@ -105,7 +122,11 @@ class Citations:
 
     @operation()
     async def list_stale(self) -> list[StaleMemory]:
-        """Return the memories of which a citation is not fresh."""
+        """Return the memories of which a citation is not fresh.
+
+        First those whose code changed or is gone, the most recalled first; then those whose code
+        is elsewhere and as it was.
+        """
         from zapomni_core.modules.codebase.schemas import StaleMemory
 
         ids = await self.store.list_cited()
@@ -127,4 +148,37 @@ class Citations:
                             citations=old,
                         )
                     )
-        return stale
+        recalled = await asyncio.to_thread(feedback, self.home, [one.memory_id for one in stale])
+        stale = [
+            one.model_copy(update={"recalls": found.given + found.used})
+            if (found := recalled.get(one.memory_id))
+            else one
+            for one in stale
+        ]
+        return sorted(stale, key=lambda one: (not _matters(one.citations), -one.recalls))
+
+    @operation()
+    async def confirm(self, memory_id: str) -> list[Citation]:
+        """Say that a memory is still true: it cites its code as that is now, wherever it is.
+
+        What is gone is cited no more. Returns what was cited before, for `restore`.
+        """
+        checked_id = validate_id(memory_id)
+        before = (await self.store.get_citations([checked_id])).get(checked_id, [])
+        if not before:
+            return []
+        from zapomni_core.modules.codebase.citing import CitationChecker, Citer
+
+        found = await CitationChecker(self.store).check(before)
+        citer = Citer(self.store)
+        again = [
+            await citer.again(old, checked.now or checked.cites)
+            for old, (checked, _) in zip(before, found, strict=True)
+            if checked.place != "gone"
+        ]
+        await self.store.set_citations(checked_id, [one for one in again if one is not None])
+        return before
+
+    async def restore(self, memory_id: str, citations: Sequence[Citation]) -> None:
+        """Take back what `confirm` did."""
+        await self.store.set_citations(memory_id, citations)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from zapomni_core.exceptions import ValidationError, ZapomniError
-from zapomni_core.infra.projects import head_commit, project_of
+from zapomni_core.infra.projects import project_of
 from zapomni_core.infra.threads import run_to_end
-from zapomni_core.modules.codebase.models import SourceFile, Symbol
+from zapomni_core.modules.codebase.checkout import GONE, MAX_TWINS, Checkout, Verdict
 from zapomni_core.modules.codebase.naming import Named, find_named, parse_named
-from zapomni_core.modules.codebase.search import Outlines, find_lines, lines_digest, match_symbols
-from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_db.code_models import (
     CheckedCitation,
@@ -31,8 +28,8 @@ __all__ = ["CitationChecker", "Citer", "parse_named"]
 MAX_GIVEN = 50
 MAX_FOUND = 20
 MAX_CHARS = 1000
-# How many others with the same body are stored; more of them say nothing anyway.
-MAX_TWINS = 50
+# How many files of the index are looked at for a symbol that is not in its place.
+MAX_INDEXED = 50
 
 # What a text means by a name is hardly a heading or a key of a configuration file.
 _NOT_MEANT = frozenset({"module", "section", "key"})
@@ -65,6 +62,15 @@ class Citer:
                 )
             made.append(cited)
         return made
+
+    async def again(self, old: Citation, place: str) -> Citation | None:
+        """Return a citation of what is at a place of the same repository now."""
+        repositories = await self.code.list_repositories()
+        named = parse_named(place)
+        if old.symbol:
+            path, _, symbol = place.partition(":")
+            named = Named(path, symbol)
+        return await self._cite(old.root, named, repositories, given=old.given)
 
     async def found(self, text: str, project: str, folder: str) -> list[Citation]:
         """Return what a text names of what is indexed, where only one thing can be meant."""
@@ -189,67 +195,14 @@ def _nearest(
 def _look(root: str, named: Named) -> Citation | None:
     """Return the code at a place; None if there is none."""
     try:
-        tree = SourceTree(Path(root))
+        checkout = Checkout(root)
     except ZapomniError:
         return None
-    with tree:
-        source = tree.read(named.path)
-    if source is None:
-        return None
-    cited = Citation(
-        root=root,
-        path=named.path,
-        file_hash=source.content_hash,
-        content_hash=source.content_hash,
-        commit=head_commit(root),
-    )
-    if named.symbol:
-        return _with_symbol(cited, source, named.symbol)
-    if named.start_line:
-        digest = lines_digest(source.data, named.start_line, named.end_line)
-        lines = {"start_line": named.start_line, "end_line": named.end_line}
-        return cited.model_copy(update={**lines, "content_hash": digest}) if digest else None
-    return cited
-
-
-def _with_symbol(cited: Citation, source: SourceFile, name: str) -> Citation | None:
-    with Outlines() as outlines:
-        symbols = outlines.of(source)
-    matching = match_symbols(symbols, name)
-    if not matching:
-        return None
-    symbol: Symbol = matching[0]
-    twins = [
-        f"{cited.path}:{other.qualified_name}"
-        for other in symbols
-        if other is not symbol and other.body_hash == symbol.body_hash
-    ]
-    return cited.model_copy(
-        update={
-            "symbol": symbol.qualified_name,
-            "start_line": symbol.start_line,
-            "end_line": symbol.end_line,
-            "content_hash": symbol.content_hash,
-            "body_hash": symbol.body_hash,
-            "twins": twins[:MAX_TWINS],
-        }
-    )
+    with checkout:
+        return checkout.cite(named)
 
 
 # --- Cited code compared with the files as they are now ---------------------------------
-
-
-# Files searched for something that is in none of the places known: more would keep a search
-# waiting, and the next indexing finds it anyway.
-LOOKED_AT = 200
-
-
-class _Verdict(NamedTuple):
-    status: Literal["fresh", "changed", "moved", "gone"]
-    now: str = ""
-
-
-FRESH, CHANGED, GONE = _Verdict("fresh"), _Verdict("changed"), _Verdict("gone")
 
 
 @dataclass(frozen=True)
@@ -258,170 +211,77 @@ class CitationChecker:
 
     code: SqliteCode
 
-    async def check(self, citations: Sequence[Citation]) -> list[CheckedCitation]:
-        """Say of each citation, in order, what became of it."""
-        verdicts: dict[int, _Verdict] = {}
+    async def check(self, citations: Sequence[Citation]) -> list[tuple[CheckedCitation, Citation]]:
+        """Say of each citation what became of it, and return it with what was found out."""
+        found: dict[int, tuple[CheckedCitation, Citation]] = {}
         repositories = {r.root: r for r in await self.code.list_repositories()} if citations else {}
         for root in dict.fromkeys(one.root for one in citations):
             places = [place for place, one in enumerate(citations) if one.root == root]
             own = [citations[place] for place in places]
-            found = await self._check_root(root, own, repositories.get(root))
-            verdicts |= zip(places, found, strict=True)
-        return [_checked(one, verdicts[place]) for place, one in enumerate(citations)]
+            verdicts = await self._check_root(root, own, repositories.get(root))
+            found |= zip(places, verdicts, strict=True)
+        return [found[place] for place in range(len(citations))]
 
     async def _check_root(
         self, root: str, citations: Sequence[Citation], repository: CodeRepository | None
-    ) -> list[_Verdict]:
+    ) -> list[tuple[CheckedCitation, Citation]]:
         try:
-            checkout = await run_to_end(_Checkout, root)
+            checkout = await run_to_end(Checkout, root)
         except ValidationError:
-            return [GONE for _ in citations]
+            return [_checked(one, GONE) for one in citations]
         with checkout:
             verdicts = await run_to_end(checkout.compare, citations)
-            return [
-                verdict or await self._follow(checkout, one, repository)
-                for one, verdict in zip(citations, verdicts, strict=True)
-            ]
+            missing = [n for n, verdict in enumerate(verdicts) if verdict is None]
+            if missing:
+                lost = [citations[n] for n in missing]
+                indexed = [await self._indexed(one, repository) for one in lost]
+                followed = await run_to_end(checkout.follow, lost, indexed)
+                for number, verdict in zip(missing, followed, strict=True):
+                    verdicts[number] = verdict
+            dated = await run_to_end(checkout.date, citations, [v or GONE for v in verdicts])
+        return [_checked(one, verdict) for one, verdict in zip(citations, dated, strict=True)]
 
-    async def _follow(
-        self, checkout: _Checkout, one: Citation, repository: CodeRepository | None
-    ) -> _Verdict:
-        """Find out where something went."""
-        paths = [one.path]
-        known: dict[str, str] = {}
-        if repository is not None:
-            paths += await self._indexed(one, repository.key)
-            found = await run_to_end(checkout.search, one, paths)
-            if found is not None and found.status == "moved":
-                return found
-            files = await self.code.get_files(repository.key)
-            known = {file.path: file.stamp for file in files}
-        paths += await run_to_end(checkout.changed_since, known)
-        return await run_to_end(checkout.search, one, paths) or GONE
-
-    async def _indexed(self, one: Citation, repository: int) -> list[str]:
+    async def _indexed(self, one: Citation, repository: CodeRepository | None) -> list[str]:
         """Return the files that the index says may have it now."""
+        if repository is None:
+            return []
         if not one.symbol:
-            return await self.code.find_copies(repository, one.file_hash)
+            return await self.code.find_copies(repository.key, one.file_hash)
         queries = (
-            SymbolQuery(repositories=[repository], body_hash=one.body_hash, limit=LOOKED_AT),
-            SymbolQuery(repositories=[repository], name=one.symbol, limit=LOOKED_AT),
+            SymbolQuery(repositories=[repository.key], body_hash=one.body_hash, limit=MAX_INDEXED),
+            SymbolQuery(repositories=[repository.key], name=one.symbol, limit=MAX_INDEXED),
         )
         return [s.path for query in queries for s in await self.code.find_symbols(query)]
 
 
-@dataclass
-class _Checkout:
-    """A working tree, each file read and parsed at most once."""
-
-    root: str
-    _sources: dict[str, SourceFile | None] = field(default_factory=dict)
-    _symbols: dict[str, tuple[Symbol, ...]] = field(default_factory=dict)
-    _changed: list[str] | None = None
-
-    def __post_init__(self) -> None:
-        self._tree = SourceTree(Path(self.root))
-        self._outlines = Outlines()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._outlines.__exit__(*error)
-        self._tree.__exit__(*error)
-
-    def compare(self, citations: Iterable[Citation]) -> list[_Verdict | None]:
-        """Look at the place each citation names; None if it is not there."""
-        return [self._compare(one) for one in citations]
-
-    def _compare(self, one: Citation) -> _Verdict | None:
-        source = self._source(one.path)
-        if source is None:
-            return None
-        if source.content_hash == one.file_hash:
-            return FRESH
-        if one.symbol:
-            same = (s for s in self._outline(one.path) if s.qualified_name == one.symbol)
-            symbol = next(same, None)
-            if symbol is None:
-                return None
-            return FRESH if symbol.content_hash == one.content_hash else CHANGED
-        if one.start_line:
-            if lines_digest(source.data, one.start_line, one.end_line) == one.content_hash:
-                return FRESH
-            first = find_lines(source.data, one.end_line - one.start_line + 1, one.content_hash)
-            return _Verdict("moved", _lines(one.path, first, one)) if first else CHANGED
-        return CHANGED
-
-    def search(self, one: Citation, paths: Iterable[str]) -> _Verdict | None:
-        """Look for something in these files."""
-        among = list(dict.fromkeys(paths))
-        return self._search_symbol(one, among) if one.symbol else self._search_text(one, among)
-
-    def _search_symbol(self, one: Citation, paths: Sequence[str]) -> _Verdict | None:
-        moved: list[tuple[str, Symbol]] = []
-        rewritten: list[str] = []
-        for path in paths:
-            for symbol in self._outline(path)[1:]:
-                place = f"{path}:{symbol.qualified_name}"
-                if place in one.twins:
-                    continue
-                if symbol.body_hash == one.body_hash:
-                    moved.append((place, symbol))
-                elif symbol.qualified_name == one.symbol:
-                    rewritten.append(place)
-        name = one.symbol.partition("#")[0].rpartition(".")[2]
-        same_name = [place for place, symbol in moved if symbol.name == name]
-        if same_name or len(moved) == 1:
-            return _Verdict("moved", (same_name or [moved[0][0]])[0])
-        return _Verdict("changed", rewritten[0]) if len(rewritten) == 1 else None
-
-    def _search_text(self, one: Citation, paths: Sequence[str]) -> _Verdict | None:
-        count = one.end_line - one.start_line + 1
-        for path in paths:
-            source = self._source(path)
-            if source is None or path in one.twins:
-                continue
-            if source.content_hash == one.file_hash:
-                now = _lines(path, one.start_line, one) if one.start_line else path
-                return _Verdict("moved", now)
-            if one.start_line and (first := find_lines(source.data, count, one.content_hash)):
-                return _Verdict("moved", _lines(path, first, one))
-        return None
-
-    def changed_since(self, known: Mapping[str, str]) -> list[str]:
-        """Return files that are new or have another stamp than the known ones."""
-        if self._changed is None:
-            entries = self._tree.files()
-            other = (entry.path for entry in entries if known.get(entry.path) != entry.stamp)
-            self._changed = [path for path, _ in zip(other, range(LOOKED_AT), strict=False)]
-        return self._changed
-
-    def _source(self, path: str) -> SourceFile | None:
-        if path not in self._sources:
-            self._sources[path] = self._tree.read(path)
-        return self._sources[path]
-
-    def _outline(self, path: str) -> tuple[Symbol, ...]:
-        if path not in self._symbols:
-            source = self._source(path)
-            self._symbols[path] = () if source is None else self._outlines.of(source)
-        return self._symbols[path]
-
-
-def _lines(path: str, first: int, one: Citation) -> str:
-    last = first + one.end_line - one.start_line
-    return f"{path}:L{first}" if last == first else f"{path}:L{first}-L{last}"
-
-
-def _checked(one: Citation, verdict: _Verdict) -> CheckedCitation:
-    return CheckedCitation(
+def _checked(one: Citation, verdict: Verdict) -> tuple[CheckedCitation, Citation]:
+    status: Literal["fresh", "changed", "moved", "gone"] = "fresh"
+    if verdict.place == "gone":
+        status = "gone"
+    elif verdict.content == "changed":
+        status = "changed"
+    elif verdict.place == "moved":
+        status = "moved"
+    checked = CheckedCitation(
         repository=one.root,
         path=one.path,
         symbol=one.symbol,
         start_line=one.start_line,
         end_line=one.end_line,
-        status=verdict.status,
+        place=verdict.place,
+        content=verdict.content,
+        status=status,
         now=verdict.now,
+        changed=list(verdict.changed),
+        share=verdict.share,
+        since=verdict.since,
+        message=verdict.message,
         commit=one.commit,
+        content_hash=one.content_hash,
     )
+    state = ""
+    if status in ("changed", "gone"):
+        what = " and ".join(verdict.changed)
+        state = f"{checked.cites} {status}" + (f" ({what})" if what else "")
+    structure = verdict.structure or one.structure
+    return checked, one.model_copy(update={"structure": structure, "state": state})

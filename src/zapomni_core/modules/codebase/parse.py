@@ -33,6 +33,7 @@ from zapomni_core.modules.codebase.models import (
     mentioned_names,
     pack_facts,
 )
+from zapomni_core.modules.codebase.structure import FileStructure, shape_symbols, shape_words
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Point, Tree
@@ -51,6 +52,7 @@ __all__ = [
     "dotted_path",
     "one_line",
     "parse_code",
+    "parse_structure",
     "read_facts",
 ]
 
@@ -108,7 +110,7 @@ class Draft:
     """A symbol while its neighbours are not known yet."""
 
     __slots__ = ("above", "body", "captures", "decorators", "docs", "end", "head", "key", "kind",
-                 "name", "own", "parent", "path", "qualified", "start")  # fmt: skip
+                 "name", "node", "own", "parent", "path", "qualified", "start")  # fmt: skip
 
     def __init__(self, captures: Captures) -> None:
         kind = _definition(tuple(captures))
@@ -116,6 +118,8 @@ class Draft:
         self.captures = captures
         self.kind = kind.removeprefix("definition.")
         self.name = captures["name"][0]
+        self.node = node
+        """With what belongs to it, such as decorators."""
         self.key = (node.start_byte, self.name.start_byte)
         self.head = self.start = node.start_byte
         self.end = node.end_byte
@@ -162,6 +166,7 @@ class Outline:
         for draft in drafts.values():
             wrapper = wrappers.get(draft.start)
             if wrapper is not None:
+                draft.node = wrapper
                 draft.start, draft.end = wrapper.start_byte, wrapper.end_byte
         self._nest(sorted(drafts.values(), key=lambda one: (one.start, -one.end, one.head)))
         return others
@@ -821,7 +826,11 @@ def parse_code(source: SourceFile, language: str, size: int) -> ParsedFile:
     data = source.data
     lines = Lines(data)
     outline = Outline(data, lines, source.path.rpartition("/")[2].partition(".")[0])
-    matches, has_errors = ([], False) if language == "text" else _matches(data, language)
+    matches: list[tuple[int, Captures]] = []
+    has_errors = False
+    if language != "text":
+        matches, tree = _matches(data, language)
+        has_errors = tree.root_node.has_error
     facts = read_facts(outline, language, outline.read(matches))
     symbols = outline.symbols
     prose = language in PROSE
@@ -839,8 +848,19 @@ def parse_code(source: SourceFile, language: str, size: int) -> ParsedFile:
     )
 
 
-def _matches(data: bytes, language: str) -> tuple[list[tuple[int, Captures]], bool]:
-    """Return what the language's query finds, and whether part of the file is not valid."""
+def parse_structure(source: SourceFile, language: str) -> FileStructure:
+    """Read a file's symbols and their structure."""
+    data = source.data
+    outline = Outline(data, Lines(data), source.path.rpartition("/")[2].partition(".")[0])
+    if language == "text":
+        return shape_words(outline)
+    matches, tree = _matches(data, language)
+    outline.read(matches)
+    return shape_words(outline) if language in PROSE else shape_symbols(outline, tree, language)
+
+
+def _matches(data: bytes, language: str) -> tuple[list[tuple[int, Captures]], Tree]:
+    """Return what the language's query finds, and the tree it is found in."""
     from tree_sitter import Parser, QueryCursor
 
     grammar, query = load_grammar(language)
@@ -851,12 +871,11 @@ def _matches(data: bytes, language: str) -> tuple[list[tuple[int, Captures]], bo
         return data[byte : byte + READ_STEP] if time.thread_time() < deadline else b""
 
     tree = Parser(grammar).parse(read)
-    has_errors = tree.root_node.has_error
-    if has_errors and _looks(tree) > MAX_LOOKS:
-        return [], True
+    if tree.root_node.has_error and _looks(tree) > MAX_LOOKS:
+        return [], tree
     cursor = QueryCursor(query)
     cursor.set_max_start_depth(QUERY_DEPTH)
-    return cursor.matches(tree.root_node), has_errors
+    return cursor.matches(tree.root_node), tree
 
 
 def _looks(tree: Tree) -> int:

@@ -12,10 +12,25 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Self
 
 from zapomni_core.exceptions import ProcessingError
-from zapomni_core.modules.codebase.child import READY, read_message, unpack_file, write_message
+from zapomni_core.modules.codebase.child import (
+    FILE,
+    READY,
+    STRUCTURE,
+    read_message,
+    unpack_file,
+    unpack_structure,
+    write_message,
+)
 from zapomni_core.modules.codebase.languages import language_of, require_grammar
 from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile
-from zapomni_core.modules.codebase.parse import PROSE, Lines, context_line, parse_code
+from zapomni_core.modules.codebase.parse import (
+    PROSE,
+    Lines,
+    context_line,
+    parse_code,
+    parse_structure,
+)
+from zapomni_core.modules.codebase.structure import FileStructure
 from zapomni_db.models import Chunk
 
 if TYPE_CHECKING:
@@ -62,7 +77,8 @@ class CodeParser:
         file = None
         if language != "text":
             require_grammar(language)
-            file = self._ask(source, language)
+            answer = self._ask(FILE, source, language)
+            file = unpack_file(answer, source) if answer else None
         if file is None:
             file = parse_code(source, "text", self._size)
             file = file._replace(has_errors=language != "text")
@@ -70,15 +86,23 @@ class CodeParser:
             file = file._replace(chunks=_prose(file, source.data, self._chunker))
         return file
 
-    def _ask(self, source: SourceFile, language: str) -> ParsedFile | None:
-        request = pickle.dumps((source.path, language, source.data), protocol=5)
+    def read_structure(self, source: SourceFile) -> FileStructure:
+        """Read a file's symbols and their structure; raises as `parse`."""
+        language = language_of(source.path, source.data)
+        if language != "text":
+            require_grammar(language)
+            if answer := self._ask(STRUCTURE, source, language):
+                return unpack_structure(answer)
+        return parse_structure(source, "text")
+
+    def _ask(self, wanted: str, source: SourceFile, language: str) -> bytes:
+        request = pickle.dumps((wanted, source.path, language, source.data), protocol=5)
         answer = b""
         if self._send(request) or self._send(request):  # It may have died since it last answered.
             answer = self._receive()
         if not answer:
             self._stop()
-            return None
-        return unpack_file(answer, source)
+        return answer
 
     def _send(self, request: bytes) -> bool:
         process = self._process or self._start()

@@ -139,10 +139,12 @@ class CallsResponse(FrozenModel):
 
 
 class StaleMemory(FrozenModel):
-    """A memory that cites code which has changed."""
+    """A memory that cites code which has changed, is elsewhere or gone."""
 
     memory_id: str
     preview: str
     project: str
     citations: list[CheckedCitation]
     """Those that are not fresh."""
+    recalls: int = 0
+    """How often it was recalled or used."""

@@ -28,6 +28,7 @@ from zapomni_core.modules.codebase.schemas import (
     SymbolRequest,
     SymbolResponse,
 )
+from zapomni_core.modules.codebase.structure import FileStructure
 from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
@@ -305,6 +306,9 @@ class _NoPassages:
         return []
 
 
+_structures: OrderedDict[tuple[str, str], FileStructure] = OrderedDict()
+
+
 class Outlines:
     """The symbols of files; a context manager, because a process that parses may run behind it."""
 
@@ -324,6 +328,15 @@ class Outlines:
         _kept[key] = found = self._parser.parse(source).symbols if found is None else found
         if len(_kept) > OUTLINES_KEPT:
             _kept.popitem(last=False)
+        return found
+
+    def structure_of(self, source: SourceFile) -> FileStructure:
+        """Return a file's symbols and their structure."""
+        key = (source.path, source.content_hash)
+        found = _structures.pop(key, None)
+        _structures[key] = found = found or self._parser.read_structure(source)
+        if len(_structures) > OUTLINES_KEPT:
+            _structures.popitem(last=False)
         return found
 
 
