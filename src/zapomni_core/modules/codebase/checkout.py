@@ -24,7 +24,7 @@ from zapomni_core.modules.codebase.models import FileEntry, SourceFile, Symbol
 from zapomni_core.modules.codebase.naming import Named
 from zapomni_core.modules.codebase.parse import parse_structure
 from zapomni_core.modules.codebase.search import Outlines, find_lines, lines_digest, match_symbols
-from zapomni_core.modules.codebase.structure import FileStructure, Shape, line_hashes
+from zapomni_core.modules.codebase.structure import FileStructure, SymbolShape, line_hashes
 from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_db.code_models import Citation
 
@@ -78,7 +78,7 @@ class Fingerprint(NamedTuple):
 
     reader: str
     """Who read it; only what the same one has read can be compared."""
-    shape: Shape
+    shape: SymbolShape
     row_count: int
     rows: list[int]
     """Hashes of its lines' structure: all in order, or a sample."""
@@ -106,7 +106,12 @@ def _unpack(text: str, reader: str) -> Fingerprint | None:
         if by != reader:
             return None
         return Fingerprint(
-            by, Shape(signature, body), row_count, _numbers(rows), text_count, _numbers(sample)
+            by,
+            SymbolShape(signature, body),
+            row_count,
+            _numbers(rows),
+            text_count,
+            _numbers(sample),
         )
     except (ValueError, TypeError):
         return None
@@ -125,7 +130,7 @@ class _Found(NamedTuple):
 
     path: str
     symbol: Symbol
-    shape: Shape
+    shape: SymbolShape
     likeness: float
 
 
@@ -210,7 +215,7 @@ class Checkout:
             names = [symbol.qualified_name for symbol in structure.symbols]
             shape = structure.shapes[names.index(one.symbol)]
         elif one.start_line:
-            shape = Shape("", blake2b(_hex(rows).encode(), digest_size=8).hexdigest())
+            shape = SymbolShape("", blake2b(_hex(rows).encode(), digest_size=8).hexdigest())
         lines = source.data.split(b"\n")[first - 1 : last]
         text = [number for number in dict.fromkeys(line_hashes(lines)) if number]
         return Fingerprint(
@@ -251,7 +256,7 @@ class Checkout:
         return self._compare_file(one, known, one.path)
 
     def _compare_named(
-        self, one: Citation, known: Fingerprint | None, named: Sequence[tuple[Symbol, Shape]]
+        self, one: Citation, known: Fingerprint | None, named: Sequence[tuple[Symbol, SymbolShape]]
     ) -> Verdict:
         """Compare a symbol with those of its name in its file; there may be several of them."""
         same = Verdict("same", "same", path=one.path, symbol=one.symbol)
@@ -303,7 +308,7 @@ class Checkout:
             return verdict
         changed = [
             name
-            for name, was, is_now in zip(Shape._fields, known.shape, found.shape, strict=True)
+            for name, was, is_now in zip(SymbolShape._fields, known.shape, found.shape, strict=True)
             if was != is_now
         ]
         share = 1 - _contained(known.rows, set(self._rows(found.path, found.symbol)))
@@ -568,7 +573,9 @@ class Checkout:
 
     # --- Files ----------------------------------------------------------------------------
 
-    def _found(self, known: Fingerprint | None, path: str, symbol: Symbol, shape: Shape) -> _Found:
+    def _found(
+        self, known: Fingerprint | None, path: str, symbol: Symbol, shape: SymbolShape
+    ) -> _Found:
         if known is None or not known.rows:
             return _Found(path, symbol, shape, 0.0)
         rows = set(self._rows(path, symbol))
@@ -582,7 +589,7 @@ class Checkout:
         rows = self._structure(path).rows
         return [row for row in rows[symbol.start_line - 1 : symbol.end_line] if row]
 
-    def _symbols(self, path: str) -> list[tuple[Symbol, Shape]]:
+    def _symbols(self, path: str) -> list[tuple[Symbol, SymbolShape]]:
         source = self._source(path)
         if source is None:
             return []

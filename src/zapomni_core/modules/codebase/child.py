@@ -15,7 +15,7 @@ from typing import IO
 from zapomni_core.infra.child import end_with_parent, limit_memory
 from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile, Symbol
 from zapomni_core.modules.codebase.parse import parse_code, parse_structure
-from zapomni_core.modules.codebase.structure import FileStructure, Shape
+from zapomni_core.modules.codebase.structure import FileStructure, SymbolShape
 
 __all__ = [
     "FILE",
@@ -98,7 +98,9 @@ def pack_structure(structure: FileStructure) -> bytes:
 def unpack_structure(answer: bytes) -> FileStructure:
     """Read what `pack_structure` wrote."""
     symbols, shapes, rows = pickle.loads(answer)  # noqa: S301
-    return FileStructure(tuple(map(_symbol, symbols)), tuple(Shape(*one) for one in shapes), rows)
+    return FileStructure(
+        tuple(map(_symbol, symbols)), tuple(SymbolShape(*one) for one in shapes), rows
+    )
 
 
 def read_message(stream: IO[bytes]) -> bytes:

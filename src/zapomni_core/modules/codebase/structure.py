@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from zapomni_core.modules.codebase.parse import Outline
 
-__all__ = ["FileStructure", "Shape", "line_hashes", "shape_symbols", "shape_words"]
+__all__ = ["FileStructure", "SymbolShape", "line_hashes", "shape_symbols", "shape_words"]
 
 
-class Shape(NamedTuple):
+class SymbolShape(NamedTuple):
     """Hashes of a symbol's structure."""
 
     signature: str
@@ -36,7 +36,7 @@ class FileStructure(NamedTuple):
     """A file's symbols, and the structure of each of them."""
 
     symbols: tuple[Symbol, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[SymbolShape, ...]
     """Of each symbol, the file's own first."""
     rows: tuple[int, ...]
     """A hash of each line's structure; 0: it has none."""
@@ -74,7 +74,7 @@ def shape_symbols(outline: Outline, tree: Tree, language: str) -> FileStructure:
         marked.update(node.id for node in draft.captures.get("body", ())[:1])
         marked.update(node.id for node in draft.above)
     tokens, spans = _walk(tree.root_node, outline.data, marked, python=language == "python")
-    shapes = [Shape("", _digest(tokens))]
+    shapes = [SymbolShape("", _digest(tokens))]
     for draft in outline.drafts:
         start, end = spans.get(draft.node.id, (0, 0))
         name = spans.get(draft.name.id, (0, 0))
@@ -88,7 +88,7 @@ def shape_symbols(outline: Outline, tree: Tree, language: str) -> FileStructure:
             rest = tokens[split:end]
         else:
             rest = tokens[split : name[0]] + tokens[name[1] : end]
-        shapes.append(Shape(_digest(head), _digest(rest)))
+        shapes.append(SymbolShape(_digest(head), _digest(rest)))
     rows = [0] * len(outline.lines.starts)
     for token in tokens:
         if token.is_leaf and token.row < len(rows):
@@ -100,12 +100,12 @@ def shape_words(outline: Outline) -> FileStructure:
     """Return the structure of prose: its words."""
     data = outline.data
     symbols = outline.symbols
-    shapes = [Shape("", _words(data[one.start_byte : one.end_byte])) for one in symbols]
+    shapes = [SymbolShape("", _words(data[one.start_byte : one.end_byte])) for one in symbols]
     if len(symbols) > 1:
         for place, draft in enumerate(outline.drafts, 1):
             nameless = data[draft.start : draft.name.start_byte] + b" "
             nameless += data[draft.name.end_byte : draft.end]
-            shapes[place] = Shape("", _words(nameless))
+            shapes[place] = SymbolShape("", _words(nameless))
     rows = [crc32(b" ".join(line.split())) if line.strip() else 0 for line in data.split(b"\n")]
     return FileStructure(tuple(symbols), tuple(shapes), tuple(rows))
 
