@@ -100,6 +100,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.record
 	$(BIN)/python -m benchmarks.observations
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.graph
 	$(BIN)/python -m benchmarks.graph --walk
 	$(BIN)/python -m benchmarks.falkordb

@@ -4,10 +4,11 @@
                               [--home FOLDER]
 
 Server time of one request at a time, in the process that serves it, guard and templates included,
-without a model (the embedder is none). Wall time is what a user waits for and rises with the load
-of the machine; CPU time does not. Also: what an open tab costs that nothing changes for, how heavy
-pages are, and how long our scripts are. One JSON line each, `ok` where there is a bar. A home named
-with --home is filled once and used again.
+without a model (the embedder is none). Bars are compared with CPU time, all threads included: on an
+idle machine it is the time a user waits, and unlike wall time it does not rise with the load. Also:
+what an open tab costs while nothing changes, how heavy pages are, how long our scripts are, and
+that a first page and `zapomni search` load nothing that they do not need. One JSON line each. A
+home named with --home is filled once and used again.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ async def ask(home: Path, memories: int, requests: int) -> None:
                 "p95_cpu_ms": round(percentile(cpu, 0.95), 1),
                 "most_bytes": max(sizes),
             }
-            ok = max(sizes) <= MOST_BYTES and (bar is None or figures["p95_ms"] <= bar)
+            ok = max(sizes) <= MOST_BYTES and (bar is None or figures["p95_cpu_ms"] <= bar)
             report(name, ok=ok, **figures, **({"bar_ms": bar} if bar else {}))
 
 

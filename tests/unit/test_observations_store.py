@@ -19,7 +19,12 @@ from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite import observation_search
 from zapomni_db.sqlite.observation_reads import COLUMNS, ObservationRow
 from zapomni_db.sqlite.observation_search import alternatives
-from zapomni_db.sqlite.observations import open_for_writing, open_read_only, switch_context
+from zapomni_db.sqlite.observations import (
+    FIRST_PROMPT,
+    open_for_writing,
+    open_read_only,
+    switch_context,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -424,3 +429,8 @@ async def test_counting_before_anything_was_captured_finds_nothing(store):
 
 def test_rows_are_read_by_the_names_of_their_columns():
     assert tuple(COLUMNS.split(", ")) == ObservationRow._fields
+
+
+def test_the_first_prompt_of_a_session_is_read_without_those_of_others(db):
+    plan = " ".join(row[3] for row in db.execute("EXPLAIN QUERY PLAN " + FIRST_PROMPT, ("s",)))
+    assert "observations_by_session" in plan

@@ -35,6 +35,7 @@ from zapomni_core.workflows.backup import list_backups
 from zapomni_core.workflows.repair import find_database_damage
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EmbeddingSpace, MemoryStats
+from zapomni_db.observation_models import CaptureOverview
 
 if TYPE_CHECKING:
     from zapomni_core.workflows.add_memory import MemoryWriter
@@ -80,7 +81,7 @@ class StoredSizes:
     """How much is stored, and what waits."""
 
     stats: MemoryStats
-    observations: dict[str, Any]
+    captured: CaptureOverview
     spool: dict[str, int]
     files: list[tuple[str, int]]
     """What takes room in the home folder, in bytes, the largest first."""
@@ -175,7 +176,7 @@ class Health:
         home = self._settings.home
         return StoredSizes(
             await self._memories.get_stats(),
-            await self._observations.usage(),
+            await self._observations.capture(),
             spool_state(str(home)),
             await asyncio.to_thread(_measure_folder, home),
         )

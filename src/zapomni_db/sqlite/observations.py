@@ -335,9 +335,10 @@ SELECT count(*) AS observations,
     coalesce(sum(obs_type = 'git_commit'), 0) AS commits
 FROM (SELECT obs_type, signature FROM observations WHERE session_id = ? LIMIT 5000)"""
 
+# The plus keeps SQLite from reading every prompt there is by the index of types.
 FIRST_PROMPT: LiteralString = """
 SELECT substr(content, 1, 120) FROM observations
-WHERE session_id = ? AND obs_type = 'user_prompt' ORDER BY timestamp, id LIMIT 1"""
+WHERE session_id = ? AND +obs_type = 'user_prompt' ORDER BY timestamp, id LIMIT 1"""
 
 
 def list_sessions(

@@ -41,10 +41,6 @@ async def show(asked: PageRequest) -> PageView:
     last = asked.site.last_checks
     slow = [one for one in last[1] if one.name not in quick] if last else []
     problems = [one for one in [*now, *slow] if one.status in ("failed", "warning")]
-    captured = [
-        (host, counters["observations"], counters["last_at"])
-        for host, counters in sizes.observations["hosts"].items()
-    ]
     largest = max((size for _, size in sizes.files), default=1)
     return PageView(
         "health.html",
@@ -53,7 +49,13 @@ async def show(asked: PageRequest) -> PageView:
             "ok": all(one.status != "failed" for one in problems),
             "checks": [*now, *slow],
             "checked_at": last[0] if last else None,
-            "sizes": sizes,
+            "stored": sizes.stats,
+            "captured": {
+                **sizes.captured._asdict(),
+                "hosts": [host._asdict() for host in sizes.captured.hosts],
+            },
+            "spool": sizes.spool,
+            "files": dict(sizes.files),
         },
         ["zapomni", "doctor"],
         {
@@ -70,9 +72,8 @@ async def show(asked: PageRequest) -> PageView:
             "total": _bytes(sum(size for _, size in sizes.files)),
             "home": str(asked.site.settings.home),
             "stats": sizes.stats,
-            "observed": sizes.observations,
+            "captured": sizes.captured,
             "spool": sizes.spool,
-            "captured": sorted(captured, key=lambda one: -(one[2] or 0)),
         },
         live="memories observations",
     )
