@@ -30,6 +30,8 @@ __all__ = ["describe_found", "import_", "run_import"]
         "zapomni import",
         "zapomni import claude-code --dry-run",
         "zapomni import claude-code --since 30d --yes",
+        "zapomni import adr",
+        "zapomni import chatgpt --path ~/Downloads/export.zip",
         "zapomni import --undo i-20261116-1",
         "zapomni import ~/memories",
     ),
@@ -68,6 +70,10 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
     captured it, and texts become memories. Secrets are masked, times are those of the records,
     projects are found as hooks find them, and sessions that hooks captured are left out. A backup
     is made first. Importing again adds only what is new; an import that was stopped continues.
+
+    Sources are claude-code, claude-memory, instructions, adr, git, codex, claude-mem, mem0, mcp-memory,
+    mcp-memory-service, basic-memory, gemini, opencode, copilot, chatgpt, claude-ai, obsidian, aider
+    and cursor; --path names files that are not where their program keeps them.
 
     A folder or a .jsonl file that `zapomni export` wrote is imported as it is: ids, times, history,
     secrets included.
@@ -184,25 +190,33 @@ def _list_sources(*, as_json: bool) -> None:
         print_json([asdict(one) for one in found])
         return
     if not found:
-        click.echo("Nothing to import was found on this machine.", err=True)
-        return
-    rows = []
-    for one in found:
-        soon = f"{one.deleted_soon} deleted within a week" if one.deleted_soon else ""
-        new = "imported" if not one.new_files else count_of(one.new_files, "new file")
-        rows.append(
-            (
-                one.name,
-                str(one.records or one.files),
-                _size(one.bytes),
-                f"since {one.oldest:%Y-%m-%d}",
-                new,
-                soon,
-                one.title,
-            )
+        click.echo(
+            "Nothing to import was found on this machine. What is elsewhere, such as an export of "
+            "ChatGPT, is read with --path; `zapomni import --help` names the sources.",
+            err=True,
         )
-    print_table(rows)
-    click.echo(f"Import with: zapomni import {found[0].name}", err=True)
+        return
+    print_table(
+        (
+            one.name,
+            str(one.records or one.files),
+            _size(one.bytes),
+            f"since {one.oldest:%Y-%m-%d}",
+            "imported" if not one.new_files else count_of(one.new_files, "new file"),
+            f"{one.deleted_soon} deleted within a week" if one.deleted_soon else "",
+            one.title,
+        )
+        for one in found
+    )
+    sizes = _size(sum(one.bytes for one in found))
+    files = count_of(sum(one.new_files for one in found), "file")
+    click.echo(f"{count_of(len(found), 'source')}, {sizes}; {files} not imported yet.", err=True)
+    urgent = [one for one in found if one.deleted_soon]
+    for one in urgent:
+        click.echo(f"{describe_found(one)}: keep them with zapomni import {one.name}", err=True)
+    if not urgent:
+        first = next((one for one in found if one.new_files), found[0])
+        click.echo(f"Import with: zapomni import {first.name}", err=True)
 
 
 def _list_batches(*, as_json: bool) -> None:

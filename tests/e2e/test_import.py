@@ -13,13 +13,9 @@ import pytest
 import transcripts
 from command import answer, as_json, on_terminal, refused, zapomni
 from transcripts import RESUMED, SECRET, SESSION, write_all
+from zapomni_core.adapters.sources import SOURCES
 
 pytestmark = pytest.mark.usefixtures("no_model")
-
-
-@pytest.fixture(autouse=True)
-def _outside_of_repositories(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -76,6 +72,11 @@ def test_the_list_says_how_much_there_is_and_what_is_deleted_soon(projects, tmp_
     assert found["bytes"] == sum(path.stat().st_size for path in projects.rglob("*.jsonl"))
     assert found["oldest"].startswith("2026-05-01")
     assert found["deleted_soon"] == 2
+    said = zapomni("import").stderr.decode()
+    assert "1 source, " in said
+    assert "3 files not imported yet" in said
+    assert "2 of them deleted within a week" in said
+    assert "keep them with zapomni import claude-code" in said
     (tmp_path / "home" / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 365}')
     assert "claude-code" in answer("import")
     assert listed()["deleted_soon"] == 0
@@ -85,7 +86,14 @@ def test_the_list_says_how_much_there_is_and_what_is_deleted_soon(projects, tmp_
 
 def test_nothing_to_import_is_said(tmp_path):
     assert as_json("import") == []
-    assert "Nothing to import" in zapomni("import").stderr.decode()
+    said = zapomni("import").stderr.decode()
+    assert "Nothing to import" in said
+    assert "--path" in said
+
+
+def test_the_help_names_every_source():
+    words = set(answer("import", "--help").replace(",", " ").replace(";", " ").split())
+    assert set(SOURCES) <= words
 
 
 def test_a_session_is_replayed_as_hooks_would_have_captured_it(projects, private_home):
@@ -347,3 +355,50 @@ def test_memories_of_an_import_are_stored_on_a_server_too(
     assert as_json("import", "--undo", report["batch"], "--yes")["memories"] == 1
     assert as_json("list", "--project", "/w/shop")["items"] == []
     assert run()["kept"] == report["kept"]
+
+
+def test_prompts_of_deleted_transcripts_are_imported_once_from_the_history(
+    projects, private_home, tmp_path
+):
+    kept = sorted(path.stem for path in projects.rglob("*.jsonl") if len(path.stem) == 36)
+    gone, day = "0a0a0a0a-0000-4000-8000-000000000001", 1_700_000_000_000
+
+    def line(text: str, session: str, stamp: int = day, **more: object) -> str:
+        said = {"display": text, "timestamp": stamp, "project": "/w/shop", "pastedContents": {}}
+        return json.dumps({**said, **({"sessionId": session} if session else {}), **more})
+
+    history = tmp_path / "home" / ".claude" / "history.jsonl"
+    lines = [
+        line("Why does the basket lose its vouchers?", gone),
+        line("/clear", gone, day + 1),
+        line(f"The token is {SECRET}", gone, day + 2),
+        line("Said before sessions had names", "", day + 3),
+        line("In a transcript that is here", kept[0], day + 4),
+        line("Without a name, in a transcript", "", int(time.time() * 1000)),
+        "{damaged",
+        '{"display": "half a li',
+    ]
+    history.write_text("\n".join(lines), "utf-8")
+    run()
+    before = stored(private_home)
+    assert gone in json.dumps(as_json("sessions", "--all"))
+    assert contents(gone)["user_prompt"][0] == "Why does the basket lose its vouchers?"
+    assert len(contents(gone)["user_prompt"]) == 2
+    assert SECRET.encode() not in (private_home / "zapomni.db").read_bytes()
+    found = json.dumps(as_json("search", "vouchers basket", "--all"))
+    assert "lose its vouchers" in found
+    everything = json.dumps(as_json("search", "said sessions names transcript", "--all"))
+    assert "Said before sessions had names" in everything
+    assert "In a transcript that is here" not in everything
+    assert "Without a name" not in everything
+    assert run()["kept"] == 0
+    assert stored(private_home) == before
+
+    # A transcript that was imported and then deleted is not repeated by its prompts.
+    for path in list(projects.rglob("*.jsonl")):
+        path.unlink()
+    with history.open("a", encoding="utf-8") as file:
+        file.write('ne"}\n' + line("And the shipping?", gone, day + 9) + "\n")
+        file.write(line("In a transcript that was here", kept[0], day + 10) + "\n")
+    assert run()["kept"] == 1
+    assert contents(gone)["user_prompt"][-1] == "And the shipping?"

@@ -370,6 +370,37 @@ def test_a_session_of_codex_is_replayed_as_hooks_would_have_captured_it(shop):
     )
 
 
+def test_prompts_of_sessions_that_codex_deleted_and_its_own_memory_are_imported(shop, user):
+    codex = user / ".codex"
+    with sqlite3.connect(codex / "state_6.sqlite") as database:
+        database.execute("CREATE TABLE threads (id TEXT, title TEXT, cwd TEXT)")
+        database.execute("INSERT INTO threads VALUES ('gone', '', ?)", [str(shop)])
+    database.close()
+    said = [
+        {"session_id": "gone", "ts": 1_777_000_000, "text": "Why is the invoice rounded twice?"},
+        {"session_id": "gone", "ts": 1_777_000_001, "text": "/status"},
+        {"session_id": "nowhere", "ts": 1_777_000_002, "text": "In a folder that is not known"},
+        {"session_id": THREAD, "ts": 1_777_000_003, "text": "In a session that is here"},
+    ]
+    (codex / "history.jsonl").write_bytes(jsonl(said))
+    (codex / "memories").mkdir()
+    own = codex / "memories" / "MEMORY.md"
+    own.write_text(f"# Shop\n\nInvoices round once, at the end. {SECRET}\n", "utf-8")
+    (codex / "memories" / "raw_memories.md").write_text("Not this one.\n", "utf-8")
+
+    run("codex")
+    prompts = rows("SELECT session_id, content FROM observations WHERE obs_type = 'user_prompt'")
+    assert ("gone", "Why is the invoice rounded twice?") in prompts
+    assert not [text for _, text in prompts if text.startswith(("/", "In a "))]
+    assert rows("SELECT count(DISTINCT project) FROM observations") == [(1,)]
+    (text,) = [text for text in texts("codex") if "Invoices" in text]
+    assert text.startswith("Codex: MEMORY.md")
+    assert SECRET not in text
+    assert run("codex")["kept"] == 0
+    own.write_text("# Shop\n\nInvoices round per line.\n", "utf-8")
+    assert run("codex")["updated"] == 1
+
+
 def test_a_session_that_hooks_captured_is_not_doubled(shop):
     event = {
         "session_id": THREAD, "cwd": str(shop), "hook_event_name": "UserPromptSubmit",

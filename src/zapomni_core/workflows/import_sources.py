@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from zapomni_core.adapters.sources import (
     DATABASES,
     EDITED,
+    KNOWN_SESSION,
     OF_FOLDER,
     SOURCES,
     FormatError,
@@ -515,6 +516,7 @@ class _Run:
         self._given: Project | None = None
         self._named: dict[str, Project | None] = {}
         self._captured: dict[str, tuple[int, int] | None] = {}
+        self._has_work: dict[str, bool] = {}
         self._seen: set[bytes] = set()
         self._key = b""
         self._dry_run = False
@@ -630,6 +632,11 @@ class _Run:
         known = await self._store.get_items(self._request.source, list(natives.values()))
         for session in {one.session_id for one in named if one.session_id} - set(self._captured):
             self._captured[session] = await self._store.find_captured(session)
+        remnants = {
+            one.session_id for one in named if isinstance(one, ImportedEvent) and one.is_remnant
+        }
+        for session in remnants - set(self._has_work):
+            self._has_work[session] = await self._store.has_work(session)
         events: list[tuple[bytes, ImportedEvent]] = []
         texts: list[tuple[bytes, ImportedMemory]] = []
         changed: list[tuple[bytes, ImportedMemory, str]] = []
@@ -714,6 +721,8 @@ class _Run:
             first, last = captured[0] - OVERLAP_SECONDS, captured[1] + OVERLAP_SECONDS
             if when is None or first < when < last:
                 return "captured by hooks already"
+        if isinstance(item, ImportedEvent) and item.is_remnant and self._has_work[item.session_id]:
+            return KNOWN_SESSION
         return ""
 
     async def _begin(self) -> ImportBatch:

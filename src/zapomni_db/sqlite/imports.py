@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, LiteralString, NamedTuple
 
+from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.file import SqliteFile, reading, writing
 from zapomni_db.sqlite.observations_write import ROW_ERRORS, store_row
 from zapomni_db.values import from_json, to_json
@@ -94,6 +95,12 @@ ORDER BY timestamp, id"""
 CAPTURED: Final[LiteralString] = """
 SELECT min(timestamp), max(timestamp) FROM observations o WHERE session_id = ? AND NOT EXISTS
     (SELECT 1 FROM import_items i WHERE i.observation = o.id)"""
+
+
+# Whether more is known of a session than what the user said.
+WITH_WORK: Final[LiteralString] = """
+SELECT EXISTS (
+    SELECT 1 FROM observations WHERE session_id = ? AND +obs_type <> 'user_prompt')"""
 
 
 class ImportBatch(NamedTuple):
@@ -211,6 +218,11 @@ def find_captured(connection: sqlite3.Connection, session_id: str) -> tuple[int,
     """Return when hooks captured the first and the last event of a session; None: they did not."""
     first, last = connection.execute(CAPTURED, (session_id,)).fetchone()
     return None if first is None else (first, last)
+
+
+def has_work(connection: sqlite3.Connection, session_id: str) -> bool:
+    """Return whether a session is stored with more than its prompts."""
+    return bool(fetch_value(connection, WITH_WORK, (session_id,)))
 
 
 def store_observations(
@@ -394,6 +406,7 @@ class SqliteImports(SqliteFile):
     list_files = reading("reading imports", list_files)
     get_items = reading("reading imports", get_items)
     find_captured = reading("reading imports", find_captured)
+    has_work = reading("reading imports", has_work)
     store_step = writing("importing", store_step)
     note_file = writing("importing", note_file)
     add_memories = writing("importing", add_memories)

@@ -32,6 +32,7 @@ from typing import IO, Any, NamedTuple, Protocol
 __all__ = [
     "DATABASES",
     "EDITED",
+    "KNOWN_SESSION",
     "MAX_LINE",
     "NEVER_READ",
     "OF_FOLDER",
@@ -82,6 +83,9 @@ OF_FOLDER = frozenset(["adr", "aider", "claude-memory", "git", "instructions", "
 
 EDITED = frozenset(["adr", "basic-memory", "claude-memory", "instructions", "obsidian"])
 """Those whose files people and agents edit: what is no longer in a file is reported."""
+
+KNOWN_SESSION = "prompt of a session that is known"
+"""Why something that is left of a session is not imported."""
 
 MAX_LINE = 16 * 1024 * 1024
 # A megabyte of `[],` becomes twenty in memory.
@@ -178,6 +182,8 @@ class ImportedEvent:
     branch: str = ""
     project: str = ""
     """A project's name, if the folder is not known."""
+    is_remnant: bool = False
+    """Whether it counts only if nothing else is known of its session."""
     resume: int = 0
 
 

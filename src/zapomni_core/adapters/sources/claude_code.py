@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from zapomni_core.adapters.sources import (
+    KNOWN_SESSION,
     FormatError,
     FoundFile,
     ImportedEvent,
@@ -33,6 +34,8 @@ from zapomni_core.adapters.sources import (
     parse_object,
     read_lines,
 )
+from zapomni_core.adapters.sources.foreign import describe_file
+from zapomni_core.adapters.sources.prompt_history import HISTORY, KeptPrompt, read_history
 
 __all__ = ["SOURCE"]
 
@@ -85,17 +88,32 @@ class ClaudeCodeTranscripts:
         homes = homes or [environment.home / ".claude", environment.home / ".config" / "claude"]
         if given is not None:
             paths = [given] if given.is_file() else list(find_files(given, ".jsonl"))
+            kept = [path for path in paths if path.name == HISTORY]
         else:
             paths = [path for home in homes for path in find_files(home / "projects", ".jsonl")]
+            kept = [home / HISTORY for home in homes]
         days = next((days for home in homes if (days := _cleanup_days(home))), CLEANUP_DAYS)
-        found = [one for path in paths if (one := _examine(path, days)) is not None]
+        found = [
+            one
+            for path in paths
+            if path.name != HISTORY and (one := _examine(path, days)) is not None
+        ]
+        found.sort(key=lambda one: (one.newest, one.path))
+        # After the transcripts: it counts where there is none.
+        data = {"sessions": {one.path.stem: one.oldest for one in found}}
+        found += [one for path in kept if (one := describe_file(path, records=0, data=data))]
         if given is not None and not found:
             raise FormatError("There is no transcript of Claude Code at this path.")
         # An original before its copies: a session that was resumed repeats earlier records.
-        return sorted(found, key=lambda one: (one.newest, one.path))
+        return found
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
         """Yield what happened in a session, or in one of its subagents."""
+        if "sessions" in file.data:
+            sessions = file.data["sessions"]
+            began = min(sessions.values(), default=file.newest).timestamp()
+            yield from read_history(file, offset, HOST, lambda one: _kept(one, sessions, began))
+            return
         with open_regular(file.path) as stream:
             reader = _Reader(file, is_first=offset == 0)
             for line in read_lines(stream, offset):
@@ -109,6 +127,23 @@ class ClaudeCodeTranscripts:
 
 
 SOURCE = ClaudeCodeTranscripts()
+
+
+def _kept(record: dict[str, Any], sessions: Mapping[str, Any], began: float) -> KeptPrompt | str:
+    """Return a prompt of the history, unless the session has a transcript."""
+    text, folder = _string(record, "display").strip(), _string(record, "project")
+    stamp, session = record.get("timestamp"), _string(record, "sessionId")
+    if not isinstance(stamp, int | float) or not folder:
+        return "prompt without a time or a folder"
+    if not text or (text.startswith("/") and " " not in text) or text.startswith(("!", "#")):
+        return "command of the host"
+    if not session:
+        # Older versions did not name it. What is younger than a transcript is in one.
+        if stamp / 1000 >= began:
+            return KNOWN_SESSION
+        where = hashlib.sha256(folder.encode("utf-8", "replace")).hexdigest()[:8]
+        session = f"history-{where}-{int(stamp // 86_400_000)}"
+    return KNOWN_SESSION if session in sessions else KeptPrompt(session, folder, text, stamp / 1000)
 
 
 def _cleanup_days(home: Path) -> int | None:

@@ -13,7 +13,7 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from zapomni_core.adapters.sources import (
+    KNOWN_SESSION,
     FormatError,
     FoundFile,
     ImportedEvent,
@@ -36,7 +37,14 @@ from zapomni_core.adapters.sources import (
     parse_object,
     read_lines,
 )
-from zapomni_core.adapters.sources.foreign import ForeignFileError, open_database, read_time
+from zapomni_core.adapters.sources.foreign import (
+    ForeignFileError,
+    describe_file,
+    open_database,
+    read_time,
+)
+from zapomni_core.adapters.sources.prompt_history import HISTORY, KeptPrompt, read_history
+from zapomni_core.adapters.sources.repository import read_text
 
 __all__ = ["SOURCE"]
 
@@ -47,6 +55,7 @@ MAX_WINDOW = 128 << 20
 MAX_CALLS, MAX_CALL_BYTES = 1000, 32 << 20
 MAX_HELD = 20
 MAX_TITLES = 100_000
+MAX_MEMORY = 1 << 20
 # Records that a fork copies from another session are written when it is made.
 COPYING_SECONDS = 1.0
 # After so long without a change a session has ended, and its last text is an answer.
@@ -68,6 +77,7 @@ _INJECTED = re.compile(
     r"|# AGENTS\.md instructions|The previously provided AGENTS\.md)"
 )
 _FOLDER = re.compile(r"(?:<cwd>|Current working directory: )(/[^<\n]{0,4000})")
+_CWD = re.compile(r"(?m)^cwd:\s*(/.{0,4000})$")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
 _PATCH = re.compile(r"\*\*\* Begin Patch\n.*?\*\*\* End Patch", re.DOTALL)
 _PLAIN = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -75,7 +85,8 @@ _SHELLS = frozenset(["shell", "exec_command", "local_shell", "shell_command", "u
 _OF_HOST = "record of the host itself"
 
 _COLUMNS = "SELECT name FROM pragma_table_info('threads')"
-_TITLES = "SELECT id, title FROM threads WHERE title <> '' ORDER BY rowid DESC LIMIT ?"
+_THREADS = "SELECT id, title, cwd FROM threads ORDER BY rowid DESC LIMIT ?"
+_TITLES = "SELECT id, title, '' AS cwd FROM threads ORDER BY rowid DESC LIMIT ?"
 
 
 class CodexRollouts:
@@ -95,15 +106,35 @@ class CodexRollouts:
         else:
             paths = [named] if named.is_file() else list(find_files(named, *_SUFFIXES))
             home = named if named.is_dir() else home
-        titles = _read_titles(home)
-        found = [one for path in paths if (one := _examine(path, titles))]
+        index = _read_index(home)
+        found = [one for path in paths if (one := _examine(path, index))]
+        found.sort(key=lambda file: (file.oldest, file.path.name))
+        if named is None or named.is_dir():
+            # After the sessions: it counts where there is none.
+            threads = {thread[0] for one in found if (thread := _THREAD.search(one.path.name))}
+            folders = {name: folder for name, (_, folder) in index.items() if name not in threads}
+            data = {"sessions": threads, "folders": folders}
+            kept = describe_file(home / HISTORY, records=0, data=data)
+            found += [kept] if kept else []
+            found += [
+                one
+                for path in find_files(home / "memories", ".md", depth=1)
+                # What it was made of, from which the other files are made.
+                if path.name != "raw_memories.md"
+                and (one := describe_file(path, records=0, data={"memory": True}))
+            ]
         if named is not None and not found:
             raise FormatError("There is no rollout of Codex (rollout-….jsonl) at this path.")
-        return sorted(found, key=lambda file: (file.oldest, file.path.name))
+        return found
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:
         """Yield what happened in a session."""
-        del offset
+        if "folders" in file.data:
+            yield from read_history(file, offset, HOST, lambda one: _kept(one, file.data))
+            return
+        if "memory" in file.data:
+            yield _own_memory(file)
+            return
         try:
             with _open(file.path) as stream:
                 reader = _Rollout(str(file.data.get("title") or ""))
@@ -175,7 +206,40 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _examine(path: Path, titles: dict[str, str]) -> FoundFile | None:
+def _own_memory(file: FoundFile) -> Item:
+    """Return a file of Codex's own memory as a document that follows it."""
+    text = read_text(file.path, MAX_MEMORY)
+    if isinstance(text, SkippedRecord) or not text.strip():
+        return text if isinstance(text, SkippedRecord) else SkippedRecord("empty file")
+    place = _CWD.search(text[:2000])
+    name = "/".join(file.path.parts[file.path.parts.index("memories") + 1 :])
+    return ImportedMemory(
+        f"memories/{name}",
+        text.strip(),
+        kind="document",
+        title=f"Codex: {name}",
+        when=file.newest,
+        folder=place[1].strip() if place else "",
+        project="" if place else "*",
+        metadata={"file": file.path.name, "format": "markdown", "time": "file"},
+        follows=True,
+    )
+
+
+def _kept(record: dict[str, Any], known: Mapping[str, Any]) -> KeptPrompt | str:
+    """Return a prompt of the history, unless the session has a rollout."""
+    session, text, stamp = _string(record, "session_id"), _string(record, "text"), record.get("ts")
+    if session in known["sessions"]:
+        return KNOWN_SESSION
+    if not (session and text.strip() and isinstance(stamp, int | float)):
+        return "prompt without a session or a time"
+    folder = known["folders"].get(session)
+    if not folder:
+        return "prompt without a folder"
+    return "command of the host" if text[0] == "/" else KeptPrompt(session, folder, text, stamp)
+
+
+def _examine(path: Path, index: dict[str, tuple[str, str]]) -> FoundFile | None:
     named = _NAME.fullmatch(path.name)
     if named is None:
         return None
@@ -190,12 +254,12 @@ def _examine(path: Path, titles: dict[str, str]) -> FoundFile | None:
     except (ValueError, OverflowError):
         oldest = newest
     thread = _THREAD.search(path.name)
-    title = titles.get(thread[0], "") if thread else ""
+    title, _ = index.get(thread[0], ("", "")) if thread else ("", "")
     return FoundFile(path, status.st_size, newest, min(oldest, newest), data={"title": title})
 
 
-def _read_titles(home: Path) -> dict[str, str]:
-    """Return the titles of sessions by their ids, from the newest index that Codex keeps."""
+def _read_index(home: Path) -> dict[str, tuple[str, str]]:
+    """Return titles and folders of sessions by their ids, from the newest index of Codex."""
     try:
         files = sorted(home.glob("state_*.sqlite"), key=lambda path: path.stat().st_mtime)
     except OSError:
@@ -203,9 +267,15 @@ def _read_titles(home: Path) -> dict[str, str]:
     for file in reversed(files):
         try:
             with closing(open_database(file)) as database:
-                if {"id", "title"} <= {row["name"] for row in database.execute(_COLUMNS)}:
-                    rows = database.execute(_TITLES, (MAX_TITLES,))
-                    return {str(row["id"]): str(row["title"])[:300] for row in rows}
+                columns = {row["name"] for row in database.execute(_COLUMNS)}
+                if {"id", "title"} <= columns:
+                    rows = database.execute(
+                        _THREADS if "cwd" in columns else _TITLES, (MAX_TITLES,)
+                    )
+                    return {
+                        str(row["id"]): (str(row["title"] or "")[:300], str(row["cwd"] or ""))
+                        for row in rows
+                    }
         except (ForeignFileError, sqlite3.Error):
             continue
     return {}
