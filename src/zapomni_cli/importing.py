@@ -71,9 +71,11 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
     projects are found as hooks find them, and sessions that hooks captured are left out. A backup
     is made first. Importing again adds only what is new; an import that was stopped continues.
 
-    Sources are claude-code, claude-memory, instructions, adr, git, codex, claude-mem, mem0, mcp-memory,
-    mcp-memory-service, basic-memory, gemini, opencode, copilot, chatgpt, claude-ai, obsidian, aider
-    and cursor; --path names files that are not where their program keeps them.
+    \b
+    Sources:
+      claude-code claude-memory instructions adr git codex
+      claude-mem mem0 mcp-memory mcp-memory-service basic-memory
+      gemini opencode copilot chatgpt claude-ai obsidian aider cursor
 
     A folder or a .jsonl file that `zapomni export` wrote is imported as it is: ids, times, history,
     secrets included.
