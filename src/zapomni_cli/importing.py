@@ -82,7 +82,7 @@ def import_(  # noqa: PLR0913 - the options of the command, all of them
 
     Imported memories are found by searches, and are given to no session before you trust them: with
     `zapomni review`, or all of an import with --trust.
-    """
+    """  # noqa: D301 - the character that keeps lines as they are
     ways = [name for name, given in (("--undo", undo), ("--trust", trust)) if given]
     ways += ["--batches"] if batches else []
     if len(ways) > 1 or (ways and (source or path or dry_run or background)):
