@@ -38,7 +38,7 @@ TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-HOME = "/search"
+HOME = "/today"
 
 logger = get_logger(__name__)
 

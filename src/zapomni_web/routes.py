@@ -32,8 +32,10 @@ class PageChange(NamedTuple):
 
 # In the order of the navigation.
 PAGES = [
+    Page("/today", "today:show", nav="Today", key="d"),
     Page("/search", "search:show", nav="Search", key="s"),
     Page("/sessions", "sessions:show", nav="Sessions", key="n"),
+    Page("/timeline", "timeline:show", nav="Timeline", key="t"),
     Page("/context", "context:show", nav="Context", key="x"),
     Page("/review", "review:show", nav="Review", key="r"),
     Page("/recalls", "recalls:show", nav="Recalls", key="l"),

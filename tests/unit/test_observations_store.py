@@ -17,14 +17,10 @@ from zapomni_core.settings import Settings
 from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite import observation_search
+from zapomni_db.sqlite import observations as rows
 from zapomni_db.sqlite.observation_reads import COLUMNS, ObservationRow
 from zapomni_db.sqlite.observation_search import alternatives
-from zapomni_db.sqlite.observations import (
-    FIRST_PROMPT,
-    open_for_writing,
-    open_read_only,
-    switch_context,
-)
+from zapomni_db.sqlite.observations import open_for_writing, open_read_only, switch_context
 
 pytestmark = pytest.mark.anyio
 
@@ -431,6 +427,65 @@ def test_rows_are_read_by_the_names_of_their_columns():
     assert tuple(COLUMNS.split(", ")) == ObservationRow._fields
 
 
-def test_the_first_prompt_of_a_session_is_read_without_those_of_others(db):
-    plan = " ".join(row[3] for row in db.execute("EXPLAIN QUERY PLAN " + FIRST_PROMPT, ("s",)))
-    assert "observations_by_session" in plan
+# --- What pages read ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (rows.OF_SESSION, "observations_by_session (session_id=?)"),
+        (rows.OUTLINE, "observations_by_session (session_id=?)"),
+        (rows.SESSION_COUNTS, "observations_by_session (session_id=?)"),
+        (rows.FIRST_PROMPT, "observations_by_session (session_id=?)"),
+        (rows.SESSIONS, "observations_by_session (session_id=?)"),
+        (rows.ACTIVITY, "observations_by_time (timestamp>? AND timestamp<?)"),
+    ],
+)
+def test_a_page_reads_the_rows_of_its_session_or_period_alone(db, statement, index):
+    values = [None] * (6 if "?6" in statement else statement.count("?"))
+    plan = [step[-1] for step in db.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    reads = [step for step in plan if "observations" in step or " w " in step]
+
+    assert reads
+    assert all(index in step for step in reads)
+
+
+async def test_an_outline_knows_which_commands_failed_and_passed(db, store):
+    observe(db, "command_error", "make", session_id="s1", timestamp=10)
+    observe(db, "command", "make", session_id="s1", timestamp=30)
+    unknown = {"outcome": "unknown"}
+    observe(db, "command", "serve", metadata=unknown, session_id="s1", timestamp=20)
+    observe(db, "command", "else", session_id="s2", timestamp=40)
+
+    outline = await store.outline("s1")
+
+    assert [(one.command, one.failed, one.passed) for one in outline] == [
+        ("make", True, False),
+        ("serve", False, False),
+        ("make", False, True),
+    ]
+
+
+async def test_sessions_are_limited_to_a_host_and_a_period(db, store):
+    observe(db, "command", "a", session_id="old", host="codex", timestamp=1000)
+    observe(db, "command", "b", session_id="new", host="claude-code", timestamp=5000)
+
+    async def names(**limits):
+        return [one.session_id for one in await store.sessions(None, **limits)]
+
+    assert await names() == ["new", "old"]
+    assert await names(host="codex") == ["old"]
+    assert await names(since=2000) == ["new"]
+    assert await names(until=2000) == ["old"]
+    assert [(one.host, one.sessions) for one in await store.count_sessions()]
+
+
+async def test_activity_is_counted_per_project_and_quarter_of_an_hour(db, store):
+    for moment in (900, 1799, 1800):
+        observe(db, "command", f"at {moment}", timestamp=moment)
+    observe(db, "command", "there", project=OTHER, timestamp=950)
+
+    found = await store.activity([HOME], 0, 10_000)
+
+    assert [(one.at, one.observations) for one in found] == [(900, 2), (1800, 1)]
+    assert (await store.capture()).observations == 4

@@ -12,6 +12,8 @@ def addresses(home: Home) -> dict[str, list[str]]:
     for accessibility: the one with the most on it.
     """
     return {
+        "/today": ["/today"],
+        "/timeline": ["/timeline", "/timeline?project=shop"],
         "/search": [
             "/search?q=window.hurt+esrever+deploy",
             "/search",

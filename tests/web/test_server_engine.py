@@ -46,3 +46,10 @@ def test_pages_and_changes_work_on_the_server_engine(on_server):
     assert "is back" in site.undo(forgotten).shown
     assert site.json(f"/m/{memory_id}.json")["tags"] == ["people"]
     assert "versions" not in site.run(site.site.live._read())
+
+
+def test_today_and_the_timeline_work_on_the_server_engine(on_server):
+    site, _ = on_server
+
+    assert "Remembered last Ada Lovelace works at Acme Corp." in site.get("/today").shown
+    assert "Ada Lovelace works at Acme Corp." in site.get("/timeline").shown
