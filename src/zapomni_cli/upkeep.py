@@ -136,6 +136,7 @@ def status(*, wants_settings: bool, as_json: bool) -> None:
         "model": _model_state(settings),
         "stored_vectors": found.embedding_model,
         "pending_vectors": found.pending_vectors,
+        "languages": found.languages,
         "notice": found.notice,
     }
     shared = read_shared_process()
@@ -146,7 +147,7 @@ def status(*, wants_settings: bool, as_json: bool) -> None:
         shown["shared_process"] = shared.process
         print_json({**shown, **lists, "review": waiting, "observations": captured})
         return
-    notice = shown.pop("notice")
+    notices = [shown.pop("languages"), shown.pop("notice")]
     shown["shared_process"] = shared.words
     pairs = [(name.replace("_", " "), value) for name, value in shown.items()]
     states = {name: "" if on else " (not connected)" for name, on in agents.items()}
@@ -163,7 +164,7 @@ def status(*, wants_settings: bool, as_json: bool) -> None:
         click.echo("`zapomni init` renews the older hooks: they miss new events.", err=True)
     if shown["pending_vectors"]:
         click.echo("`zapomni models reembed` makes the pending vectors.", err=True)
-    if notice:
+    for notice in filter(None, notices):
         click.echo(notice, err=True)
 
 

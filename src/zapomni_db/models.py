@@ -480,6 +480,8 @@ class MemoryStats(FrozenModel):
     search_cache_hit_rate: float | None = None
     """Share of searches answered from memory because nothing was written since."""
     avg_query_latency_ms: float | None = None
+    languages: str | None = None
+    """Set if the model does not read the language of what is stored."""
     notice: str | None = None
     """What should be mended, and by which command."""
 

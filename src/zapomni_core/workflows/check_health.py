@@ -249,7 +249,8 @@ class Health:
         if pending := stats.pending_vectors:
             detail = f"{pending} passages are found by words only"
             return CheckResult("vectors", "failed", detail, "Run `zapomni models reembed`.")
-        return CheckResult("vectors", "ok", "every passage has one")
+        detail = ". ".join(filter(None, ("every passage has one", stats.languages)))
+        return CheckResult("vectors", "ok", detail)
 
 
 def _count(number: int, singular: str, plural: str = "") -> str:

@@ -41,6 +41,7 @@ from zapomni_core.modules.memories import (
 )
 from zapomni_core.modules.observations import Observations, Reach
 from zapomni_core.shared.evidence import evidence_word
+from zapomni_core.shared.languages import is_english_model, is_foreign, readable_share
 from zapomni_core.shared.text import encodable, query_phrases, query_terms
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import Projects
@@ -122,10 +123,11 @@ class Searcher:
             duration_ms=round(took, 1),
         )
         # Neither is part of the cached answer: embedders and files change without any write.
-        unused = self.embeddings.unused
-        if unused and request.within != "observations":
-            notice = f"{response.notice or ''} {unused}".strip()
-            response = response.model_copy(update={"notice": notice})
+        if request.within != "observations":
+            language = self._describe_language(request.query, response, state.space)
+            notices = (response.notice, self.embeddings.unused, language)
+            if notice := " ".join(filter(None, notices)):
+                response = response.model_copy(update={"notice": notice})
         return await self.citations.annotate(response) if self.citations else response
 
     async def search(self, request: SearchRequest) -> SearchResponse:
@@ -226,6 +228,7 @@ class Searcher:
             question.matches = {phrase: found[phrase] for phrase in phrases}
             question.may_be_replaced = any(found[word] != frozenset() for word in replacing)
             question.total = now.chunks
+            question.reads = _readable(request.query, now.space) if now.space else 1.0
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             self.answers.state = now
             if not attempts or now.space == known.space:
@@ -238,7 +241,7 @@ class Searcher:
     async def _embed_query(
         self, query: str, space: EmbeddingSpace | None, notices: list[str]
     ) -> QueryEmbedding | None:
-        if space is None:
+        if space is None or not _readable(query, space):
             return None
         # A lone surrogate cannot be encoded; the words' arm does not mind it either.
         text = query[:EMBEDDED_QUERY_CHARS].encode("utf-8", "replace").decode()
@@ -248,6 +251,19 @@ class Searcher:
             logger.warning("searched_by_words_only", error_code=error.error_code)
             notices.append(f"Searched by words only: {error.message}")
             return None
+
+    def _describe_language(
+        self, query: str, response: SearchResponse, space: EmbeddingSpace | None
+    ) -> str | None:
+        """Say that the model does not read the question, or a hit, if that is so."""
+        if space is None or not self.embeddings.embedders or not is_english_model(space.model):
+            return None
+        if not (reads := readable_share(query)):
+            return "The model reads English: this was searched by words alone."
+        hits = (hit.text for hit in response.results if hit.observation_id is None)
+        if reads < 1 or any(map(is_foreign, hits)):
+            return "The model reads English: texts in other languages are found by their words."
+        return None
 
     # --- observations ------------------------------------------------------------------
 
@@ -400,6 +416,11 @@ class Searcher:
                     )
                 )
         return results, read.elsewhere
+
+
+def _readable(text: str, space: EmbeddingSpace) -> float:
+    """Return how much of a question the store's model reads, 0 to 1."""
+    return readable_share(text) if is_english_model(space.model) else 1.0
 
 
 def _is_ordered(request: SearchRequest) -> bool:

@@ -33,6 +33,7 @@ from zapomni_core.modules.memories.scoring import (
     trust,
 )
 from zapomni_core.shared.dates import date_window
+from zapomni_core.shared.languages import is_unread_token
 from zapomni_core.shared.late_interaction import (
     max_similarities,
     mean_similarities,
@@ -86,6 +87,8 @@ class Question:
     embedding: QueryEmbedding | None = None
     is_calibrated: bool = False
     """Whether evidence is calibrated for the model of the embedding."""
+    reads: float = 1.0
+    """How much of the question the model reads, 0 to 1."""
     graph: bool = True
     """Whether to use the knowledge graph."""
     by_rank: bool = False
@@ -256,7 +259,13 @@ class MemoryRanker:
         ranking = question.ranking
         best = max(ranking.scores.values(), default=0.0)
         trusted = trust(best, ranking.mean, ranking.deviation, ranking.count)
-        fuse(pool, trusted, tokens=has_tokens, vectors=bool(ranking.scores))
+        fuse(
+            pool,
+            trusted,
+            tokens=has_tokens,
+            vectors=bool(ranking.scores),
+            reads=question.reads,
+        )
         score_dates(question.query, pool)
 
     async def _hop(
@@ -341,9 +350,9 @@ def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str
     kept = {c.chunk_id: c for c in pool if c.similarities is not None}
     if not kept:
         return False
-    weights = [
-        STOP_TOKEN_WEIGHT if is_stop_token(word) else 1.0 for word in question.embedding.words
-    ]
+    weights = list(map(_weigh_token, question.embedding.words))
+    if not any(weights):
+        return False
     windows = [
         [c.similarities, *(kept[n].similarities for n in c.neighbours if n in kept)]
         for c in kept.values()
@@ -363,6 +372,13 @@ def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str
         candidate.least = low
         candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
     return True
+
+
+def _weigh_token(token: str) -> float:
+    """Return what a token of a question counts: unknown ones are like each other, not alike."""
+    if is_unread_token(token):
+        return 0.0
+    return STOP_TOKEN_WEIGHT if is_stop_token(token) else 1.0
 
 
 def _candidate(place: Place, bm25: float) -> Candidate:

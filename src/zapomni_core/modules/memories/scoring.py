@@ -198,13 +198,29 @@ def pick_pool(
     return pool, rest
 
 
-def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bool) -> None:
-    """Give every candidate its score, and the weights that went into it."""
+def fuse(
+    pool: Sequence[Candidate],
+    trusted: float,
+    *,
+    tokens: bool,
+    vectors: bool,
+    reads: float = 1.0,
+) -> None:
+    """Give every candidate its score, and the weights that went into it.
+
+    Args:
+        pool: The candidates.
+        trusted: How much to trust the vectors, from `trust`.
+        tokens: Whether there is late interaction.
+        vectors: Whether there are cosines.
+        reads: How much of the question the model reads, 0 to 1.
+    """
     units, windows = _to_range(c.bm25 for c in pool), _to_range(c.bm25_window for c in pool)
     parents, phrases = _to_range(c.bm25_parent for c in pool), _to_range(c.phrase for c in pool)
     cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
     weights = {
-        lone: _weights(trusted, lone=lone, tokens=tokens, vectors=vectors) for lone in (True, False)
+        lone: _weights(reads * trusted, reads, lone=lone, tokens=tokens, vectors=vectors)
+        for lone in (True, False)
     }
     own, near, whole = WORDS_SPLIT
     for i, candidate in enumerate(pool):
@@ -223,13 +239,15 @@ def fuse(pool: Sequence[Candidate], trusted: float, *, tokens: bool, vectors: bo
         ) / total
 
 
-def _weights(trusted: float, *, lone: bool, tokens: bool, vectors: bool) -> dict[str, float]:
+def _weights(
+    trusted: float, reads: float, *, lone: bool, tokens: bool, vectors: bool
+) -> dict[str, float]:
     far = (LONE_WORDS, *FAR[1:]) if lone else FAR
     words, late, near = ((1 - trusted) * f + trusted * n for f, n in zip(far, NEAR, strict=True))
     return {
         "words": words if (tokens or vectors) else 1.0,
-        "tokens": late if tokens else 0.0,
-        "vectors": near if vectors else 0.0,
+        "tokens": reads * late if tokens else 0.0,
+        "vectors": reads * near if vectors else 0.0,
     }
 
 

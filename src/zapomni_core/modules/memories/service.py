@@ -49,8 +49,10 @@ from zapomni_core.modules.memories.validation import (
     without_code,
 )
 from zapomni_core.shared.fencing import quoted
+from zapomni_core.shared.languages import is_english_model, is_foreign
 from zapomni_core.shared.text import context_words
 from zapomni_core.shared.validation import validate_id, validate_page
+from zapomni_db.code_models import CODE_KIND
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     Chunk,
@@ -58,6 +60,7 @@ from zapomni_db.models import (
     Embedding,
     EmbeddingSpace,
     MemoryData,
+    MemoryFilter,
     MemoryPage,
     MemoryPatch,
     MemoryRecord,
@@ -78,12 +81,15 @@ EMBED_AT_ONCE = 256
 # Memories per transaction: long enough to be fast, short enough for a waiting hook.
 STORE_AT_ONCE = 64
 PREVIEW_CHARS = 100
+# So many of the latest memories say in which languages a store is.
+READ_FOR_LANGUAGE = 100
 SIMILAR_CHARS = 200
 
 _NOTICES = {
     "duplicate": "The same text is already kept; this is its id.",
     "replayed": "This idempotency key was used before; this is what it stored.",
 }
+_FOREIGN = "The model reads English: this is found by its words."
 _LATER = "Long text: its vectors are made in the background; until then it is found by its words."
 
 ChooseChunker = Callable[[str, str], TextChunker]
@@ -494,7 +500,21 @@ class Memories:
             cache_hit_rate=self.embeddings.hit_rate,
             search_cache_hit_rate=self.answers.hit_rate,
             avg_query_latency_ms=self.answers.mean_latency_ms,
+            languages=await self._describe_languages(stored.get("embedding_model")),
             notice=self.embeddings.find_mismatch(stored.get("embedding_model")),
+        )
+
+    async def _describe_languages(self, model: str | None) -> str | None:
+        """Say how much of what was stored last the store's model cannot read, if it is any."""
+        if model is None or not self.embeddings.embedders or not is_english_model(model):
+            return None
+        filters = MemoryFilter(not_kind=CODE_KIND)
+        latest = (await self._storage.list_memories(filters, READ_FOR_LANGUAGE, 0)).items
+        if not (foreign := sum(is_foreign(memory.preview) for memory in latest)):
+            return None
+        return (
+            f"The model reads English: {foreign} of the latest {len(latest)} memories "
+            "are in other languages, and are found by their words."
         )
 
     # --- vectors ------------------------------------------------------------------------
@@ -580,7 +600,10 @@ class Memories:
         except EmbeddingError as error:
             logger.warning("stored_without_vectors", error_code=error.error_code)
             return nothing, None, f"Kept, but found by its words only for now: {error.message}"
-        return made.texts, made.space, self.embeddings.unused
+        notices = [self.embeddings.unused]
+        if is_english_model(made.space.model) and is_foreign(chunks[0].text):
+            notices.append(_FOREIGN)
+        return made.texts, made.space, " ".join(filter(None, notices)) or None
 
 
 def _batches(
