@@ -21,7 +21,7 @@ from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.anyio
 
-MEMORIES = 600
+MEMORIES = 400
 KILLS = 6
 
 # All that is derived, by what it is and not by the keys it happens to have.

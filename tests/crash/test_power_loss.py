@@ -23,8 +23,8 @@ from zapomni_db.sqlite.storage import SqliteStorage
 
 pytestmark = pytest.mark.skipif(power.why_not() is not None, reason=power.why_not() or "")
 
-# `make soak` asks for ten times as many.
-POINTS = int(os.environ.get("POWER_POINTS", "500"))
+# `make soak` asks for twenty times as many.
+POINTS = int(os.environ.get("POWER_POINTS", "250"))
 
 State = dict[str, tuple[str, int]]
 

@@ -20,7 +20,8 @@ from zapomni_core.settings import load_settings
 pytestmark = pytest.mark.anyio
 
 # `make soak` asks for more.
-CYCLES = int(os.environ.get("KILL_CYCLES", "200"))
+CYCLES = int(os.environ.get("KILL_CYCLES", "100"))
+ADDS = int(os.environ.get("CROWD_ADDS", "20"))
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +141,7 @@ async def test_readers_see_all_that_is_acknowledged_and_no_error_while_writers_a
 async def test_eight_processes_may_write_at_once(processes, tmp_path):
     home, report = tmp_path / "home", tmp_path / "report"
     writers = [
-        processes.Process(target=add_some, args=(str(home), str(report), f"writer{n}", 50))
+        processes.Process(target=add_some, args=(str(home), str(report), f"writer{n}", ADDS))
         for n in range(8)
     ]
     for writer in writers:
@@ -150,7 +151,7 @@ async def test_eight_processes_may_write_at_once(processes, tmp_path):
 
     assert [writer.exitcode for writer in writers] == [0] * 8
     _, acknowledged = read_report(report)
-    assert len(acknowledged) == 400
+    assert len(acknowledged) == 8 * ADDS
     async with await create_engine(load_settings({}, home=home, embedder="none")) as engine:
-        assert (await engine.memories.list_memories(ListRequest())).total == 400
+        assert (await engine.memories.list_memories(ListRequest())).total == 8 * ADDS
         assert await engine.storage.check_integrity() == {}

@@ -24,7 +24,7 @@ from zapomni_core.exceptions import (
     TransactionError,
 )
 from zapomni_db.models import EmbeddingSpace, MemoryFilter, VectorSearchRequest
-from zapomni_db.sqlite import connection, migrations
+from zapomni_db.sqlite import backups, connection, migrations
 from zapomni_db.sqlite import vectors as vectors_module
 from zapomni_db.sqlite.storage import SqliteStorage
 
@@ -117,8 +117,8 @@ async def test_migrations_replayed_one_by_one_give_the_fresh_schema(tmp_path, mo
     replayed = tmp_path / "replayed.db"
     latest = migrations.LATEST_VERSION
     for version in range(1, latest + 1):
-        monkeypatch.setattr(migrations, "LATEST_VERSION", version)
-        monkeypatch.setattr(connection, "LATEST_VERSION", version)
+        for module in (migrations, connection, backups):
+            monkeypatch.setattr(module, "LATEST_VERSION", version)
         connection.prepare_file(replayed)
 
     assert schema_of(replayed) == schema_of(fresh)

@@ -8,7 +8,6 @@ short text ("we moved from MySQL to Postgres", "no longer on S3").
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from zapomni_core.shared.text import word_stems
@@ -70,16 +69,18 @@ _ENDED = {
 _NUMBERED = frozenset(["adr", "madr", "dr", "decision", "rfc"])
 
 
-@lru_cache(maxsize=1)
-def _patterns() -> dict[str, re.Pattern[str]]:
-    # Compiled when the first status is read: a command that searches nothing needs none.
+# A text without any of these words has no status line.
+_STATUS_WORDS = (*_ENDED, *REPLACING, "status", "state")
+
+
+def _pattern_sources() -> dict[str, str]:
     ended = "|".join(_ENDED)
     status = r"(?P<status>(?:current\s+)?(?:status|state)\b[\W_]*)?"
     lead = (
         rf"^[\W_]*{status}(?:(?:accepted|proposed|this\s+(?:decision|adr|record|document|note"
         r"|proposal)\s+(?:is|was|has\s+been))\b[\W_]*)?"
     )
-    sources = {
+    return {
         "by": rf"{lead}(?P<how>{ended})[\s_-]*by\b[\W_]*(?P<rest>\S.*)$",
         "alone": rf"^[\W_]*{status}(?P<how>{ended})"
         r"[\W_]*(?:(?:on|since|in|as\s+of)\b.*|\d{4}[-\d\W]*)?$",
@@ -105,30 +106,42 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "clause_end": r"[.;:!?,()\n]|\b(?:by|with|because|since|which)\b",
         "clause_start": r"[.;:!?,()\n]|\b(?:and|but|because|since|which)\b",
     }
-    return {name: re.compile(source, re.IGNORECASE) for name, source in sources.items()}
+
+
+class _Patterns(dict[str, re.Pattern[str]]):
+    """Each is compiled when it is first needed: a command that searches needs few, or none."""
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        self[name] = re.compile(_pattern_sources()[name], re.IGNORECASE)
+        return self[name]
+
+
+_PATTERNS = _Patterns()
 
 
 def read_status(text: str) -> Status:
     """Return what the beginning of a text says about its own standing, and what it replaces."""
-    patterns = _patterns()
+    folded = text[:READ_CHARS].casefold()
+    if not any(word in folded for word in _STATUS_WORDS):
+        return Status()
     status = Status()
     is_section = False
     for line in text[:READ_CHARS].splitlines()[:READ_LINES]:
         if not 4 <= len(line.strip()) <= LINE_CHARS:
             continue
-        if found := patterns["by"].match(line):
+        if found := _PATTERNS["by"].match(line):
             references = read_references(found["rest"])
             # "Replaced by" and words that may be no title is a sentence, unless it is the status.
             if is_section or found["status"] or any(one.kind != "title" for one in references):
                 how = _ENDED[found["how"].lower()]
                 status = status._replace(ended=how, by=_label(found["rest"]))
             status = status._replace(replaced_by=(*status.replaced_by, *references))
-        elif (found := patterns["alone"].match(line)) and (is_section or found["status"]):
+        elif (found := _PATTERNS["alone"].match(line)) and (is_section or found["status"]):
             status = status._replace(ended=status.ended or _ENDED[found["how"].lower()])
-        elif found := patterns["replaces"].match(line):
+        elif found := _PATTERNS["replaces"].match(line):
             references = read_references(found["rest"])
             status = status._replace(replaces=(*status.replaces, *references))
-        is_section = patterns["heading"].match(line) is not None
+        is_section = _PATTERNS["heading"].match(line) is not None
     return status
 
 
@@ -140,15 +153,14 @@ def _label(rest: str) -> str:
 
 def read_references(text: str) -> list[TextReference]:
     """Return what a piece of a line refers to; a text without numbers and ids is a title."""
-    patterns = _patterns()
-    ids = [TextReference("id", one.lower()) for one in patterns["id"].findall(text)]
+    ids = [TextReference("id", one.lower()) for one in _PATTERNS["id"].findall(text)]
     if ids:
         return ids
-    commits = [TextReference("commit", one.lower()) for one in patterns["commit"].findall(text)]
-    text = patterns["commit"].sub(" ", text)
-    numbers = [TextReference(kind.lower(), n) for kind, n in patterns["numbered"].findall(text)]
-    files = [TextReference("", number) for number in patterns["file"].findall(text)]
-    if found := patterns["number"].match(text):
+    commits = [TextReference("commit", one.lower()) for one in _PATTERNS["commit"].findall(text)]
+    text = _PATTERNS["commit"].sub(" ", text)
+    numbers = [TextReference(kind.lower(), n) for kind, n in _PATTERNS["numbered"].findall(text)]
+    files = [TextReference("", number) for number in _PATTERNS["file"].findall(text)]
+    if found := _PATTERNS["number"].match(text):
         numbers.append(TextReference("", found[1]))
     # A link says its number twice.
     known = {one.value for one in numbers}
@@ -170,17 +182,16 @@ def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> 
         memory_id: Its id.
         commit: The hash of its commit, if it is one.
     """
-    patterns = _patterns()
     title = first_line.strip().lstrip("#").strip()
     file = source.rsplit("/", 1)[-1]
     names = {TextReference("id", memory_id.lower())}
     for text in (file, title[:40]):
-        start = patterns["numbered"].match(text.strip())
+        start = _PATTERNS["numbered"].match(text.strip())
         if start:
             names.add(TextReference(start[1].lower(), start[2]))
             if start[1].lower() in _NUMBERED:
                 names.add(TextReference("", start[2]))
-        elif found := patterns["file"].match(text) or patterns["section"].match(text):
+        elif found := _PATTERNS["file"].match(text) or _PATTERNS["section"].match(text):
             # A numbered file or heading is a decision record: that is what they are numbered for.
             names |= {TextReference("", found[1]), TextReference("adr", found[1])}
     bare = re.sub(r"^(?:[A-Za-z]{2,10}[-_ #]?)?\d{1,5}\W+", "", title)
@@ -205,15 +216,14 @@ def phrases_of(reference: TextReference) -> list[str]:
 
 def ended_words(text: str) -> list[dict[str, str]]:
     """Return what sentences of a text say is over: the words of each, by their stems."""
-    patterns = _patterns()
     found = []
     for cues, end in (("from", "from_end"), ("over", "clause_end")):
-        for cue in patterns[cues].finditer(text):
+        for cue in _PATTERNS[cues].finditer(text):
             rest = text[cue.end() : cue.end() + NEAR_CHARS].lstrip()
-            named = patterns[end].split(rest, maxsplit=1)[0].split()[:ENDED_WORDS]
+            named = _PATTERNS[end].split(rest, maxsplit=1)[0].split()[:ENDED_WORDS]
             found.append(word_stems(" ".join(named)))
-    for cue in patterns["was_over"].finditer(text):
+    for cue in _PATTERNS["was_over"].finditer(text):
         before = text[max(cue.start() - NEAR_CHARS, 0) : cue.start()]
-        named = patterns["clause_start"].split(before)[-1].split()[-ENDED_WORDS:]
+        named = _PATTERNS["clause_start"].split(before)[-1].split()[-ENDED_WORDS:]
         found.append(word_stems(" ".join(named)))
     return [words for words in found if words]
