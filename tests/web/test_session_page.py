@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,42 @@ def test_an_empty_home_says_how_sessions_come_to_be(empty):
     assert "No session is recorded yet" in page.shown
     assert "zapomni init" in page.shown
     empty.get("/s/unknown", 404)
+
+
+def test_a_long_talk_is_cut_so_that_the_page_stays_light(own):
+    for number in range(200, 260):
+        said = f"Question {number}. " + "Why is that so? " * 60
+        one = event("UserPromptSubmit", number, prompt=said)
+        record_here(json.dumps(one).encode(), "--host", "claude-code")
+
+    page = own.get(f"/s/{SESSION}?from=0")
+
+    assert page.shown.count("Asked") > 45
+    assert len(page.body) < 80_000
+
+
+def test_a_person_follows_a_session_live_and_pins_what_matters(tab, home):
+    page = tab.page
+    number = 4
+    # A link to an observation that this view does not show leads to where it is shown.
+    tab.open(f"/s/{home.session}?only=prompts#o{number}")
+    page.wait_for_url(f"**/s/{home.session}?at={number}#o{number}")
+    with page.expect_request("**/events", timeout=60_000):
+        tab.open(f"/s/{home.session}")
+    # A stream that has just been opened reads the state first.
+    time.sleep(1.5)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("ZAPOMNI_HOME", str(home.folder))
+        one = {
+            **event("UserPromptSubmit", 99, prompt="And now make it live."),
+            "session_id": home.session,
+            "cwd": str(home.repository),
+        }
+        record_here(json.dumps(one).encode(), "--host", "claude-code")
+    page.get_by_text("And now make it live.").wait_for(timeout=60_000)
+
+    page.locator(".asked").last.hover()
+    page.locator(".asked").last.get_by_role("button", name="Pin").click()
+    page.get_by_role("status").get_by_text("Pinned #").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("status").get_by_text("as it was").wait_for()

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from zapomni_core.exceptions import NotFoundError
-from zapomni_core.modules.observations import PurgeSelection
 from zapomni_db.observation_models import Observation, OutlineStep, SessionStory, SessionSummary
 from zapomni_web.page import Confirm, Done, PageRequest, PageView, address
 
@@ -18,6 +17,8 @@ __all__ = ["is_live", "last_page", "name_session", "show", "took"]
 PER_PAGE = 60
 NAME_CHARS = 90
 PROMPT_CHARS, OUTCOME_CHARS, TITLE_CHARS, DETAIL_CHARS = 800, 1200, 160, 220
+# Prompts and outcomes of a page together; where there are many, each is cut shorter.
+SAID_CHARS = 24_000
 WHOLE_CHARS = 20_000
 LIVE_SECONDS = 15 * 60
 LISTED = 10
@@ -294,6 +295,9 @@ def _make_turns(
     steps = [_make_step(asked, one, failures, is_open=one.id == opened) for one in observations]
     if not is_story:
         return [Turn(None, False, list(steps), None)] if steps else []
+    said_by = ("user_prompt", "assistant_message")
+    talk = sum(1 for one in observations if one.obs_type in said_by)
+    most = SAID_CHARS // max(1, talk)
     begin = 0
     for end in range(1, len(steps) + 1):
         if end < len(steps) and steps[end].observation.obs_type != "user_prompt":
@@ -305,9 +309,9 @@ def _make_turns(
         outcome = said[-1] if said else None
         if outcome is not None:
             own.remove(outcome)
-            outcome = outcome._replace(detail=_cut(outcome.observation.content, OUTCOME_CHARS))
+            outcome = outcome._replace(detail=_whole_or_cut(outcome, min(OUTCOME_CHARS, most)))
         if prompt is not None:
-            prompt = prompt._replace(detail=_cut(prompt.observation.content, PROMPT_CHARS))
+            prompt = prompt._replace(detail=_whole_or_cut(prompt, min(PROMPT_CHARS, most)))
         turns.append(Turn(prompt, False, _fold(own), outcome))
     return turns
 
@@ -391,6 +395,10 @@ def _make_step(
     )
 
 
+def _whole_or_cut(step: StoryStep, limit: int) -> str:
+    return step.detail if step.is_open else _cut(step.observation.content, limit)
+
+
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit].rstrip()} …"
 
@@ -445,6 +453,8 @@ async def ask_purge(asked: PageRequest) -> Confirm:
 
 async def purge(asked: PageRequest) -> Done:
     """Delete a session so that nothing is left of it."""
+    from zapomni_core.modules.observations import PurgeSelection  # few calls need it
+
     summary = (await asked.engine.observations.session(asked.path["id"], 1)).summary
     report = await asked.engine.observations.purge(
         PurgeSelection(session=summary.session_id), dry_run=False

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.interfaces import ListRequest
-from zapomni_core.workflows.import_sources import FoundSource
 from zapomni_db.models import MemorySummary
 from zapomni_db.observation_models import Failure, HostActivity
 from zapomni_web.page import PageRequest, PageView, address
@@ -17,7 +16,10 @@ from zapomni_web.pages.sessions import entry, projects_asked
 from zapomni_web.routes import PAGES
 from zapomni_web.text import ago, moment
 
-__all__ = ["name_host", "show"]
+if TYPE_CHECKING:
+    from zapomni_core.workflows.import_sources import FoundSource
+
+__all__ = ["show"]
 
 LIVE_SECONDS = 3600
 SESSIONS, FAILURES, MEMORIES, DAYS = 8, 6, 6, 14
@@ -126,7 +128,7 @@ async def show(asked: PageRequest) -> PageView:
     )
 
 
-def name_host(host: str) -> str:
+def _name_host(host: str) -> str:
     """Return a host's name as its makers write it."""
     return HOSTS.get(host, host)
 
@@ -148,10 +150,10 @@ async def _list_latest(asked: PageRequest) -> list[MemorySummary]:
 
 def _judge(one: HostActivity, now: int) -> HostHealth:
     if not one.captured:
-        return HostHealth(name_host(one.host), f"imported, last from {ago(one.last_at)}", "")
+        return HostHealth(_name_host(one.host), f"imported, last from {ago(one.last_at)}", "")
     days = (now - one.last_at) / 86_400
     tone = "good" if days < 1 else "" if days < QUIET_DAYS else "warn"
-    return HostHealth(name_host(one.host), f"last event {ago(one.last_at)}", tone)
+    return HostHealth(_name_host(one.host), f"last event {ago(one.last_at)}", tone)
 
 
 async def _count_days(asked: PageRequest, projects: list[str] | None) -> list[DayBar]:
