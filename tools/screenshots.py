@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from playwright.sync_api import sync_playwright
 
@@ -18,10 +19,28 @@ from tools.ui_demo import ROOT, environment, fill
 from zapomni_core.settings import load_settings
 
 PICTURES = ROOT / "docs" / "pictures"
-# Name, address (with the names of memories in braces), colors, and what is opened first.
+WIDE, NARROW = (1280, 720), (390, 720)
+
+
+class Shot(NamedTuple):
+    """A picture: its file, the address (names of memories in braces), and how it is looked at."""
+
+    name: str
+    address: str
+    colors: Literal["light", "dark"] = "light"
+    size: tuple[int, int] = WIDE
+    opened: str = ""
+    """What is unfolded first."""
+
+
+QUESTION = "/search?q=why+is+money+stored+as+integer+cents"
+# Few: each takes a hundred kilobytes of the repository.
 SHOTS = (
-    ("search", "/search?q=when+may+I+release", "light", "details.why"),
-    ("memory", "/m/{decision-5}", "dark", ""),
+    Shot("search", QUESTION, opened="details.why"),
+    Shot("memory", "/m/{decision-5}", "dark"),
+    Shot("session", "/s/{session}"),
+    Shot("graph", "/graph", "dark"),
+    Shot("narrow", QUESTION, "dark", NARROW),
 )
 
 
@@ -44,18 +63,19 @@ def take(link: str, ids: dict[str, str], target: Path, chromium: str | None) -> 
     base = link.partition("/login")[0]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page = browser.new_page()
         page.goto(link)
         page.wait_for_selector("nav.side")
-        for name, address, colors, opened in SHOTS:
-            page.emulate_media(color_scheme=colors, reduced_motion="reduce")
-            for known, memory_id in ids.items():
-                address = address.replace(f"{{{known}}}", memory_id)  # noqa: PLW2901
-            page.goto(base + address)
-            if opened:
-                page.locator(opened).first.evaluate("one => one.open = true")
-            page.screenshot(path=target / f"{name}.png")
-            print(target / f"{name}.png")
+        for shot in SHOTS:
+            width, height = shot.size
+            page.set_viewport_size({"width": width, "height": height})
+            page.emulate_media(color_scheme=shot.colors, reduced_motion="reduce")
+            page.goto(base + shot.address.format(**ids))
+            if shot.opened:
+                page.locator(shot.opened).first.evaluate("one => one.open = true")
+            path = target / f"{shot.name}.png"
+            page.screenshot(path=path)
+            print(f"{path}  {path.stat().st_size / 1000:.0f} KB")
         browser.close()
 
 
