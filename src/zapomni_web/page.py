@@ -196,8 +196,8 @@ class PageRequest:
         return int(given)
 
     def get_time(self, name: str) -> datetime | None:
-        """Return a parameter that is a date, a time, or how long ago: `2026-01-31`, `7d`."""
-        given = self.get(name)
+        """Return a parameter or field that is a date, or how long ago: `2026-01-31`, `7d`."""
+        given = self.get(name) or self.field(name).strip()
         if not given:
             return None
         try:

@@ -16,7 +16,15 @@ from markupsafe import Markup, escape
 
 from zapomni_core.shared.unseen import escape_controls
 
-__all__ = ["ago", "command_line", "finalize", "mark_words", "moment", "render_markdown"]
+__all__ = [
+    "ago",
+    "command_line",
+    "finalize",
+    "mark_words",
+    "moment",
+    "render_markdown",
+    "show_bytes",
+]
 
 _WEB = re.compile(r"https?://|#", re.IGNORECASE)
 _SPANS = [
@@ -110,6 +118,14 @@ def mark_words(text: str, words: Sequence[str]) -> Markup:
         ]
         end = found.end()
     return Markup("").join([*pieces, escape(shown[end:])])
+
+
+def show_bytes(size: int) -> str:
+    """Return a size as people read it."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{max(1, round(size / 1e3))} KB"
 
 
 # --- Commands ---------------------------------------------------------------------------

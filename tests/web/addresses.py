@@ -40,6 +40,8 @@ def addresses(home: Home) -> dict[str, list[str]]:
             "/recalls?session=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E&used=0",
         ],
         "/graph": ["/graph?entity=Acme&depth=2", "/graph", "/graph?view=table"],
+        "/import": ["/import"],
+        "/import/{source}": ["/import/git", "/import/git?since=30d"],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],

@@ -49,6 +49,8 @@ def site(home: Home) -> Iterator[Client]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("ZAPOMNI_HOME", str(home.folder))
         patched.setenv("ZAPOMNI_MODELS_DIR", MODELS)
+        # The history of the repository around it is a source of imports.
+        patched.chdir(home.repository)
         with Client(load_settings()) as one:
             yield one
 
@@ -86,7 +88,9 @@ def link(home: Home) -> Iterator[str]:
         "HOME": str(home.folder.parent),
     }
     command = [sys.executable, "-m", "zapomni_cli", "ui", "--no-browser"]
-    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
+    served = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environ, cwd=home.repository
+    )
     assert served.stdout is not None
     yield served.stdout.readline().strip()
     served.terminate()

@@ -15,15 +15,16 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.device import device_id
 from zapomni_core.infra.export_folder import ExportFolder
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.infra.places import note_export
+from zapomni_core.infra.places import list_exports, note_export
 from zapomni_core.modules.memories import parse_filters, without_code
 from zapomni_core.shared.records import (
     FORMAT,
@@ -38,6 +39,7 @@ from zapomni_core.shared.records import (
     tombstone_path,
     write_time,
 )
+from zapomni_core.workflows.backup import list_backups
 from zapomni_db.values import from_time, to_time
 
 if TYPE_CHECKING:
@@ -141,6 +143,45 @@ def check_folder(folder: ExportFolder, *, new: bool = False, kind: str = "export
     return True
 
 
+class StoredCopy(NamedTuple):
+    """A backup, or what was exported to a file or folder, as it is on the disk now."""
+
+    path: str
+    kind: str
+    """`backup`, or what kind of export."""
+    reason: str
+    """Why a backup was made."""
+    bytes: int
+    made_at: datetime
+    """When it was made; of an export when it was last changed."""
+
+
+def _list_copies(settings: Settings) -> list[StoredCopy]:
+    copies = [
+        StoredCopy(str(one.path), "backup", one.reason, _size(one.path), one.made_at)
+        for one in list_backups(settings)
+    ]
+    exports = []
+    for path, kind in list_exports(settings).items():
+        with suppress(OSError):
+            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            exports.append(StoredCopy(str(path), kind, "", _size(path), changed))
+    return [*copies, *sorted(exports, key=lambda one: one.made_at, reverse=True)]
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or of the files of a folder, as far as they can be read."""
+    with suppress(OSError):
+        if not path.is_dir():
+            return path.stat().st_size
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - many
+    return total
+
+
 @dataclass(frozen=True)
 class Exports:
     """Writes memories out of the store; a door calls it as `engine.exports`."""
@@ -150,6 +191,10 @@ class Exports:
     projects: Projects
     deletions: SqliteDeletions
     settings: Settings
+
+    async def list_copies(self) -> list[StoredCopy]:
+        """Return the backups and exports that are still there, the newest first of each."""
+        return await asyncio.to_thread(_list_copies, self.settings)
 
     @operation()
     async def to_folder(

@@ -348,6 +348,17 @@ class Imports:
         )
         return True
 
+    async def list_untrusted(self, batch_id: str) -> list[str]:
+        """Return the memories of a batch that no session is given yet.
+
+        Raises:
+            NotFoundError: There is no such batch.
+        """
+        batch = await self._batch(batch_id)
+        _, memories = await self._store.list_imported(batch.id)
+        found = await self._writer.projects.storage.get_summaries(memories)
+        return [one for one in memories if one in found and not found[one].trusted]
+
     @operation()
     async def trust(self, batch_id: str) -> int:
         """Let sessions be given the memories of a batch; return how many there are.

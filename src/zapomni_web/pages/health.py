@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from zapomni_core.workflows.check_health import CheckResult, check_machine
 from zapomni_web.page import Done, PageRequest, PageView, address
+from zapomni_web.text import show_bytes
 
 __all__ = ["check", "show"]
 
@@ -65,11 +66,11 @@ async def show(asked: PageRequest) -> PageView:
             "fine": [_shown(one) for one in [*now, *slow] if one not in problems],
             "checked_at": last[0] if last else None,
             "files": [
-                FileSize(name, round(100 * size / largest, 1), _bytes(size))
+                FileSize(name, round(100 * size / largest, 1), show_bytes(size))
                 for name, size in sizes.files[:FILES_SHOWN]
                 if size >= SMALL_BYTES
             ],
-            "total": _bytes(sum(size for _, size in sizes.files)),
+            "total": show_bytes(sum(size for _, size in sizes.files)),
             "home": str(asked.site.settings.home),
             "stats": sizes.stats,
             "captured": sizes.captured,
@@ -92,10 +93,3 @@ async def check(asked: PageRequest) -> Done:
 
 def _shown(check: CheckResult) -> ShownCheck:
     return ShownCheck(check, TONES[check.status], re.findall("`([^`]+)`", check.fix))
-
-
-def _bytes(size: int) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{max(1, round(size / 1e3))} KB"

@@ -92,7 +92,7 @@ async def show(asked: PageRequest) -> PageView:
     hidden = (await engine.observations.reach("", "*")).hidden
     totals = await asyncio.to_thread(engine.recalls.count_recalls, hidden, DAYS)
     names = await engine.observations.names()
-    page = found[:PER_PAGE]
+    page, days = found[:PER_PAGE], _bill(totals)
     shown = await _shown(asked, page, names)
     item = await _name_items(asked, [filters.item]) if filters.item else {}
     chosen = [
@@ -111,7 +111,8 @@ async def show(asked: PageRequest) -> PageView:
             "item_id": filters.item or "",
             "totals": totals,
             "share": round(100 * totals.used / totals.items) if totals.items else 0,
-            "days": _bill(totals),
+            "days": days,
+            "most": max(one.tokens for one in days),
             "chosen": chosen,
             "hows": [
                 (HOW[name], asked.here(how=name, offset=None), filters.how == name)
