@@ -54,6 +54,7 @@ def questions(home: Home) -> list[str]:
     """Return the addresses that ask before a change, and the pages that are always there."""
     return [
         "/help",
+        "/import/git/start",
         f"/s/{home.session}/purge",
         "/graph/merge?source=Acme&into=PostgreSQL",
         f"/m/{home.hostile}/forget",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from site_client import Client
 
-from command import add
+from command import add, as_json
+from transcripts import write_all
 from zapomni_core.settings import load_settings
 
 
@@ -53,3 +54,37 @@ def test_today_and_the_timeline_work_on_the_server_engine(on_server):
 
     assert "Remembered last Ada Lovelace works at Acme Corp." in site.get("/today").shown
     assert "Ada Lovelace works at Acme Corp." in site.get("/timeline").shown
+
+
+def test_context_review_recalls_and_imports_work_on_the_server_engine(
+    on_server, tmp_path, monkeypatch
+):
+    site, memory_id = on_server
+    write_all(tmp_path / "home" / ".claude" / "projects")
+    monkeypatch.chdir(tmp_path)
+    old = add("We deploy to production on Tuesdays.")
+    new = add("We deploy to production on Thursdays.")
+
+    assert "1 more waits" in site.follow(site.post("/review/look")).shown
+    (item,) = site.json("/review.json")["items"]
+    done = site.follow(site.post(f"/review/{item['id']}", {"decision": "supersede"}))
+    assert site.json(f"/m/{old}.json")["superseded_by"] == new
+    site.undo(done)
+    assert site.json(f"/m/{old}.json")["superseded_by"] is None
+
+    site.post("/import/claude-code/start")
+    site.run(site.engine.tasks.run_all(lambda *_: None))
+    (batch,) = site.run(site.engine.imports.list_batches())
+    (imported,) = site.run(site.engine.imports.list_untrusted(batch.id))
+    site.post(f"/import/batch/{batch.id}/trust")
+    assert site.json(f"/m/{imported}.json")["trusted"] is True
+
+    project = site.json("/context.json")["project"]
+    site.post("/context/pin", {"item": imported, "on": "1", "project": project})
+    lines = site.json(f"/context.json?project={project}")["lines"]
+    assert imported in [line["id"] for line in lines]
+
+    as_json("search", "where does Ada work")
+    (recall,) = site.json(f"/recalls.json?item={memory_id}")
+    assert recall["query"] == "where does Ada work"
+    assert f'href="/m/{memory_id}"' in site.get("/recalls").text
