@@ -220,6 +220,7 @@ class SyncCode(_Blocking[CodeMemory]):
     get_outline = _blocking(CodeMemory.get_outline)
     get_symbol = _blocking(CodeMemory.get_symbol)
     index = _blocking(CodeMemory.index)
+    list_files = _blocking(CodeMemory.list_files)
     list_repositories = _blocking(CodeMemory.list_repositories)
     search = _blocking(CodeMemory.search)
     watch = _blocking_iterator(CodeMemory.watch)
@@ -228,6 +229,7 @@ class SyncCode(_Blocking[CodeMemory]):
 class SyncCitations(_Blocking[Citations]):
     """The code that memories cite, as `memory.citations`."""
 
+    find_citing = _blocking(Citations.find_citing)
     get = _blocking(Citations.get)
     list_stale = _blocking(Citations.list_stale)
 

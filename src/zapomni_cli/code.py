@@ -25,6 +25,7 @@ from zapomni_core.modules.codebase import (
     CallsResponse,
     CodeHit,
     CodeSearchRequest,
+    FolderRequest,
     OutlineRequest,
     SymbolRequest,
     SymbolResponse,
@@ -141,6 +142,31 @@ def _hit(hit: CodeHit) -> str:
 
 
 # --- One file, one symbol -----------------------------------------------------------------
+
+
+@code.command(epilog=examples("zapomni code files", "zapomni code files src --repo shop --json"))
+@click.argument("folder", default="")
+@click.option("--repo", default="", help="A repository's folder, name or project.")
+@json_option
+def files(folder: str, *, repo: str, as_json: bool) -> None:
+    """List the files and folders in a FOLDER of an indexed repository; by default in its root.
+
+    In a pipe each line is: path, language, lines, symbols, separated by tabs; of a folder, which
+    ends with a slash, its files and lines.
+    """
+    request = FolderRequest(path=folder, repository=repo, folder=str(Path.cwd()))
+    found = with_engine(lambda engine: engine.code.list_files(request))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    print_table(
+        (f"{one.path}/", "", count_of(one.lines, "line"), count_of(one.files, "file"))
+        for one in found.folders
+    )
+    print_table(
+        (one.path, one.language, count_of(one.lines, "line"), count_of(one.symbols, "symbol"))
+        for one in found.files
+    )
 
 
 @code.command(

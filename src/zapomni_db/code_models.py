@@ -25,6 +25,7 @@ __all__ = [
     "FailureAfter",
     "FileData",
     "FileEdit",
+    "FileSummary",
     "IndexedFile",
     "PassagePlace",
     "SymbolQuery",
@@ -180,6 +181,16 @@ class IndexedFile(NamedTuple):
     language: str
     passages: list[PassagePlace]
     symbols: list[CodeSymbol]
+
+
+class FileSummary(_CodeModel):
+    """An indexed file in a list."""
+
+    path: str
+    language: str
+    lines: int
+    symbols: int
+    """Without the file itself."""
 
 
 # --- Citations --------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from site_client import Home
+from urllib.parse import quote
+
+from site_client import HOSTILE_FILE, Home
 
 
 def addresses(home: Home) -> dict[str, list[str]]:
@@ -42,6 +44,16 @@ def addresses(home: Home) -> dict[str, list[str]]:
         "/graph": ["/graph?entity=Acme&depth=2", "/graph", "/graph?view=table"],
         "/import": ["/import"],
         "/import/{source}": ["/import/git", "/import/git?since=30d"],
+        "/code": ["/code"],
+        "/code/files": [f"/code/files?repo={home.repository}"],
+        "/code/file": [
+            f"/code/file?repo={home.repository}&path=auth.py",
+            f"/code/file?repo={home.repository}&path={quote(HOSTILE_FILE)}",
+        ],
+        "/code/symbol": [
+            f"/code/symbol?repo={home.repository}&name=auth.py:check_token",
+            f"/code/symbol?repo={home.repository}&name=hurt_others",
+        ],
         "/add": ["/add", "/add?text=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E"],
         "/trash": ["/trash"],
         "/m/{id}": [f"/m/{home.document}", f"/m/{home.hostile}", f"/m/{home.hostile}?view=raw"],

@@ -53,6 +53,10 @@ def without_loop() -> Iterator[None]:
         asyncio.events._set_running_loop(running)
 
 
+# The name of a file that may try the same.
+HOSTILE_FILE = "<script>window.hurt=1;'><b>.py"
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -234,6 +238,10 @@ def fill(base: Path, models: str) -> Home:
         os.chdir(repository)
         (repository / "auth.py").write_text(
             "def check_token(token):\n    return token == 'never'\n", encoding="utf-8"
+        )
+        (repository / HOSTILE_FILE).write_text(
+            'def hurt_others():\n    """<script>window.hurt=1</script> \u202e"""\n',
+            encoding="utf-8",
         )
         git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
         subprocess.run([*git, "init", "-q"], check=True)

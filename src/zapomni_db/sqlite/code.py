@@ -53,6 +53,8 @@ class SqliteCode(SqliteFile):
     get_symbol = reading("reading code", code_reads.get_symbol)
     suggest_names = reading("reading code", code_reads.suggest_names)
     find_files = reading("reading code", code_reads.find_files)
+    list_files = reading("reading code", code_reads.list_files)
+    find_citing = reading("reading citations", code_reads.find_citing)
     find_copies = reading("reading code", code_reads.find_copies)
     get_outline = reading("reading code", code_reads.get_outline)
     get_callers = reading("reading code", code_reads.get_callers)

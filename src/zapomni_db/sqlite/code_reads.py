@@ -13,6 +13,7 @@ from zapomni_db.code_models import (
     CodeSymbol,
     FailureAfter,
     FileEdit,
+    FileSummary,
     IndexedFile,
     PassagePlace,
     SymbolQuery,
@@ -20,6 +21,7 @@ from zapomni_db.code_models import (
 from zapomni_db.sqlite.rows import from_json, in_path, to_json
 
 __all__ = [
+    "find_citing",
     "find_copies",
     "find_files",
     "find_symbols",
@@ -29,6 +31,7 @@ __all__ = [
     "get_outline",
     "get_places",
     "get_symbol",
+    "list_files",
     "suggest_names",
 ]
 
@@ -57,6 +60,16 @@ SELECT r.root, f.key, f.path, f.memory_id, f.stamp, f.content_hash, f.is_empty
 FROM code_files f JOIN code_repositories r ON r.key = f.repository_key WHERE """
 _SAME_CONTENTS: LiteralString = """
 SELECT path FROM code_files WHERE content_hash = ? AND repository_key = ? ORDER BY path"""
+_LISTED_FILES: LiteralString = """
+SELECT f.path, f.language, f.lines, (SELECT count(*) FROM code_symbols s
+    WHERE s.file_key = f.key AND s.kind <> 'module')
+FROM code_files f WHERE f.repository_key = ? ORDER BY f.path"""
+# The memories that cite a file, or one of its symbols with all that is in it.
+_CITING: LiteralString = """
+SELECT memory_id FROM code_citations WHERE root = :root AND path = :path
+    AND (:symbol = '' OR symbol = :symbol
+        OR substr(symbol, 1, length(:symbol) + 1) = :symbol || '.')
+GROUP BY memory_id ORDER BY max(key) DESC"""
 # The names of symbols, without headings of documents and keys of data files.
 _NAMES: LiteralString = """
 SELECT DISTINCT s.name FROM code_symbols s JOIN code_files f ON f.key = s.file_key
@@ -165,6 +178,20 @@ def find_files(
     # The condition also matches folders; here only files are asked for.
     found = [(root, CodeFile(*file)) for root, *file in rows]
     return [(root, file) for root, file in found if f"/{file.path}".endswith(end)]
+
+
+def list_files(connection: sqlite3.Connection, repository: int) -> list[FileSummary]:
+    """Return the files of a repository in the order of their paths."""
+    return [
+        FileSummary.model_construct(path=path, language=language, lines=lines, symbols=symbols)
+        for path, language, lines, symbols in connection.execute(_LISTED_FILES, (repository,))
+    ]
+
+
+def find_citing(connection: sqlite3.Connection, root: str, path: str, symbol: str) -> list[str]:
+    """Return the ids of the memories that cite a file or a symbol of it, the newest first."""
+    rows = connection.execute(_CITING, {"root": root, "path": path, "symbol": symbol})
+    return [memory_id for (memory_id,) in rows]
 
 
 def find_copies(connection: sqlite3.Connection, repository: int, content_hash: str) -> list[str]:

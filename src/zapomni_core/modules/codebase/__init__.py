@@ -34,9 +34,13 @@ if TYPE_CHECKING:
     from zapomni_core.modules.codebase.schemas import (
         CallsRequest,
         CallsResponse,
+        CitingMemory,
+        CodeFolder,
         CodeHit,
         CodeSearchRequest,
         CodeSearchResponse,
+        FolderRequest,
+        FolderResponse,
         IndexRequest,
         OutlineRequest,
         OutlineResponse,
@@ -54,6 +58,8 @@ __all__ = [
     "CallsRequest",
     "CallsResponse",
     "Citations",
+    "CitingMemory",
+    "CodeFolder",
     "CodeHit",
     "CodeMemory",
     "CodeParser",
@@ -62,6 +68,8 @@ __all__ = [
     "Definition",
     "Facts",
     "FileEntry",
+    "FolderRequest",
+    "FolderResponse",
     "Import",
     "IndexRequest",
     "OutlineRequest",
@@ -102,8 +110,9 @@ __getattr__ = lazy_names(
         "parser": "ASTChunker CodeParser first_characters",
         "resolve": "Resolver affected_paths",
         "citations": "Citations",
-        "schemas": "CallsRequest CallsResponse CodeHit CodeSearchRequest CodeSearchResponse "
-        "IndexRequest OutlineRequest OutlineResponse StaleMemory SymbolRequest SymbolResponse",
+        "schemas": "CallsRequest CallsResponse CitingMemory CodeFolder CodeHit CodeSearchRequest "
+        "CodeSearchResponse FolderRequest FolderResponse IndexRequest OutlineRequest "
+        "OutlineResponse StaleMemory SymbolRequest SymbolResponse",
         "service": "CodeMemory",
         "tree": "TreeLimits SourceTree content_hash",
     },

@@ -18,7 +18,7 @@ from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.recalls import feedback
 
 if TYPE_CHECKING:
-    from zapomni_core.modules.codebase.schemas import StaleMemory
+    from zapomni_core.modules.codebase.schemas import CitingMemory, StaleMemory
 
 __all__ = ["Citations"]
 
@@ -119,6 +119,32 @@ class Citations:
             for hit in response.results
         ]
         return response.model_copy(update={"results": results})
+
+    @operation()
+    async def find_citing(self, root: str, path: str, symbol: str = "") -> list[CitingMemory]:
+        """Return the memories that cite a file or a symbol, those with changed code first."""
+        from zapomni_core.modules.codebase.schemas import CitingMemory
+
+        ids = (await self.store.find_citing(root, path, symbol))[:IDS_AT_ONCE]
+        summaries = await self.storage.get_summaries(ids)
+        found = []
+        for memory_id, citations in (await self.check(list(summaries))).items():
+            here = [
+                one
+                for one in citations
+                if (one.repository, one.path) == (root, path)
+                and (not symbol or one.symbol == symbol or one.symbol.startswith(f"{symbol}."))
+            ]
+            found.append(
+                CitingMemory(
+                    memory_id=memory_id,
+                    preview=summaries[memory_id].preview,
+                    kind=summaries[memory_id].kind,
+                    citations=here,
+                    is_fresh=all(one.status == "fresh" for one in here),
+                )
+            )
+        return sorted(found, key=lambda one: one.is_fresh)
 
     @operation()
     async def list_stale(self) -> list[StaleMemory]:

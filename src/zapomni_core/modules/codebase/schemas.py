@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from zapomni_db.code_models import CheckedCitation, CodeEdge, CodeSymbol, FileEdit
+from zapomni_db.code_models import CheckedCitation, CodeEdge, CodeSymbol, FileEdit, FileSummary
 from zapomni_db.models import FrozenModel
 
 __all__ = [
     "CallsRequest",
     "CallsResponse",
+    "CitingMemory",
+    "CodeFolder",
     "CodeHit",
     "CodeSearchRequest",
     "CodeSearchResponse",
+    "FolderRequest",
+    "FolderResponse",
     "IndexRequest",
     "OutlineRequest",
     "OutlineResponse",
@@ -51,6 +55,12 @@ class CodeSearchRequest(_Scoped):
     kind: str = ""
     """What is looked for: function, method, class, section, ..."""
     limit: int = 10
+
+
+class FolderRequest(_Scoped):
+    """Which folder of a repository to list; empty: its root."""
+
+    path: str = ""
 
 
 class OutlineRequest(_Scoped):
@@ -103,6 +113,23 @@ class CodeSearchResponse(FrozenModel):
     notice: str | None = None
 
 
+class CodeFolder(FrozenModel):
+    """A folder in a list, with all below it."""
+
+    path: str
+    files: int
+    lines: int
+
+
+class FolderResponse(FrozenModel):
+    """What a folder has in it, as it was indexed."""
+
+    repository: str
+    path: str
+    folders: list[CodeFolder] = []
+    files: list[FileSummary] = []
+
+
 class OutlineResponse(FrozenModel):
     """A file's symbols in order, as they are now."""
 
@@ -136,6 +163,18 @@ class CallsResponse(FrozenModel):
     candidates: list[CodeSymbol] = []
     edges: list[CodeEdge] = []
     more: bool = False
+
+
+class CitingMemory(FrozenModel):
+    """A memory that cites code, and what became of that."""
+
+    memory_id: str
+    preview: str
+    kind: str
+    citations: list[CheckedCitation]
+    """Those of the code that was asked for."""
+    is_fresh: bool
+    """Whether all of them are as they were."""
 
 
 class StaleMemory(FrozenModel):

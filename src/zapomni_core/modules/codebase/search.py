@@ -20,9 +20,12 @@ from zapomni_core.modules.codebase.parser import CodeParser
 from zapomni_core.modules.codebase.schemas import (
     CallsRequest,
     CallsResponse,
+    CodeFolder,
     CodeHit,
     CodeSearchRequest,
     CodeSearchResponse,
+    FolderRequest,
+    FolderResponse,
     OutlineRequest,
     OutlineResponse,
     SymbolRequest,
@@ -219,6 +222,37 @@ def _concerns(edit: FileEdit, symbol: CodeSymbol, source: str) -> bool:
 
 
 # --- Files and calls ----------------------------------------------------------------------
+
+
+async def list_files(store: SqliteCode, request: FolderRequest) -> FolderResponse:
+    """Return what is in a folder: files, and folders with what is below them."""
+    repositories = await repositories_for(store, request.repository, request.folder)
+    if repositories is None:
+        repositories = await store.list_repositories()
+    if len(repositories) > 1:
+        raise ValidationError("Several repositories are indexed; name one", "VAL_004")
+    inside = request.path.strip("/")
+    start = f"{inside}/" if inside else ""
+    folders: dict[str, CodeFolder] = {}
+    files = []
+    for file in await store.list_files(repositories[0].key):
+        if not file.path.startswith(start):
+            continue
+        name, slash, _ = file.path.removeprefix(start).partition("/")
+        if not slash:
+            files.append(file)
+            continue
+        path = start + name
+        known = folders.get(path) or CodeFolder(path=path, files=0, lines=0)
+        folders[path] = CodeFolder(path=path, files=known.files + 1, lines=known.lines + file.lines)
+    if inside and not files and not folders:
+        raise NotFoundError("No indexed file is in this folder.", "CODE_001")
+    return FolderResponse(
+        repository=repositories[0].root,
+        path=inside,
+        folders=sorted(folders.values(), key=lambda one: one.path),
+        files=files,
+    )
 
 
 async def get_outline(store: SqliteCode, request: OutlineRequest) -> OutlineResponse:

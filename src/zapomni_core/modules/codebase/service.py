@@ -18,6 +18,8 @@ from zapomni_core.modules.codebase.schemas import (
     CallsResponse,
     CodeSearchRequest,
     CodeSearchResponse,
+    FolderRequest,
+    FolderResponse,
     IndexRequest,
     OutlineRequest,
     OutlineResponse,
@@ -149,6 +151,13 @@ class CodeMemory:
         from zapomni_core.modules.codebase.search import search_code
 
         return await search_code(self.store, self.search_memory, request)
+
+    @operation()
+    async def list_files(self, request: FolderRequest) -> FolderResponse:
+        """Return the folders and files in a folder of one repository."""
+        from zapomni_core.modules.codebase.search import list_files
+
+        return await list_files(self.store, request)
 
     @operation()
     async def get_outline(self, request: OutlineRequest) -> OutlineResponse:
