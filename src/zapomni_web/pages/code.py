@@ -39,7 +39,7 @@ class Crumb(NamedTuple):
     href: str
 
 
-class Call(NamedTuple):
+class ShownCall(NamedTuple):
     """A reference between two symbols, as a line of a list."""
 
     name: str
@@ -179,15 +179,15 @@ def _symbol_href(one: CodeSymbol) -> str:
     return address("code", "symbol", repo=one.repository, name=name)
 
 
-def _calls(found: CallsResponse, *, incoming: bool) -> list[Call]:
+def _calls(found: CallsResponse, *, incoming: bool) -> list[ShownCall]:
     return [_call(edge, edge.caller if incoming else edge.callee) for edge in found.edges]
 
 
-def _call(edge: CodeEdge, other: CodeSymbol | None) -> Call:
+def _call(edge: CodeEdge, other: CodeSymbol | None) -> ShownCall:
     certainty = "likely" if edge.strength >= LIKELY else "by its name"
     if edge.strength >= 1:
         certainty = ""
-    return Call(
+    return ShownCall(
         edge.name if other is None else other.qualified_name or other.path,
         "" if other is None else _symbol_href(other),
         f"{edge.caller.path}:{edge.line}",
