@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,6 +189,43 @@ def test_an_import_that_fills_the_disk_continues_when_there_is_room(disk, tmp_pa
         sum(one["observations"] for one in as_json("sessions", "--all")) == report["observations"]
     )
     assert len(as_json("import", "--batches")) == 1
+
+
+def test_an_export_that_fills_the_disk_is_imported_whole_and_verbatim_when_there_is_room(
+    disk, tmp_path, monkeypatch
+):
+    entities = tmp_path / "memory.jsonl"
+    entities.write_text(
+        "".join(
+            json.dumps(
+                {"type": "entity", "name": f"E{number}", "entityType": "t",
+                 "observations": [f"zebra {number} " + "lorem ipsum dolor " * 300]}
+            ) + "\n"
+            for number in range(450)
+        ),
+        "utf-8",
+    )  # fmt: skip
+    with monkeypatch.context() as other:
+        other.setenv("ZAPOMNI_HOME", str(tmp_path / "first"))
+        as_json("import", "mcp-memory", "--path", str(entities), "--yes")
+        assert "full" in refused(1, "export", str(disk / "out"))
+        assert all(json.loads(path.read_bytes()) for path in (disk / "out").rglob("*.json"))
+        remount(disk, "size=60m")
+        answer("export", str(disk / "out"))
+        shutil.move(disk / "out", tmp_path / "out")
+        remount(disk, "size=3m")
+    assert "full" in refused(1, "import", str(tmp_path / "out"), "--yes")
+    remount(disk, "size=60m")
+    report = as_json("import", str(tmp_path / "out"), "--yes")
+    assert 0 < report["added"] < 450, "some were stored before the disk was full"
+    answer("export", str(disk / "again"))
+    exported, again = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.json")}
+        for folder in (tmp_path / "out", disk / "again")
+    )
+    assert again == exported
+    assert as_json("import", "--undo", report["batch"], "--yes")["memories"] == 450
+    assert as_json("list")["items"] == []
 
 
 def test_a_first_start_on_a_full_disk_says_so(disk):

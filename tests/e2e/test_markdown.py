@@ -205,6 +205,19 @@ def test_a_damaged_note_changes_and_deletes_nothing(vault, broken):
         assert list(report["skipped"]) == ["Third a b.md"]
 
 
+def test_a_note_that_no_memory_can_be_is_named_and_not_counted(vault):
+    folder, first, *_ = vault
+    before = get(first)
+    edited = next(path for path in folder.rglob("*.md") if first in path.read_text("utf-8"))
+    kind = f"kind: {'x' * 300}\n"
+    edited.write_text(re.sub("kind: .*\n", kind, edited.read_text("utf-8")), "utf-8")
+    (folder / "New.md").write_text(f"---\n{kind}---\nA new one.\n", "utf-8")
+    report = as_json("import", folder)
+    assert (report["added"], report["updated"]) == (0, 0)
+    assert len(report["skipped"]) == 2
+    assert get(first) == before
+
+
 def test_folders_of_another_kind_are_refused(vault, tmp_path):
     folder, *_ = vault
     as_json("export", tmp_path / "records")

@@ -256,7 +256,7 @@ def sanitize_error_for_user(error: BaseException, correlation_id: str) -> dict[s
         happened, action = _BY_CODE.get(code) or next(
             (_BY_CLASS[cls] for cls in type(error).__mro__ if cls in _BY_CLASS), _UNKNOWN
         )
-    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         code = "DB_002"
         happened, action = _BY_CODE[code]
     return {

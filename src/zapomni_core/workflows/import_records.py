@@ -20,6 +20,7 @@ from zapomni_core.exceptions import ValidationError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.export_folder import ExportFolder
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.shared.folders import real_path
 from zapomni_core.shared.merging import MemoryState, merge_states
 from zapomni_core.shared.records import (
     FORMAT,
@@ -389,8 +390,13 @@ class RecordImports:
             async def prepare(found: MergeReport) -> None:
                 await back_up(self.settings, reason="before-import")
                 if found.added:
-                    begun = await self.imports.begin_batch("export", {}, int(time.time()))
-                    report.batch = begun.id
+                    asked = {"path": await asyncio.to_thread(real_path, str(path))}
+                    batch = await self.imports.find_running("export", asked)
+                    if batch is None:
+                        batch = await self.imports.begin_batch("export", asked, int(time.time()))
+                    report.batch = batch.id
+                    # Before they are stored: an import that is killed can be taken back, too.
+                    await self.imports.add_memories("export", batch.id, found.added_ids)
 
             merged = await self.merges.merge(
                 states, dry_run=dry_run, trusted=trusted, check=prepare, progress=progress
@@ -400,13 +406,12 @@ class RecordImports:
                 record = (await asyncio.to_thread(states.get, memory_id)).record
                 if record is not None:
                     await asyncio.to_thread(self.merges.count_secrets, record, secrets)
-            if report.batch:
-                await self.imports.add_memories("export", report.batch, merged.added_ids)
             if not dry_run:
                 await self._import_parts(source, report, observations=observations)
         report.secrets = dict(sorted(secrets.items()))
         if report.batch:
-            counts = {"kept": report.added, "memories": report.added}
+            _, stored = await self.imports.list_imported(report.batch)
+            counts = {"kept": len(stored), "memories": len(stored)}
             await self.imports.end_batch(report.batch, counts, int(time.time()))
         logged = report.to_json()
         logger.info(

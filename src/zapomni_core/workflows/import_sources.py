@@ -905,7 +905,7 @@ class _Run:
             single = [await self._store_group([one]) for one in group]
             return [found for part in single for found in part]
         for answer in answers:
-            created = answer.status == "created"
+            created = answer.status != "duplicate"  # Also by a run that was killed then.
             self.report.memories += created
             self.report.kept += created
             self.report.duplicates += not created

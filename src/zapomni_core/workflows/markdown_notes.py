@@ -396,14 +396,15 @@ class _ReadBack:
             raise ValidationError("it is empty; delete the file to delete its memory", "VAL_001")
         is_conflict = known is not None and known.updated_at != write_time(copy.updated_at)
         if changed or is_text:
+            if not self._dry_run:
+                await self._back_up()
+                request = _to_update(memory_id, changed, note.text if is_text else None)
+                await self._notes.writer.update(request)
+            self._count_secrets(note.text if is_text else "")
             self._report.updated += 1
             self._report.conflicts += is_conflict and is_text
             if self._dry_run:
                 return
-            await self._back_up()
-            self._count_secrets(note.text if is_text else "")
-            request = _to_update(memory_id, changed, note.text if is_text else None)
-            await self._notes.writer.update(request)
             (copy,) = await self._notes.storage.get_copies([memory_id], passages=False)
         else:
             self._report.unchanged += 1
@@ -418,9 +419,9 @@ class _ReadBack:
         if not note.text:
             self._report.skipped[path] = "it is empty"
             return
-        self._report.added += 1
         self._count_secrets(note.text)
         if self._dry_run:
+            self._report.added += 1
             return
         await self._back_up()
         expires = note.fields["expires"]
@@ -438,13 +439,13 @@ class _ReadBack:
         )
         (added,) = await self._notes.writer.add([request])
         if added.status == "created":
+            self._report.added += 1
             if not self._report.batch:
                 begun = await self._notes.imports.begin_batch("markdown", {}, int(time.time()))
                 self._report.batch = begun.id
             batch = self._report.batch
             await self._notes.imports.add_memories("markdown", batch, [added.memory_id])
         else:
-            self._report.added -= 1
             if added.memory_id in self._state:
                 self._report.skipped[path] = "the same text is a memory already, in another file"
                 return

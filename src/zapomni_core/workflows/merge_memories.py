@@ -452,6 +452,18 @@ class MemoryMerges:
         deletions: list[Deletion] = []
         writers: list[tuple[str, int, str]] = []
         deleted: list[str] = []
+        # Who wrote what is new is noted first: it counts for the memory of that time only, and a
+        # merge that is interrupted must not make it this device's.
+        new = [
+            (memory_id, _to_microseconds(record), record.get("device") or "")
+            for memory_id in ids
+            if memory_id in plan.to_store
+            and compared[memory_id].copy is None
+            and (record := merged[memory_id].record) is not None
+            and (record.get("device") or "") != known.device
+        ]
+        if new:
+            await self.deletions.put_writers(new, int(time.time()))
         for memory_id in ids:
             if memory_id not in plan.to_store:
                 continue

@@ -372,7 +372,7 @@ def translated(operation: str, path: Path | None = None) -> Iterator[None]:
             raise _full(operation, error) from error
         raise _translate(operation, error) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise _full(operation, error) from error
         raise DatabaseConnectionError(
             f"The database cannot be used during {operation}: {os.strerror(error.errno or 0)}. "
