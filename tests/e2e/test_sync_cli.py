@@ -78,6 +78,57 @@ def test_an_edit_a_deletion_and_its_undo_travel(on, tmp_path):
     assert "8080" in on("one", "get", memory_id)
 
 
+def test_a_device_with_a_server_and_one_without_are_equal_in_the_end(
+    on, tmp_path, monkeypatch, falkordb_server, falkordb_graph
+):
+    where = f"unix://{falkordb_server.socket}?graph={falkordb_graph}"
+
+    def call(device: str, *arguments: str) -> str:
+        monkeypatch.setenv("ZAPOMNI_STORAGE", where if device == "two" else "sqlite")
+        return on(device, *arguments)
+
+    def sync_both() -> None:
+        for device in ("one", "two", "one"):
+            call(device, "sync", str(tmp_path / device))
+
+    def exported(device: str) -> dict[str, bytes]:
+        folder = tmp_path / f"export of {device}"
+        call(device, "export", str(folder), "--with", "history")
+        return {path.name: path.read_bytes() for path in folder.rglob("memories/**/*.json")}
+
+    port = call("one", "add", "The port is 80.", "--tag", "net").strip()
+    day = call("two", "add", "We deploy on Fridays.").strip()
+    gone = call("two", "add", "Lunch is at noon.").strip()
+    secret = call("one", "add", "The vault is behind the painting.").strip()
+    sync_both()
+    assert len(exported("one")) == 4
+    assert exported("one") == exported("two")
+
+    call("one", "update", port, "--text", "The port is 8080.")
+    call("two", "update", port, "--text", "The port is 9090.")
+    newer = call("one", "add", "We deploy on Mondays.", "--supersedes", day).strip()
+    call("two", "update", day, "--tag", "ops")
+    call("one", "forget", gone, "--yes")
+    call("two", "forget", secret, "--now", "--yes")
+    sync_both()
+    assert exported("one") == exported("two")
+    assert len(exported("one")) == 3
+    for device in ("one", "two"):
+        assert "9090" in call(device, "get", port)
+        assert "8080" in call(device, "history", port)
+        shown = json.loads(call(device, "get", day, "--json"))
+        assert (shown["superseded_by"], shown["tags"]) == (newer, ["ops"])
+        assert "painting" not in call(device, "list", "--all")
+
+    (batch,) = [
+        one for one in json.loads(call("two", "forget", "--trash", "--json")) if one["count"]
+    ]
+    call("two", "forget", "--undo", batch["batch"])
+    sync_both()
+    assert "noon" in call("one", "get", gone)
+    assert exported("one") == exported("two")
+
+
 def test_an_import_of_an_export_merges(on, tmp_path):
     memory_id = on("one", "add", "The port is 80.").strip()
     export = str(tmp_path / "export")
