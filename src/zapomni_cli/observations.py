@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 import click
 
 from zapomni_cli.options import chosen, examples, json_option, page_options, since_options
-from zapomni_cli.output import day, is_terminal, one_line, print_json, print_pairs, print_table
+from zapomni_cli.output import (
+    count_of,
+    day,
+    is_terminal,
+    one_line,
+    print_json,
+    print_pairs,
+    print_table,
+)
 from zapomni_cli.runtime import log_recall, with_observations
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.recall_log import RecalledItem, count_tokens
@@ -396,8 +404,9 @@ def _fields(item: Observation | ObservationPreview, text: str) -> tuple[str, ...
 
 
 def _session_row(item: SessionSummary) -> tuple[str, ...]:
-    names = ("prompts", "edits", "errors", "commits")
-    counts = ", ".join(f"{count} {name}" for name in names if (count := getattr(item, name)))
+    names = ("prompt", "edit", "error", "commit")
+    found = ((getattr(item, f"{name}s"), name) for name in names)
+    counts = ", ".join(count_of(count, name) for count, name in found if count)
     name = item.session_id[:8] if is_terminal() else item.session_id
     about = (name, _day(item.last_at), item.host, item.project_name, item.branch)
     return (*about, counts, one_line(item.first_prompt, LINE_CHARS))

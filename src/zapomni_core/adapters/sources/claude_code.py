@@ -34,7 +34,7 @@ from zapomni_core.adapters.sources import (
     parse_object,
     read_lines,
 )
-from zapomni_core.adapters.sources.foreign import describe_file
+from zapomni_core.adapters.sources.foreign import describe_file, first_text, read_time
 from zapomni_core.adapters.sources.prompt_history import HISTORY, KeptPrompt, read_history
 
 __all__ = ["SOURCE"]
@@ -131,8 +131,8 @@ SOURCE = ClaudeCodeTranscripts()
 
 def _kept(record: dict[str, Any], sessions: Mapping[str, Any], began: float) -> KeptPrompt | str:
     """Return a prompt of the history, unless the session has a transcript."""
-    text, folder = _string(record, "display").strip(), _string(record, "project")
-    stamp, session = record.get("timestamp"), _string(record, "sessionId")
+    text, folder = first_text(record, "display").strip(), first_text(record, "project")
+    stamp, session = record.get("timestamp"), first_text(record, "sessionId")
     if not isinstance(stamp, int | float) or not folder:
         return "prompt without a time or a folder"
     if not text or (text.startswith("/") and " " not in text) or text.startswith(("!", "#")):
@@ -168,7 +168,7 @@ def _examine(path: Path, days: int) -> FoundFile | None:
         return None
     newest = datetime.fromtimestamp(state.st_mtime, UTC)
     stamped = _TIMESTAMP.search(head)
-    oldest = _moment(stamped[1].decode()) if stamped else None
+    oldest = read_time(stamped[1].decode()) if stamped else None
     # Which file is a subagent's is in its name or in its folder, depending on the version.
     is_agent = path.name.startswith("agent-") or "subagents" in path.parts
     return FoundFile(
@@ -191,28 +191,10 @@ def _agent_type(path: Path) -> str:
     return named if isinstance(named, str) and named else "agent"
 
 
-def _moment(value: Any) -> datetime | None:
-    if not isinstance(value, str) or len(value) > 40:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 def _placed(items: list[Item], start: int, resume: int) -> Iterator[Item]:
     """Yield the items of one record: only after the last of them it is not read again."""
     for number, item in enumerate(items, 1):
         yield replace(item, resume=resume if number == len(items) else min(start, resume))
-
-
-def _string(values: Any, *names: str) -> str:
-    """Return the first of these fields that is a text."""
-    for name in names if isinstance(values, dict) else ():
-        if isinstance(value := values.get(name), str) and value:
-            return value
-    return ""
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
@@ -223,7 +205,7 @@ def _text(content: Any) -> str:
     """Return the text of a message: images, thoughts and calls have none."""
     if isinstance(content, str):
         return content
-    parts = [_string(one, "text") for one in _blocks(content) if one.get("type") == "text"]
+    parts = [first_text(one, "text") for one in _blocks(content) if one.get("type") == "text"]
     return "\n".join(filter(None, parts))
 
 
@@ -303,10 +285,14 @@ class _Reader:
                 raise FormatError("This is no transcript of Claude Code.")
             return [SkippedRecord("damaged line")]
         self._is_checked = True
-        if kind in ("user", "assistant") and not _string(record, "sessionId"):
+        if kind in ("user", "assistant") and not first_text(record, "sessionId"):
             return [SkippedRecord("record without a session")]
         items: list[Item] = []
-        if _string(record, "sessionId") and _string(record, "cwd") and record.get("timestamp"):
+        if (
+            first_text(record, "sessionId")
+            and first_text(record, "cwd")
+            and record.get("timestamp")
+        ):
             self._last, self._last_start = record, line.start
             items += self._start(record)
             items += self._show_titles()
@@ -318,7 +304,7 @@ class _Reader:
             items += self._typed(record, line)
         elif kind in _TITLES:
             items += self._name(kind, record)
-        elif kind == "pr-link" and (address := _string(record, "prUrl")) and self._last:
+        elif kind == "pr-link" and (address := first_text(record, "prUrl")) and self._last:
             items.append(self._mark(f"Pull request: {address}", {**self._last, **record}))
         elif kind == "compact_boundary" or record.get("subtype") == "compact_boundary":
             items += self._compacted(record)
@@ -347,7 +333,7 @@ class _Reader:
         self._calls.clear()
         self._queued.clear()
         if last and not self._agent:
-            named = f"{_string(last, 'sessionId')}/end/{_string(last, 'uuid', 'timestamp')}"
+            named = f"{first_text(last, 'sessionId')}/end/{first_text(last, 'uuid', 'timestamp')}"
             payload = {"hook_event_name": "SessionEnd", "reason": "other"}
             items.append(self._event(last, named, payload))
         return items
@@ -361,25 +347,25 @@ class _Reader:
         payload: dict[str, Any],
         host: str = HOST,
     ) -> ImportedEvent:
-        session, folder = _string(record, "sessionId"), _string(record, "cwd")
+        session, folder = first_text(record, "sessionId"), first_text(record, "cwd")
         if self._main_folder and not Path(folder).is_dir():
             folder = self._main_folder  # A work tree that is no longer there.
         payload |= {"session_id": session, "cwd": folder}
         if host == HOST and (agent := self._agent_of(record)):
             payload |= {"agent_id": agent, "agent_type": self._agent or "agent"}
-        when = _moment(record.get("timestamp")) or _moment(self._last.get("timestamp"))
+        when = read_time(record.get("timestamp")) or read_time(self._last.get("timestamp"))
         return ImportedEvent(
-            native_id, host, payload, session, folder, when, _string(record, "gitBranch")
+            native_id, host, payload, session, folder, when, first_text(record, "gitBranch")
         )
 
     def _agent_of(self, record: dict[str, Any]) -> str:
         """Return the subagent that a record is of; empty: the session's own agent."""
         if record.get("isSidechain") is True or self._agent:
-            return _string(record, "agentId") or "agent"
+            return first_text(record, "agentId") or "agent"
         return ""
 
     def _start(self, record: dict[str, Any]) -> list[Item]:
-        session = _string(record, "sessionId")
+        session = first_text(record, "sessionId")
         if self._started or self._agent or (self._session and session != self._session):
             return []  # The first records of a resumed file are those of the session before.
         self._started, self._session = True, session
@@ -411,7 +397,7 @@ class _Reader:
         items += self._show_typed(but=text.strip())
         self._queued.clear()
         if text.strip():
-            items.append(self._prompt(record, _string(record, "uuid"), text))
+            items.append(self._prompt(record, first_text(record, "uuid"), text))
         else:
             items.append(SkippedRecord("message without a text"))
         return items
@@ -426,7 +412,7 @@ class _Reader:
         It is sent as a prompt of its own when the turn ends, or read by the agent in between, and
         then there is no other record of it.
         """
-        operation, text = record.get("operation"), _string(record, "content").strip()
+        operation, text = record.get("operation"), first_text(record, "content").strip()
         if operation == "enqueue" and text and not text.startswith(("/", "<")):
             self._queued = [*self._queued[-9:], _Queued(line.start, text, record)]
         elif operation == "dequeue":
@@ -442,7 +428,7 @@ class _Reader:
         return [
             self._prompt(
                 {**self._last, **one.record},
-                f"{_string(one.record, 'sessionId')}/typed/{_string(one.record, 'timestamp')}",
+                "/typed/".join(first_text(one.record, name) for name in ("sessionId", "timestamp")),
                 one.text,
             )
             for one in sent
@@ -455,20 +441,20 @@ class _Reader:
         agent = self._agent_of(record)
         items: list[Item] = [] if agent else self._show_typed()
         for block in _blocks(message.get("content")):
-            text, kind = _string(block, "text"), block.get("type")
+            text, kind = first_text(block, "text"), block.get("type")
             if kind == "text" and text.strip():
                 said = self._answers.get(agent)
-                if said is None or said.message != _string(message, "id"):
-                    said = _Answer(line.start, record, _string(message, "id"))
+                if said is None or said.message != first_text(message, "id"):
+                    said = _Answer(line.start, record, first_text(message, "id"))
                     self._answers[agent] = said
                 said.parts.append(text)
                 said.is_final = message.get("stop_reason") in ("end_turn", "stop_sequence")
-            elif kind == "tool_use" and (call_id := _string(block, "id")):
+            elif kind == "tool_use" and (call_id := first_text(block, "id")):
                 given = block.get("input")
                 self._calls[call_id] = _Call(
                     line.start,
                     len(line.data),
-                    _string(block, "name"),
+                    first_text(block, "name"),
                     given if isinstance(given, dict) else {},
                 )
                 if block.get("name") in ("AskUserQuestion", "ExitPlanMode"):
@@ -483,7 +469,7 @@ class _Reader:
     def _results(self, record: dict[str, Any], results: list[dict[str, Any]]) -> list[Item]:
         items: list[Item] = []
         for block in results:
-            call_id = _string(block, "tool_use_id")
+            call_id = first_text(block, "tool_use_id")
             call = self._calls.pop(call_id, None)
             if call is None:
                 items.append(SkippedRecord("result without its call"))
@@ -509,15 +495,15 @@ class _Reader:
 
     def _compacted(self, record: dict[str, Any]) -> list[Item]:
         facts = record.get("compactMetadata")
-        payload = {"hook_event_name": "PostCompact", "trigger": _string(facts, "trigger")}
-        return [self._event(record, f"{_string(record, 'uuid')}/compact", payload)]
+        payload = {"hook_event_name": "PostCompact", "trigger": first_text(facts, "trigger")}
+        return [self._event(record, f"{first_text(record, 'uuid')}/compact", payload)]
 
     def _summary(self, record: dict[str, Any], text: str) -> list[Item]:
         event = self._event(record, "", {})
         return [
             *self._end_turn(flush=True),
             ImportedMemory(
-                f"{_string(record, 'uuid')}/summary",
+                f"{first_text(record, 'uuid')}/summary",
                 text,
                 kind="summary",
                 when=event.when,
@@ -529,8 +515,8 @@ class _Reader:
 
     def _name(self, kind: str, record: dict[str, Any]) -> list[Item]:
         names = ("summary", "title", "aiTitle", "customTitle", "ai_title", "custom_title")
-        title = _string(record, *names).strip()
-        if title and (leaf := _string(record, "leafUuid")):
+        title = first_text(record, *names).strip()
+        if title and (leaf := first_text(record, "leafUuid")):
             # Older versions put a title into any file of the folder, and name a record.
             named = _find_record(self._path.parent, leaf)
             if named is None:
@@ -546,14 +532,14 @@ class _Reader:
         """Return the title as a mark in the session, as soon as it is known when and where."""
         if not self._titles or not self._last or self._agent:
             return []
-        session = self._session or _string(self._last, "sessionId")
+        session = self._session or first_text(self._last, "sessionId")
         title = f"Session: {self._titles.pop()}"
         return [self._mark(title, {**self._last, "sessionId": session})]
 
     def _mark(self, text: str, record: dict[str, Any]) -> ImportedEvent:
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         payload = {"host": HOST, "event": "marker", "text": text[:300]}
-        native = f"{_string(record, 'sessionId')}/mark/{digest}"
+        native = f"{first_text(record, 'sessionId')}/mark/{digest}"
         return self._event(record, native, payload, "generic")
 
     # --- turns ----------------------------------------------------------------------------
@@ -578,7 +564,7 @@ class _Reader:
             return []
         name = "SubagentStop" if agent else "Stop"
         payload = {"hook_event_name": name, "last_assistant_message": "\n".join(answer.parts)}
-        native = f"{_string(answer.record, 'uuid')}/answer"
+        native = f"{first_text(answer.record, 'uuid')}/answer"
         return [self._event(answer.record, native, payload)]
 
 
@@ -610,7 +596,7 @@ def _find_record(folder: Path, uuid: str) -> dict[str, Any] | None:
             for line in read_lines(stream):
                 if wanted in line.data:
                     record = parse_object(line.data)
-                    if record and record.get("uuid") == uuid and _string(record, "cwd"):
+                    if record and record.get("uuid") == uuid and first_text(record, "cwd"):
                         return record
     except OSError:
         return None
@@ -621,7 +607,7 @@ def _find_text(value: Any, name: str, depth: int = 3) -> str:
     """Return a text of an object or of the objects in it."""
     if not isinstance(value, dict):
         return ""
-    if found := _string(value, name):
+    if found := first_text(value, name):
         return found
     inner = (_find_text(one, name, depth - 1) for one in value.values()) if depth else ()
     return next(filter(None, inner), "")

@@ -40,6 +40,7 @@ from zapomni_core.adapters.sources import (
 from zapomni_core.adapters.sources.foreign import (
     ForeignFileError,
     describe_file,
+    first_text,
     open_database,
     read_time,
 )
@@ -228,7 +229,11 @@ def _own_memory(file: FoundFile) -> Item:
 
 def _kept(record: dict[str, Any], known: Mapping[str, Any]) -> KeptPrompt | str:
     """Return a prompt of the history, unless the session has a rollout."""
-    session, text, stamp = _string(record, "session_id"), _string(record, "text"), record.get("ts")
+    session, text, stamp = (
+        first_text(record, "session_id"),
+        first_text(record, "text"),
+        record.get("ts"),
+    )
     if session in known["sessions"]:
         return KNOWN_SESSION
     if not (session and text.strip() and isinstance(stamp, int | float)):
@@ -331,7 +336,9 @@ class _Rollout:
         if self._is_bare:
             # The first versions wrote what the model was given and gave, and nothing else.
             kind, payload = "response_item", record
-        elif not self._thread and kind is None and _string(record, "id") and "timestamp" in record:
+        elif (
+            not self._thread and kind is None and first_text(record, "id") and "timestamp" in record
+        ):
             self._is_bare = True
             kind, payload = "session_meta", record
         if not isinstance(kind, str) or not isinstance(payload, dict):
@@ -356,7 +363,7 @@ class _Rollout:
             yield from self._compact(payload, f"{self._thread}/{_digest(line.data)}", when)
         elif kind in _RECORDS_OF_HOST:
             if kind == "turn_context":
-                self._folder = _string(payload, "cwd") or self._folder
+                self._folder = first_text(payload, "cwd") or self._folder
             yield SkippedRecord(_OF_HOST)
         else:
             yield SkippedRecord(f"unknown record type{_named(kind)}")
@@ -389,21 +396,21 @@ class _Rollout:
             # A fork repeats what its original begins with.
             yield SkippedRecord("copied from another session")
             return
-        self._thread = _string(meta, "id", "session_id")
+        self._thread = first_text(meta, "id", "session_id")
         if not self._thread:
             raise FormatError("This is no rollout of Codex: it does not say which session it is.")
-        self._session = _string(meta, "session_id") or self._thread
-        self._folder = _string(meta, "cwd")
+        self._session = first_text(meta, "session_id") or self._thread
+        self._folder = first_text(meta, "cwd")
         git = meta.get("git")
-        self._branch = _string(git, "branch") if isinstance(git, dict) else ""
+        self._branch = first_text(git, "branch") if isinstance(git, dict) else ""
         source = meta.get("source")
         spawned = isinstance(source, dict) and "subagent" in source
-        if spawned or _string(meta, "parent_thread_id"):
-            self._agent = _string(meta, "agent_role", "agent_type", "agent_nickname") or "agent"
+        if spawned or first_text(meta, "parent_thread_id"):
+            self._agent = first_text(meta, "agent_role", "agent_type", "agent_nickname") or "agent"
         first = meta.get("subagent_history_start_ordinal")
         self._first_own = first if isinstance(first, int) else 0
         begun = self._begun = when or read_time(meta.get("timestamp"))
-        if _string(meta, "forked_from_id") and begun:
+        if first_text(meta, "forked_from_id") and begun:
             self._copied_until = begun.timestamp() + COPYING_SECONDS
         if self._agent:
             return
@@ -427,16 +434,16 @@ class _Rollout:
     def _respond(
         self, item: dict[str, Any], native_id: str, when: datetime | None, size: int
     ) -> Iterator[Item]:
-        kind = _string(item, "type")
+        kind = first_text(item, "type")
         if kind == "message":
             yield from self._message(item, native_id, when)
             return
         yield from self._settle()
-        call_id = _string(item, "call_id", "id")
+        call_id = first_text(item, "call_id", "id")
         if kind in ("function_call", "custom_tool_call", "local_shell_call"):
             given = item.get("arguments", item.get("input", item.get("action")))
-            name = _string(item, "name") or "local_shell"
-            namespace = _string(item, "namespace")
+            name = first_text(item, "name") or "local_shell"
+            namespace = first_text(item, "namespace")
             if namespace.startswith("mcp__"):
                 name = f"{namespace.removesuffix('__')}__{name}"
             waiting = sum(call.size for call in self._calls.values())
@@ -452,7 +459,7 @@ class _Rollout:
                 yield self._tool(call_id, call, item.get("output"), when)
         elif kind == "web_search_call":
             action = item.get("action")
-            query = _string(action, "query") if isinstance(action, dict) else ""
+            query = first_text(action, "query") if isinstance(action, dict) else ""
             if query:
                 given = {"tool_name": "WebSearch", "tool_input": {"query": query}}
                 yield self._event(native_id, when, "PostToolUse", **given)
@@ -464,7 +471,7 @@ class _Rollout:
     def _message(
         self, item: dict[str, Any], native_id: str, when: datetime | None
     ) -> Iterator[Item]:
-        role, text = _string(item, "role"), _text(item.get("content"))
+        role, text = first_text(item, "role"), _text(item.get("content"))
         if role == "user":
             if self._agent or not text.strip():
                 yield SkippedRecord("prompt of an agent to another" if self._agent else _OF_HOST)
@@ -486,12 +493,12 @@ class _Rollout:
             yield SkippedRecord(_OF_HOST)
 
     def _note(self, event: dict[str, Any], when: datetime | None) -> Iterator[Item]:
-        kind, item = _string(event, "type"), event.get("item")
-        inner = _string(item, "type").replace("_", "").lower() if isinstance(item, dict) else ""
+        kind, item = first_text(event, "type"), event.get("item")
+        inner = first_text(item, "type").replace("_", "").lower() if isinstance(item, dict) else ""
         if kind == "user_message" or inner == "usermessage":
             # The same text again: it says that a text in the user's name is the user's.
             self._has_events = True
-            said = _string(event, "message") if kind == "user_message" else ""
+            said = first_text(event, "message") if kind == "user_message" else ""
             said = said or (_text(item.get("content")) if isinstance(item, dict) else "")
             if held := _take(self._prompts, said):
                 yield from self._prompt(held)
@@ -505,7 +512,7 @@ class _Rollout:
         elif inner == "commandexecution" and isinstance(item, dict):
             code = item.get("exit_code")
             if isinstance(code, int) and len(self._codes) < MAX_CALLS:
-                self._codes[_string(item, "id", "call_id")] = code
+                self._codes[first_text(item, "id", "call_id")] = code
         yield SkippedRecord(_OF_HOST)
 
     def _settle(self) -> Iterator[Item]:
@@ -540,7 +547,7 @@ class _Rollout:
     ) -> Iterator[Item]:
         yield from self._settle()
         yield self._event(f"{native_id}/compact", when, "PostCompact", trigger="")
-        if summary := _string(payload, "message").strip():
+        if summary := first_text(payload, "message").strip():
             yield ImportedMemory(
                 f"{native_id}/summary",
                 summary,
@@ -571,14 +578,14 @@ class _Rollout:
                 code = int(found[1]) if found else self._codes.get(call_id)
                 said = body if mark and found else said
             else:
-                said = _string(facts, "output")
+                said = first_text(facts, "output")
             response: Any = said
             if code is not None:
                 response = {"output": said, "metadata": {"exit_code": code}}
             given = given if isinstance(given, dict) else {"command": script}
             return self._used(call_id, "shell", given, response, when)
         if call.name == "apply_patch":
-            written = given if isinstance(given, str) else _string(given, "input", "patch")
+            written = given if isinstance(given, str) else first_text(given, "input", "patch")
             return self._patch(call_id, written, said, when)
         response = _metadata(said).get("output", said)
         given = given if isinstance(given, dict) else {"input": str(given or "")}
@@ -587,7 +594,7 @@ class _Rollout:
     def _patch(self, call_id: str, patch: str, said: str, when: datetime | None) -> Item:
         facts = _metadata(said)
         code = facts.get("exit_code")
-        said = _string(facts, "output") if facts else said
+        said = first_text(facts, "output") if facts else said
         if code and not said.startswith("Exit code"):
             said = f"Exit code: {code}\n{said}"
         return self._used(call_id, "apply_patch", {"input": patch}, said, when)
@@ -614,19 +621,12 @@ def _take(prompts: list[_Prompt], text: str) -> _Prompt | None:
     return None
 
 
-def _string(values: Any, *names: str) -> str:
-    for name in names if isinstance(values, dict) else ():
-        if isinstance(value := values.get(name), str) and value:
-            return value
-    return ""
-
-
 def _text(content: Any) -> str:
     """Return the text of a message; images have none."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "\n".join(filter(None, (_string(part, "text") for part in parts)))
+    return "\n".join(filter(None, (first_text(part, "text") for part in parts)))
 
 
 def _decode(given: Any) -> Any:
@@ -660,7 +660,7 @@ def _metadata(said: str) -> dict[str, Any]:
         return {}
     code = facts.get("exit_code")
     return {
-        "output": _string(value, "output"),
+        "output": first_text(value, "output"),
         "exit_code": code if isinstance(code, int) else None,
     }
 

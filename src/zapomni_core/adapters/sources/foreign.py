@@ -34,6 +34,7 @@ __all__ = [
     "ForeignFileError",
     "describe_file",
     "find_named",
+    "first_text",
     "has_tables",
     "is_archive",
     "is_database",
@@ -314,6 +315,14 @@ class _Bounded(io.RawIOBase):
 
 
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d))?)?")
+
+
+def first_text(values: Any, *names: str) -> str:
+    """Return the first of these fields of an object that is a text."""
+    for name in names if isinstance(values, dict) else ():
+        if isinstance(value := values.get(name), str) and value:
+            return value
+    return ""
 
 
 def read_time(*values: Any) -> datetime | None:
