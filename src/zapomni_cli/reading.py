@@ -135,8 +135,8 @@ def search(  # noqa: PLR0913 - every option is an argument
 
 
 def _print_hits(response: SearchResponse, offset: int) -> None:
-    if response.notice:
-        click.echo(response.notice, err=True)
+    for said in filter(None, (response.correction(), response.notice)):
+        click.echo(one_line(said), err=True)
     if not response.results:
         click.echo("Nothing found. Ask in other words, or with fewer filters.", err=True)
         _print_elsewhere(response.elsewhere)

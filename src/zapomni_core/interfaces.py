@@ -202,8 +202,15 @@ class SearchResponse(FrozenModel):
     """How many memories of other projects have the question's words; `*` would show them."""
     nothing_close: bool = False
     """Whether hits were found, but none with any evidence."""
+    corrected: dict[str, str] = {}
+    """Words of the question that no memory has, and what was searched for instead."""
     notice: str | None = None
     """Set when part of the search was missing, such as the model."""
+
+    def correction(self) -> str:
+        """Return in words what was searched for instead of what was asked."""
+        words = ", ".join(f"{new} (instead of {old})" for old, new in self.corrected.items())
+        return f"Searched for {words}." if words else ""
 
 
 class MemoryEngine(Protocol):

@@ -171,6 +171,13 @@ class SearchStore(Protocol):
         """Return the chunks that contain each word or phrase; None where more than `limit` do."""
         ...
 
+    async def find_near_words(self, words: Sequence[str], filters: MemoryFilter) -> dict[str, str]:
+        """Return for misspelt words what they may be meant to be: words of selected memories.
+
+        Nearest first, then the most frequent; words without any like them are left out.
+        """
+        ...
+
     async def get_version(self) -> int:
         """Return a number that changes with memories and the graph, by any process."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -22,6 +22,7 @@ __all__ = [
     "query_phrases",
     "query_terms",
     "rare_words",
+    "replace_words",
     "share_of_words",
     "word_stems",
 ]
@@ -108,6 +109,11 @@ def rare_words(text: str, asked: Collection[str]) -> list[str]:
     ]
     telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
     return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+
+
+def replace_words(query: str, corrected: Mapping[str, str]) -> str:
+    """Return a question with some of its words, in small letters, replaced."""
+    return _WORD.sub(lambda word: corrected.get(word[0].lower(), word[0]), query)
 
 
 def identifier_words(name: str) -> list[str]:

@@ -96,7 +96,7 @@ def fit(response: SearchResponse, offset: int, max_tokens: int) -> dict[str, Any
 
     The last one is cut; the first is always returned.
     """
-    notes = [response.notice] if response.notice else []
+    notes = [said for said in (response.correction(), response.notice) if said]
     room = int(max_tokens * CHARS_PER_TOKEN) - len(DATA_NOTICE) - sum(map(len, notes))
     kept: list[dict[str, Any]] = []
     groups = _grouped(response.results)

@@ -42,7 +42,7 @@ from zapomni_core.modules.memories import (
 from zapomni_core.modules.observations import Observations, Reach
 from zapomni_core.shared.evidence import evidence_word
 from zapomni_core.shared.languages import is_english_model, is_foreign, readable_share
-from zapomni_core.shared.text import encodable, query_phrases, query_terms
+from zapomni_core.shared.text import encodable, query_phrases, query_terms, replace_words
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import Projects
 from zapomni_db.interfaces import StorageProvider
@@ -55,6 +55,7 @@ from zapomni_db.models import (
     StoreState,
 )
 from zapomni_db.observation_models import ObservationMatch, ObservationQuery
+from zapomni_db.spelling import allowed_distance
 
 __all__ = ["Searcher"]
 
@@ -66,6 +67,8 @@ EMBED_AGAIN = 3
 OBSERVED_AT_LEAST, OBSERVED_PER_HIT = 50, 4
 # So many passages are looked at for the count of memories in other projects.
 ELSEWHERE = 200
+# So many words of a question are looked up because no passage has them.
+MOST_CORRECTED = 5
 # A cross-encoder reads this many passages, and weighs as much as all arms together.
 RERANKED, RERANK_SHARE = 30, 0.5
 
@@ -189,6 +192,7 @@ class Searcher:
             total=len(found),
             more=more,
             elsewhere=elsewhere,
+            corrected=question.corrected,
             nothing_close=bool(found)
             and all(evidence_word(round(hit.evidence, 2)) == "none" for hit in found),
             notice=" ".join(notices) or None,
@@ -216,7 +220,7 @@ class Searcher:
             question.embedding = None
             failed: list[str] = []
             if attempts:
-                question.embedding = await self._embed_query(request.query, known.space, failed)
+                question.embedding = await self._embed_query(question.query, known.space, failed)
             storage = await snapshot.enter_async_context(self.storage.snapshot())
             question.total = known.chunks
             # Whether anything says that it replaces another memory is one more read otherwise.
@@ -232,11 +236,37 @@ class Searcher:
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             self.answers.state = now
             if not attempts or now.space == known.space:
-                notices += failed
-                return storage, now
+                if question.corrected or not await self._correct(storage, question):
+                    notices += failed
+                    return storage, now
+                # The embedder may take seconds: not inside the snapshot.
+                attempts += 1
             await snapshot.aclose()
             known = now
             attempts -= 1
+
+    async def _correct(self, storage: StorageProvider, question: Question) -> bool:
+        """Replace words that no passage has by those that are meant; return whether any was.
+
+        Words that the model knows are spelled right, whether they are stored or not.
+        """
+        known = question.embedding.words if question.embedding else []
+        missing = [
+            term
+            for term in question.terms
+            if question.matches.get(term) == frozenset()
+            and term not in known
+            and allowed_distance(term)
+        ]
+        if not missing:
+            return False
+        found = await storage.find_near_words(missing[:MOST_CORRECTED], question.filters)
+        query = replace_words(question.query, found)
+        if query == question.query:
+            return False
+        question.query, question.corrected = query, found
+        question.terms = encodable(query_terms(query))
+        return True
 
     async def _embed_query(
         self, query: str, space: EmbeddingSpace | None, notices: list[str]
@@ -274,7 +304,9 @@ class Searcher:
         query = await self._observation_query(request, question)
         if self.observations is None or query is None:
             return [], not question.exhausted
-        matches = await self.observations.match(question.terms, query)
+        # What no memory has may well be in observations: they are searched for what was asked.
+        terms = encodable(query_terms(request.query))
+        matches = await self.observations.match(terms, query)
         # The same command, error or prompt is shown once, as it was last.
         distinct: dict[tuple[str, str], ObservationMatch] = {}
         for match in matches:
@@ -289,7 +321,7 @@ class Searcher:
             )
             for match in distinct.values()
         ]
-        score_observed(observed, question.terms, query_phrases(request.query))
+        score_observed(observed, terms, query_phrases(request.query))
         score_dates(request.query, observed)
         observed.sort(key=lambda c: -c.score)
         return observed, not question.exhausted or len(matches) == query.limit

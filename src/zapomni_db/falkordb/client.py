@@ -260,6 +260,7 @@ class FalkorDBClient:
     rank_by_words = operation(search.rank_by_words)
     rank_by_vector = operation(search.rank_by_vector)
     find_matches = operation(search.find_matches)
+    find_near_words = operation(search.find_near_words)
     get_similarities = operation(search.get_similarities)
     get_members = operation(search.get_members)
     get_places = operation(search.get_places)

@@ -55,12 +55,14 @@ from zapomni_db.models import (
     VectorRanking,
     VectorSearchRequest,
 )
+from zapomni_db.spelling import MOST_TEXTS, nearest_word
 from zapomni_db.values import from_json, from_time
 
 __all__ = [
     "begin_search",
     "find_hits",
     "find_matches",
+    "find_near_words",
     "get_hits",
     "get_hop",
     "get_members",
@@ -192,6 +194,34 @@ async def begin_search(
         return await get_state(session), _to_matches(phrases, limit, [])
     ((*state, rows),) = await session.read_store(_STATE_AND_MATCHES, phrases=asked, limit=limit)
     return to_state(session, state), _to_matches(phrases, limit, rows)
+
+
+# Finds texts that have a word like another.
+_TEXTS_LIKE: LiteralString = """
+CALL db.idx.fulltext.queryNodes('Chunk', $query) YIELD node AS c
+MATCH (m:Memory)-[:HAS_CHUNK]->(c)
+"""
+
+
+async def find_near_words(
+    session: Session, words: Sequence[str], filters: MemoryFilter
+) -> dict[str, str]:
+    """Asks once for each word."""
+    condition, values = where(filters)
+    found: dict[str, str] = {}
+    for word, stems in zip(words, stems_of(list(words)), strict=True):
+        if len(stems) != 1:
+            continue
+        rows = await session.read(
+            f"{_TEXTS_LIKE} WHERE {condition} RETURN c.text LIMIT $limit",
+            # Ends of words change with their letters: the stem may be farther away than the word.
+            query=f"%%{stems[0]}%%",
+            limit=MOST_TEXTS * 4,
+            **values,
+        )
+        if near := nearest_word(word, [text for (text,) in rows]):
+            found[word] = near
+    return found
 
 
 def _to_matches(

@@ -18,6 +18,7 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
+from zapomni_db.spelling import MOST_TEXTS, allowed_distance, distance, nearest_word
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_json, from_time, to_json, where
 from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
@@ -27,6 +28,7 @@ __all__ = [
     "count_chunks",
     "count_memories",
     "find_matches",
+    "find_near_words",
     "get_members",
     "get_passages",
     "get_places",
@@ -178,6 +180,64 @@ def find_matches(
         count, ids = connection.execute(_MATCHES, values).fetchone()
         found[phrase] = None if count > limit else frozenset(ids.split(",") if ids else ())
     return found
+
+
+# What the word index has: each stem with the number of its passages, and where it is. Tables of
+# this connection, without content of their own.
+_VOCABULARY: LiteralString = """
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.chunk_stems USING fts5vocab (main, chunks_fts, row)"""
+_PLACES_OF_STEMS: LiteralString = """
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.chunk_stem_places
+USING fts5vocab (main, chunks_fts, instance)"""
+_STEMS_LIKE: LiteralString = """
+SELECT term, doc FROM temp.chunk_stems
+WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""
+_TEXTS_WITH_STEMS: LiteralString = """
+SELECT c.text FROM chunks c JOIN memories m ON m.key = c.memory_key
+WHERE c.id IN (SELECT doc FROM temp.chunk_stem_places WHERE term = ? LIMIT 1000) AND """
+# An ending that the index cuts off is no longer than this.
+LONGEST_ENDING = 4
+# So many stems are looked up for each misspelt word.
+NEAR_STEMS = 5
+
+
+def find_near_words(
+    connection: sqlite3.Connection, words: Sequence[str], filters: MemoryFilter
+) -> dict[str, str]:
+    connection.execute(_VOCABULARY)
+    connection.execute(_PLACES_OF_STEMS)
+    condition, values = where(filters)
+    found: dict[str, str] = {}
+    for word in words:
+        texts: list[str] = []
+        for stem in _near_stems(connection, word):
+            rows = connection.execute(
+                _TEXTS_WITH_STEMS + condition + " LIMIT ?", [stem, *values, MOST_TEXTS]
+            )
+            texts += [text for (text,) in rows]
+        if near := nearest_word(word, texts):
+            found[word] = near
+    return found
+
+
+def _near_stems(connection: sqlite3.Connection, word: str) -> list[str]:
+    """Return the stems that are nearest to a word, the frequent ones first.
+
+    One of the first two letters is right: otherwise the whole vocabulary would have to be read.
+    """
+    most = allowed_distance(word)
+    letters = {*word}
+    near: list[tuple[int, int, str]] = []
+    for first in dict.fromkeys(word[:2]):
+        shortest = len(word) - LONGEST_ENDING - most
+        values = (first, chr(ord(first) + 1), shortest, len(word) + most)
+        for stem, count in connection.execute(_STEMS_LIKE, values):
+            # The index writes a final y as i.
+            if len({*stem} - letters) <= most + 1:
+                wrong = distance(word, stem, beginning=True)
+                if wrong <= most + stem.endswith("i"):
+                    near.append((wrong - len(stem), -count, stem))
+    return [stem for _, _, stem in sorted(near)[:NEAR_STEMS]]
 
 
 def count_chunks(connection: sqlite3.Connection) -> int:

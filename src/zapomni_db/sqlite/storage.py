@@ -175,6 +175,7 @@ class SqliteStorage(SqliteFile):
 
     rank_by_words = reading("searching", search.rank_by_words)
     find_matches = reading_here("searching", search.find_matches)
+    find_near_words = reading("searching", search.find_near_words)
     count_chunks = reading_here("counting", search.count_chunks)
     get_members = reading_here("searching", search.get_members)
     get_places = reading_here("searching", search.get_places)

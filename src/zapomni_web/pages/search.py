@@ -116,7 +116,7 @@ async def show(asked: PageRequest) -> PageView:
             "facets": _facets(asked, wide.results),
             "total": f"{'more than ' if wide.more else ''}{wide.total}",
             "nothing_close": wide.nothing_close,
-            "notice": wide.notice,
+            "notice": " ".join(filter(None, (wide.correction(), wide.notice))),
             "next": asked.here(offset=str(following))
             if page and (wide.more or wide.total > following)
             else "",

@@ -87,6 +87,8 @@ class Question:
     embedding: QueryEmbedding | None = None
     is_calibrated: bool = False
     """Whether evidence is calibrated for the model of the embedding."""
+    corrected: dict[str, str] = field(default_factory=dict)
+    """Words that no passage has, and those searched for instead: query and terms have these."""
     reads: float = 1.0
     """How much of the question the model reads, 0 to 1."""
     graph: bool = True
