@@ -69,6 +69,8 @@ OBSERVED_AT_LEAST, OBSERVED_PER_HIT = 50, 4
 ELSEWHERE = 200
 # So many words of a question are looked up because no passage has them.
 MOST_CORRECTED = 5
+# Shorter ones are left alone if no model says which words are spelled right.
+UNSURE_LENGTH = 7
 # A cross-encoder reads this many passages, and weighs as much as all arms together.
 RERANKED, RERANK_SHARE = 30, 0.5
 
@@ -248,14 +250,17 @@ class Searcher:
     async def _correct(self, storage: StorageProvider, question: Question) -> bool:
         """Replace words that no passage has by those that are meant; return whether any was.
 
-        Words that the model knows are spelled right, whether they are stored or not.
+        Words that the model knows are spelled right, whether they are stored or not; without it
+        long words alone are sure enough.
         """
         known = question.embedding.words if question.embedding else []
+        shortest = 0 if known else UNSURE_LENGTH
         missing = [
             term
             for term in question.terms
             if question.matches.get(term) == frozenset()
             and term not in known
+            and len(term) >= shortest
             and allowed_distance(term)
         ]
         if not missing:
