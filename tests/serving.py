@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.server.mcpserver.tools import Tool
 
 from zapomni_core import engine as engine_module
 from zapomni_core.settings import load_settings
 from zapomni_db.falkordb.server import LocalServer, find_server
-from zapomni_mcp.server import build_server
+from zapomni_mcp.server import ZapomniServer, build_server
+from zapomni_mcp.tools import building
 from zapomni_mcp.tools.observations import ObservationTools
 
 PATIENCE = 180
@@ -69,6 +74,29 @@ def kill(server: LocalServer) -> None:
         time.sleep(0.01)
 
 
+def server_here(*given: Any, **options: Any) -> ZapomniServer:
+    """Build a server of tools whose schemas are made once: a process makes one server, tests many.
+
+    A schema depends on a function's signature and documentation alone.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(building, "Tool", SimpleNamespace(from_function=_make_tool))
+        return build_server(*given, **options)
+
+
+_made: dict[tuple[object, ...], Tool] = {}
+
+
+def _make_tool(function: Callable[..., Any], **options: Any) -> Tool:
+    signature = str(inspect.signature(function))
+    key = (function.__module__, function.__qualname__, signature, repr(options))
+    if key not in _made:
+        _made[key] = Tool.from_function(function, **options)
+    made = _made[key]
+    # What is changed later is the copy's own.
+    return made.model_copy(update={"fn": function, "fn_metadata": made.fn_metadata.model_copy()})
+
+
 @asynccontextmanager
 async def piped(
     *options: str, mode: str = "legacy", cwd: Path | None = None, **env: str
@@ -97,7 +125,7 @@ async def in_process(*, mode: str = "legacy", every_tool: bool = True) -> AsyncI
         engine.start_background_work()
         return engine
 
-    server = build_server(open_engine, ObservationTools(settings), every_tool=every_tool)
+    server = server_here(open_engine, ObservationTools(settings), every_tool=every_tool)
     async with Client(server, mode=mode) as client:
         yield client
 

@@ -15,10 +15,10 @@ import pytest
 from mcp.client import Client
 
 from observation_rows import observe, open_database
+from serving import server_here
 from zapomni_core.infra.projects import project_of
 from zapomni_core.modules.observations.context import Situation, session_context
 from zapomni_db.sqlite.digest import DigestEntry, apply_entries
-from zapomni_mcp.server import build_server
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +149,7 @@ async def no_engine():
 
 async def test_no_payload_leaves_the_answer_of_a_tool(stored):
     _, store = stored
-    async with Client(build_server(no_engine), mode="legacy") as client:
+    async with Client(server_here(no_engine), mode="legacy") as client:
         for payload in PAYLOADS:
             ids = store(payload)
             calls = [

@@ -18,12 +18,12 @@ from command import patient_hook
 from command import zapomni as run
 from observation_rows import observe
 from project_shapes import git, repository
+from serving import server_here
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.projects import project_of
 from zapomni_core.modules.observations.context import UNTRUSTED
 from zapomni_core.settings import load_settings
 from zapomni_db.sqlite import connection, migrations
-from zapomni_mcp.server import build_server
 
 REMOTE = "git@github.com:corp/private.git"
 SECRET = "rotate the launch plan before Friday"
@@ -336,7 +336,7 @@ async def test_a_search_of_memories_in_such_a_folder_finds_its_own_observations_
 
     for folder, sees in ((clone, False), (private, True)):
         monkeypatch.chdir(folder)
-        async with Client(build_server(open_engine), mode="legacy") as client:
+        async with Client(server_here(open_engine), mode="legacy") as client:
             for question in questions:
                 done = await client.call_tool("search_memory", question)
                 text = json.dumps(done.structured_content)
@@ -368,7 +368,7 @@ async def test_the_tools_of_a_server_in_such_a_folder_see_that_folder_alone(
     ]
     for folder, sees in ((clone, False), (private, True)):
         monkeypatch.chdir(folder)
-        async with Client(build_server(no_engine), mode="legacy") as client:
+        async with Client(server_here(no_engine), mode="legacy") as client:
             for name, arguments in calls:
                 done = await client.call_tool(name, arguments)
                 text = json.dumps(done.structured_content) + str(done.content)

@@ -13,6 +13,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from observation_rows import observe, open_database
+from serving import server_here
 from zapomni_cli.main import run
 from zapomni_core.engine import create_engine
 from zapomni_core.exceptions import DatabaseConnectionError, NotFoundError, SchemaError
@@ -59,7 +60,7 @@ async def open_real_engine():
 
 @pytest.fixture
 async def client():
-    async with Client(build_server(open_real_engine), mode="legacy") as connected:
+    async with Client(server_here(open_real_engine), mode="legacy") as connected:
         yield connected
 
 
@@ -86,7 +87,7 @@ async def connect_to(engine):
     async def open_engine():
         return engine
 
-    async with Client(build_server(open_engine), mode="legacy") as connected:
+    async with Client(server_here(open_engine), mode="legacy") as connected:
         yield connected
 
 
@@ -414,7 +415,7 @@ async def test_an_engine_that_cannot_start_is_explained_and_tried_again():
             raise errors.pop(0)
         return await open_real_engine()
 
-    async with Client(build_server(open_engine), mode="legacy") as client:
+    async with Client(server_here(open_engine), mode="legacy") as client:
         assert "pip install --upgrade zapomni" in await refusal(client, "get_stats")
         text = await refusal(client, "get_stats")
         assert "TOOL_002" in text
@@ -433,7 +434,7 @@ async def test_the_engine_is_opened_once_by_the_first_call_and_closed_at_the_end
         await asyncio.sleep(0)
         return opened[-1]
 
-    async with Client(build_server(open_engine), mode="legacy") as client:
+    async with Client(server_here(open_engine), mode="legacy") as client:
         await client.list_tools()
         assert opened == []
         await asyncio.gather(*[client.call_tool("get_stats", {}) for _ in range(5)])
@@ -446,7 +447,7 @@ async def test_a_server_nobody_called_closes_without_having_opened_anything():
     async def open_engine():
         raise AssertionError
 
-    async with Client(build_server(open_engine), mode="legacy") as client:
+    async with Client(server_here(open_engine), mode="legacy") as client:
         await client.list_tools()
 
 
@@ -558,7 +559,7 @@ async def test_a_tool_that_takes_too_long_is_stopped_and_the_next_one_works(caps
     async def open_engine():
         return Slow(NotFoundError("No memory has this id."))
 
-    async with Client(build_server(open_engine, tool_seconds=3), mode="legacy") as client:
+    async with Client(server_here(open_engine, tool_seconds=3), mode="legacy") as client:
         told = await refusal(client, "get_stats")
         assert stopped.is_set()
         assert "TOOL_003" in told
