@@ -49,6 +49,28 @@ def home(monkeypatch):
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def lasting():
+    """A home folder and the process that serves it, for all tests that leave both as they are."""
+    folder, pids = Path(tempfile.mkdtemp(prefix="zapomni-test-")), set()
+    yield folder, pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        wait_until_ended(pid)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def same_home(lasting, home, monkeypatch):
+    """The lasting home folder: its one memory is that the zebra lives in Lisbon, if any."""
+    folder, pids = lasting
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("ZAPOMNI_HOME", str(folder / "home"))
+    yield folder / "home"
+    pids.add(describe()["pid"])
+    monkeypatch.setenv("ZAPOMNI_HOME", str(home))  # The one that ends with this test.
+
+
 @pytest.fixture
 def unmeasured(monkeypatch):
     """Start processes without coverage: it loads modules too."""
@@ -89,16 +111,16 @@ def test_agents_share_one_process_and_see_each_others_memories(start, home):
     assert describe()["connections"] == 2
 
 
-def test_the_socket_and_its_folder_are_the_users_alone(start, home):
+def test_the_socket_and_its_folder_are_the_users_alone(start, same_home):
     start()
 
-    assert stat.S_IMODE((home / "run").stat().st_mode) == 0o700
-    assert stat.S_IMODE((home / "run" / "zapomni.sock").stat().st_mode) == 0o600
-    assert stat.S_IMODE((home / "run" / "zapomni.log").stat().st_mode) == 0o600
+    assert stat.S_IMODE((same_home / "run").stat().st_mode) == 0o700
+    assert stat.S_IMODE((same_home / "run" / "zapomni.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE((same_home / "run" / "zapomni.log").stat().st_mode) == 0o600
 
 
 @pytest.mark.usefixtures("unmeasured")
-def test_what_a_host_starts_loads_neither_the_sdk_nor_numpy(start, home):
+def test_what_a_host_starts_loads_neither_the_sdk_nor_numpy(start, same_home):
     start()
     host = start(command=[sys.executable, "-X", "importtime", *SERVE[1:]])
 
@@ -239,7 +261,7 @@ def test_a_home_folder_that_is_replaced_is_the_one_written_to(start, home):
     shutil.rmtree(home.parent / "away")
 
 
-def test_a_message_of_ten_megabytes_passes_whole(start, home):
+def test_a_message_of_ten_megabytes_passes_whole(start, same_home):
     host = start()
 
     assert "VAL_" in host.refused("add_memory", text="x" * 10_000_001)
@@ -436,7 +458,7 @@ def test_a_model_that_is_not_used_is_dropped_and_loaded_again(start, home, model
 # --- Clients among each other -----------------------------------------------------------
 
 
-def test_a_client_that_floods_and_does_not_read_leaves_the_others_served(start, home):
+def test_a_client_that_floods_and_does_not_read_leaves_the_others_served(start, same_home):
     flooding, other = start(), start()
     numbers = list(range(1000, 1400))
     is_sent = threading.Event()
@@ -473,7 +495,7 @@ def test_a_cancelled_call_is_that_clients_alone(start, home):
     assert first.ask("ping")["result"] == {}
 
 
-def test_a_client_that_sends_nonsense_ends_alone(start, home):
+def test_a_client_that_sends_nonsense_ends_alone(start, same_home):
     host = start()
     key = ShareKey(os.environ)
     path = key.socket_in(key.folder(), own=False)
@@ -550,7 +572,7 @@ def test_each_client_has_its_own_folder(start, home, tmp_path):
         assert f"paint it {folder}" in json.dumps(found)
 
 
-def test_secrets_of_every_clients_environment_are_found(start, home):
+def test_secrets_of_every_clients_environment_are_found(start, same_home):
     first = start()
     first.add("The zebra lives in Lisbon.")
     second = start(SERVICE_PASSWORD="synthetic-value-47")
