@@ -69,6 +69,24 @@ def test_the_context_of_a_project_is_that_of_its_folder(own):
     assert same_fence(site.json("/context.json?project=shop")) == here
 
 
+def test_projects_of_one_name_are_named_by_their_keys(own, tmp_path):
+    site, _ = own
+    other = tmp_path / "copies" / "shop"
+    other.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    os.chdir(other)
+    add("The copy is frozen.", "--pin")
+    key = as_json("context")["project"]
+
+    page = site.get(f"/context?project={key}")
+
+    assert "The copy is frozen." in page.shown
+    assert f"shop ({key})" in page.shown
+    assert f"--project={key}" in page.shown
+    os.chdir("/")
+    assert as_json("context", f"--project={key}")["project"] == key
+
+
 def test_a_switch_holds_for_sessions_and_is_undone(own):
     site, _ = own
     key = site.json("/context.json")["project"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ async def show(asked: PageRequest) -> PageView:
     )
     limit = asked.site.settings.context_tokens
     known = await _get_observations(asked, lines)
+    called = Counter(one.name for one in projects)
     sections = _divide(lines, known)
     return PageView(
         "context.html",
@@ -69,7 +71,8 @@ async def show(asked: PageRequest) -> PageView:
             "lines": [line._asdict() for line in lines],
         },
         [
-            *("zapomni", "context", "--why", "--project", project.name),
+            *("zapomni", "context", "--why"),
+            f"--project={key if called[project.name] > 1 else project.name}",
             *(() if source == "startup" else ("--source", source)),
         ],
         {
@@ -90,19 +93,28 @@ async def show(asked: PageRequest) -> PageView:
                 (name, label, asked.here(source=None if name == "startup" else name))
                 for name, label in STARTS.items()
             ],
-            "projects": _choices(asked, projects, key),
+            "projects": _choices(asked, projects, called, key),
         },
         live="memories observations",
     )
 
 
 def _choices(
-    asked: PageRequest, projects: Sequence[KnownProject], key: str
-) -> list[tuple[KnownProject, str, bool]]:
+    asked: PageRequest, projects: Sequence[KnownProject], called: Counter[str], key: str
+) -> list[tuple[KnownProject, str, str, bool]]:
     """Return projects to choose from, the last used first, the shown one always among them."""
     shown = list(projects[:PROJECTS])
     shown += [one for one in projects[PROJECTS:] if one.key == key]
-    return [(one, asked.here(project=one.key), one.key == key) for one in shown]
+    return [
+        (
+            one,
+            # Two of one name differ by their keys.
+            f"{one.name} ({one.key})" if called[one.name] > 1 else one.name,
+            asked.here(project=one.key),
+            one.key == key,
+        )
+        for one in shown
+    ]
 
 
 async def _get_observations(
