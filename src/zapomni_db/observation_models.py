@@ -117,7 +117,7 @@ class OutlineStep(NamedTuple):
     obs_type: str
     file_path: str | None
     summary: str
-    """The first 200 characters."""
+    """The first 200 characters, of a commit's message if it is one."""
     command: str
     """What was run; empty if it was no command."""
     failed: bool

@@ -92,8 +92,8 @@ def test_a_session_is_a_story_from_the_prompt_to_the_outcome(own):
         "Asked",
         "Read 2 files",
         "failed",
-        "edited",
-        "committed",
+        "edited auth.py",
+        "committed Let tokens expire",
         "Outcome",
         "Tokens expire after an hour now.",
     ]
@@ -108,6 +108,7 @@ def test_a_failure_says_what_fixed_it_or_that_nothing_did(own):
     assert re.search(r"pytest -q.*Fixed: passed .* later, after .*auth\.py changed\.", page.shown)
     assert re.search(r"mypy src.*Not seen to pass in this session\.", page.shown)
     assert "2 failures , 1 open" in page.shown
+    assert "Committed Let tokens expire Files changed auth.py" in page.shown
     assert "committed" not in page.shown[page.shown.index("Not seen") :]
 
 

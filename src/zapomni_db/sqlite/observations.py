@@ -390,7 +390,10 @@ def get_session(
 
 # A session's observations in short, from its first one.
 OUTLINE: LiteralString = """
-SELECT id, timestamp, obs_type, file_path, substr(content, 1, 200) AS summary, prompt_id, pinned,
+SELECT id, timestamp, obs_type, file_path, prompt_id, pinned,
+    coalesce(CASE WHEN obs_type = 'git_commit' AND json_valid(metadata)
+        THEN substr(json_extract(metadata, '$.commit_message'), 1, 200) END,
+        substr(content, 1, 200)) AS summary,
     obs_type = 'command_error' OR signature IS NOT NULL AS failed,
     CASE WHEN obs_type IN ('command', 'command_error')
         THEN coalesce(metadata, '') END AS command_facts

@@ -111,6 +111,8 @@ class Turn(NamedTuple):
     """Whether it began on the page before."""
     parts: list[StoryStep | QuietSteps]
     outcome: StoryStep | None
+    after: list[StoryStep | QuietSteps]
+    """What was done after that, such as the end of the session."""
 
 
 class FailureNote(NamedTuple):
@@ -248,12 +250,24 @@ def _views(
 
 def _list_files(steps: Sequence[OutlineStep]) -> list[tuple[str, str, int]]:
     """Return the files that were changed most: path, short name, how often."""
-    counts = Counter(one.file_path for one in steps if one.obs_type in EDITS and one.file_path)
-    return [(path, _short(path), times) for path, times in counts.most_common(LISTED)]
+    edits = [one for one in steps if one.obs_type in EDITS and one.file_path]
+    names = {one.file_path or "": _name_file(one.file_path, one.summary) for one in edits}
+    counts = Counter(one.file_path or "" for one in edits)
+    return [(path, names[path], times) for path, times in counts.most_common(LISTED)]
 
 
-def _short(path: str) -> str:
+def _name_file(path: str | None, summary: str) -> str:
+    """Return a file's path in its project, which an edit begins with; else the path's end."""
+    first = summary.partition("\n")[0].partition(" +")[0]
+    if not path or path.endswith(f"/{first}"):
+        return first
     return "/".join(path.rsplit("/", 2)[-2:])
+
+
+def _count_lines(title: str) -> str:
+    """Return the lines that an edit added and removed, as it says."""
+    _, sign, numbers = title.rpartition(" +")
+    return f" +{numbers}" if sign and numbers[:1].isdigit() else ""
 
 
 def _follow_failures(steps: Sequence[OutlineStep]) -> dict[int, FailureNote]:
@@ -273,7 +287,9 @@ def _follow_failures(steps: Sequence[OutlineStep]) -> dict[int, FailureNote]:
             words = "Not seen to pass in this session."
             if fix is not None:
                 after = edits[len(edited[fix.id]) :]
-                names = list(dict.fromkeys(_short(one.file_path or "") for one in after[::-1]))
+                names = list(
+                    dict.fromkeys(_name_file(one.file_path, one.summary) for one in after[::-1])
+                )
                 changed = f", after {', '.join(names[-2:])} changed" if names else ""
                 words = f"Fixed: passed {_span(fix.timestamp - step.timestamp)} later{changed}."
             found[step.id] = FailureNote(step, fix, words)
@@ -294,7 +310,7 @@ def _make_turns(
     turns: list[Turn] = []
     steps = [_make_step(asked, one, failures, is_open=one.id == opened) for one in observations]
     if not is_story:
-        return [Turn(None, False, list(steps), None)] if steps else []
+        return [Turn(None, False, list(steps), None, [])] if steps else []
     said_by = ("user_prompt", "assistant_message")
     talk = sum(1 for one in observations if one.obs_type in said_by)
     most = SAID_CHARS // max(1, talk)
@@ -307,12 +323,14 @@ def _make_turns(
         prompt = own.pop(0) if own[0].observation.obs_type == "user_prompt" else None
         said = [one for one in own if one.observation.obs_type == "assistant_message"]
         outcome = said[-1] if said else None
+        after: list[StoryStep] = []
         if outcome is not None:
-            own.remove(outcome)
+            place = own.index(outcome)
+            own, after = own[:place], own[place + 1 :]
             outcome = outcome._replace(detail=_whole_or_cut(outcome, min(OUTCOME_CHARS, most)))
         if prompt is not None:
             prompt = prompt._replace(detail=_whole_or_cut(prompt, min(PROMPT_CHARS, most)))
-        turns.append(Turn(prompt, False, _fold(own), outcome))
+        turns.append(Turn(prompt, False, _fold(own), outcome, _fold(after)))
     return turns
 
 
@@ -370,11 +388,11 @@ def _make_step(
     title, _, detail = one.content.strip().partition("\n")
     if kind == "assistant_message":
         title, detail = "", one.content
-    if kind in EDITS and one.file_path:
-        short = _short(one.file_path)
-        title = short if title.split(" ")[0].endswith(short.rpartition("/")[2]) else title
-        counts = one.content.partition("\n")[0].rpartition(" +")
-        title = f"{short} +{counts[2]}" if counts[1] and counts[2][:1].isdigit() else title
+    if kind in EDITS:
+        title = _name_file(one.file_path, title) + _count_lines(title)
+    message = (one.metadata or {}).get("commit_message")
+    if kind == "git_commit" and isinstance(message, str) and message:
+        title, _, detail = message.partition("\n")
     output = (one.metadata or {}).get("output")
     if kind in COMMANDS and not detail and isinstance(output, str):
         detail = output

@@ -117,7 +117,11 @@ async def show(asked: PageRequest) -> PageView:
                 (stats.total_memories, "memory", "memories", address("search")),
                 (capture.sessions, "session", "sessions", address("sessions")),
                 (capture.observations, "observation", "observations", address("timeline")),
-                (stats.total_entities, "entity", "entities", _if_there("/graph")),
+                *(
+                    [(stats.total_entities, "entity", "entities", _if_there("/graph"))]
+                    if stats.total_entities
+                    else []
+                ),
             ],
             "bars": await _count_days(asked, projects),
             "waiting": waiting,
