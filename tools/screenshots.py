@@ -37,6 +37,7 @@ QUESTION = "/search?q=why+is+money+stored+as+integer+cents"
 # Few: each takes a hundred kilobytes of the repository.
 SHOTS = (
     Shot("search", QUESTION, opened="details.why"),
+    Shot("today", "/today"),
     Shot("memory", "/m/{decision-5}", "dark"),
     Shot("session", "/s/{session}"),
     Shot("graph", "/graph", "dark"),

@@ -88,3 +88,16 @@ def test_context_review_recalls_and_imports_work_on_the_server_engine(
     (recall,) = site.json(f"/recalls.json?item={memory_id}")
     assert recall["query"] == "where does Ada work"
     assert f'href="/m/{memory_id}"' in site.get("/recalls").text
+
+
+def test_health_tasks_and_settings_are_shown_of_the_server(on_server):
+    site, _ = on_server
+    done = site.follow(site.post("/health/check"))
+
+    assert "checks: all is well" in done.shown
+    checks = {one["name"]: one for one in site.json("/health.json")["checks"]}
+    assert checks["probe memory"]["status"] == "ok"
+    assert checks["database"]["detail"].startswith("unix://")
+    assert "Tasks" in site.get("/tasks").shown
+    storage = next(one for one in site.json("/settings.json") if one["name"] == "storage")
+    assert storage["origin"] == "environment"
