@@ -439,6 +439,22 @@ def copilot(home: Path) -> Path:
     return home / ".copilot" / "session-state"
 
 
+def copilot_old(home: Path) -> Path:
+    said = {
+        "sessionId": "old-1", "startTime": "2025-10-08T21:10:16.398Z", "timeline": [],
+        "chatMessages": [
+            {"role": "system", "content": "zebra"},
+            {"role": "user", "content": f"Which font has the invoice? {SECRET}"},
+            {"role": "assistant", "tool_calls": [{"function": {"name": "view"}}]},
+            {"role": "tool", "content": "zebra"},
+            {"role": "assistant", "content": "The invoice is set in Inter."},
+        ],
+    }  # fmt: skip
+    folder = home / ".copilot" / "history-session-state"
+    write_text(folder / "session_old-1_1759957816.json", json.dumps(said, indent=2))
+    return folder
+
+
 def cursor(home: Path) -> Path:
     composer, keep = "11111111-1111-4111-8111-111111111111", "composer.content."
     header = {"composerId": composer, "name": "n", "createdAt": MS, "isDraft": False,
@@ -617,6 +633,7 @@ STORES: dict[str, Store] = {
     "opencode": Store(opencode, 0, 4, ("npm test", "because of the new clock")),
     "opencode files": Store(opencode_files, 0, 2, ("Move the sessions off",)),
     "copilot": Store(copilot, 1, 4, ("grep -rn blue src", "blue header comes from")),
+    "copilot old": Store(copilot_old, 1, 0, ("set in Inter", "Which font has the invoice")),
     "chatgpt": Store(chatgpt, 2, 0, ("Twelve hours in the fridge",)),
     "chatgpt plain": Store(chatgpt_plain, 2, 0, ("Twelve hours in the fridge",)),
     "claude-ai": Store(claude_ai, 2, 0, ("Keep receipts ten years", "Tomatoes follow beans")),

@@ -80,9 +80,10 @@ def test_what_is_in_its_usual_place_is_listed(tmp_path, monkeypatch):
     found = {one["name"]: one for one in json.loads(zapomni("import", "--json").stdout)}
     assert found.keys() >= {name.split(" ", 1)[0] for name in STORES}
     assert {name: one["records"] for name, one in found.items() if one["files"] == 1} == {
-        "aider": 1, "chatgpt": 1, "claude-ai": 1, "claude-mem": 6, "copilot": 1, "cursor": 1,
+        "aider": 1, "chatgpt": 1, "claude-ai": 1, "claude-mem": 6, "cursor": 1,
         "mcp-memory": 1, "mcp-memory-service": 4, "mem0": 3, "opencode": 1,
     }  # fmt: skip
+    assert (found["copilot"]["files"], found["copilot"]["records"]) == (2, 2)
     assert found["claude-mem"]["oldest"].startswith("2026-05-01")
 
 

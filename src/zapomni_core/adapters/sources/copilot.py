@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zapomni_core.adapters.sources import (
+    MAX_LINE,
     FoundFile,
     ImportedEvent,
     ImportedMemory,
@@ -18,7 +19,13 @@ from zapomni_core.adapters.sources import (
     parse_object,
     read_lines,
 )
-from zapomni_core.adapters.sources.foreign import find_named, parse_mapping, read_time
+from zapomni_core.adapters.sources.chat_exports import conversation
+from zapomni_core.adapters.sources.foreign import (
+    find_named,
+    first_text,
+    parse_mapping,
+    read_time,
+)
 
 __all__ = ["SOURCE"]
 
@@ -35,14 +42,15 @@ class _Copilot:
         base = Path(folder) if folder else environment.home / ".copilot"
         usual = sorted(base.glob("session-state/*/events.jsonl"))
         usual += sorted(base.glob("session-state/*.jsonl"))
+        usual += sorted(base.glob("history-session-state/*.json"))
         return find_named(
             environment, usual, _accepts,
             "a folder of Copilot CLI, such as ~/.copilot/session-state, or an events.jsonl",
-            ".jsonl",
+            ".jsonl", ".json",
         )  # fmt: skip
 
     def read(self, file: FoundFile, offset: int) -> Iterator[Item]:  # noqa: ARG002 - see _replay
-        return _replay(file.path)
+        return _read_old(file) if file.path.suffix == ".json" else _replay(file.path)
 
 
 SOURCE = _Copilot()
@@ -50,9 +58,36 @@ SOURCE = _Copilot()
 
 def _accepts(path: Path) -> bool:
     with open_regular(path) as stream:
+        if path.suffix == ".json":
+            return b'"chatMessages"' in stream.read(1 << 20)
         line = next(read_lines(stream), None)
     record = parse_object(line.data) if line else None
     return record is not None and record.get("type") == "session.start" and "data" in record
+
+
+def _read_old(file: FoundFile) -> Iterator[Item]:
+    """Read a session of the first versions: one object, without the folder it was in.
+
+    So it is no session of a project, but a conversation.
+    """
+    with open_regular(file.path) as stream:
+        data = stream.read(MAX_LINE + 1)
+    record = parse_object(data) if len(data) <= MAX_LINE else None
+    messages = record.get("chatMessages") if record else None
+    if record is None or not isinstance(messages, list):
+        yield SkippedRecord("too long" if len(data) > MAX_LINE else "damaged file")
+        return
+    said = [
+        (speaker, text)
+        for one in messages
+        if isinstance(one, dict)
+        and (speaker := {"user": "User", "assistant": "Copilot"}.get(str(one.get("role"))))
+        and isinstance(text := one.get("content"), str)
+        and text.strip()
+    ]
+    title = next((text.strip().split("\n")[0][:100] for who, text in said if who == "User"), "")
+    session = first_text(record, "sessionId") or file.path.stem
+    yield from conversation(session, title, read_time(record.get("startTime")), said)
 
 
 def _replay(path: Path) -> Iterator[Item]:
