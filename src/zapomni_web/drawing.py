@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from zapomni_core.modules.graph import ViewedEntity, ViewedRelationship
+from zapomni_core.modules.graph import MemoryReading, ViewedEntity, ViewedRelationship
+from zapomni_db.graph_models import Evidence
+from zapomni_db.models import MemorySummary
+from zapomni_web.page import address
 
-__all__ = ["RELATED", "SHAPES", "Drawing", "DrawnEdge", "DrawnNode", "can_draw", "draw", "look_of"]
+__all__ = [
+    "SHAPES",
+    "Drawing",
+    "DrawnEdge",
+    "DrawnNode",
+    "can_draw",
+    "draw",
+    "draw_memory",
+    "look_of",
+]
 
-RELATED = "RELATED_TO"
+# These say no more than that two are named together.
+FAINT_TYPES = {"RELATED_TO", "MENTIONS"}
 # Each type has its shape and its color, so that neither is needed to tell it from the others.
 LOOKS = {
     "PERSON": ("circle", 1),
@@ -27,6 +41,7 @@ LOOKS = {
     "REFERENCE": ("flag", 2),
     "URL": ("pentagon", 1),
     "CONCEPT": ("star", 3),
+    "MEMORY": ("note", 2),
 }
 OTHER = ("dot", 0)
 # In a box from -10 to 10.
@@ -45,15 +60,18 @@ SHAPES = {
     "cross": "M-9-5L-5-9L0-4L5-9L9-5L4 0L9 5L5 9L0 4L-5 9L-9 5L-4 0Z",
     "star": "M0-10L2.6-3.4L9.5-3.1L4.2 1.3L5.9 8.1L0 4.3L-5.9 8.1L-4.2 1.3L-9.5-3.1L-2.6-3.4Z",
     "flag": "M-8-9H9L4-2L9 5H-8Z",
+    "note": "M-9-8H9V3L4 8H-9Z",
 }
 # The same graph is drawn the same every time.
 SEED, ROUNDS = 7, 400
 # How far nodes push each other away, and how little being named together draws them to each other.
 PUSH, FAINT = 2.2, 0.2
-SPACE, MARGIN = 80.0, 60.0
+SPACE, MARGIN = 92.0, 60.0
 # Of a letter at the size of names, on average.
 LETTER, LINE = 7.0, 17.0
 NAME_CHARS, SENTENCE_CHARS = 26, 180
+# Around a memory.
+MOST_NEAR = 60
 # Sentences are in the drawing for so many pairs; the table has all of them.
 WITH_SENTENCE = 160
 
@@ -66,6 +84,7 @@ class DrawnNode(NamedTuple):
     """An entity at its place."""
 
     entity: ViewedEntity
+    href: str
     x: int
     y: int
     size: float
@@ -120,8 +139,12 @@ def draw(
     entities: Sequence[ViewedEntity],
     relationships: Iterable[ViewedRelationship],
     center: str = "",
+    hrefs: Mapping[str, str] | None = None,
 ) -> Drawing:
-    """Place entities so that related ones are close to each other."""
+    """Place entities so that related ones are close to each other.
+
+    A node leads to what is around its entity, or to where `hrefs` says by its id.
+    """
     numbers = {one.entity_id: number for number, one in enumerate(entities)}
     pairs: dict[tuple[int, int], list[ViewedRelationship]] = {}
     pulls: dict[tuple[int, int], float] = {}
@@ -129,9 +152,9 @@ def draw(
         source, target = numbers[one.source_id], numbers[one.target_id]
         pair = min(source, target), max(source, target)
         pairs.setdefault(pair, []).append(one)
-        pulls[pair] = max(pulls.get(pair, 0.0), FAINT if one.type == RELATED else 1.0)
+        pulls[pair] = max(pulls.get(pair, 0.0), FAINT if one.type in FAINT_TYPES else 1.0)
     places, width, height = _place(len(entities), pulls)
-    nodes = _name(entities, places, center)
+    nodes = _name(entities, places, center, hrefs or {})
     edges: list[DrawnEdge] = []
     for (source, target), stated in pairs.items():
         said = [one for one in stated if one.evidence] if len(edges) < WITH_SENTENCE else []
@@ -146,12 +169,83 @@ def draw(
                     for one in stated[:3]
                 ),
                 sentence=_cut(said[0].evidence[0].text, SENTENCE_CHARS) if said else "",
-                is_typed=any(one.type != RELATED for one in stated),
+                is_typed=any(one.type not in FAINT_TYPES for one in stated),
             )
         )
     shapes = {node.shape: SHAPES[node.shape] for node in nodes}
     # Faint lines first: those that say something are drawn over them.
     return Drawing(width, height, nodes, sorted(edges, key=lambda one: one.is_typed), shapes)
+
+
+def draw_memory(
+    memory_id: str, said: MemoryReading, near: Sequence[MemorySummary]
+) -> Drawing | None:
+    """Draw what a memory mentions, how that is related, and other memories about the same.
+
+    None if that says no more than a list of names, or cannot be drawn here.
+    """
+    if not (said.statements or near) or not can_draw():
+        return None
+    entities = said.entities[: MOST_NEAR - 1 - len(near)]
+    ids = {one.name: one.entity_id for one in entities}
+    known = set(ids.values())
+    memories = {memory_id: "this memory", **{one.memory_id: one.preview for one in near}}
+    shared = {memory_id: [one.name for one in entities], **said.neighbors}
+    lines = [
+        _line(one, memories[one], "MENTIONS", ids[mentioned], mentioned)
+        for one in memories
+        for mentioned in shared.get(one, ())
+        if mentioned in ids
+    ]
+    lines += [
+        _line(one.source_id, one.source, one.type, one.target_id, one.target, one.text)
+        for one in said.statements
+        if one.source_id in known and one.target_id in known
+    ]
+    degrees = Counter(end for line in lines for end in (line.source_id, line.target_id))
+    nodes = [(one, text, "MEMORY", 0) for one, text in memories.items()]
+    nodes += [(one.entity_id, one.name, one.type, one.mentions) for one in entities]
+    return draw(
+        [
+            ViewedEntity(
+                entity_id=one,
+                name=text,
+                type=kind,
+                mentions=mentions,
+                degree=degrees[one],
+                distance=0,
+            )
+            for one, text, kind, mentions in nodes
+        ],
+        lines,
+        memory_id,
+        {one: address("m", one) for one in memories},
+    )
+
+
+def _line(
+    source_id: str, source: str, kind: str, target_id: str, target: str, text: str = ""
+) -> ViewedRelationship:
+    said = Evidence(
+        text=text,
+        memory_id=None,
+        chunk_id=None,
+        strength=1.0,
+        source="",
+        said_at=None,
+        valid_from=None,
+        valid_to=None,
+    )
+    return ViewedRelationship(
+        source_id=source_id,
+        source=_cut(source, NAME_CHARS),
+        type=kind,
+        target_id=target_id,
+        target=target,
+        strength=1.0,
+        support=1,
+        evidence=[said] if text else [],
+    )
 
 
 def _place(
@@ -206,7 +300,10 @@ def _fit(
 
 
 def _name(
-    entities: Sequence[ViewedEntity], places: Sequence[tuple[int, int]], center: str
+    entities: Sequence[ViewedEntity],
+    places: Sequence[tuple[int, int]],
+    center: str,
+    hrefs: Mapping[str, str],
 ) -> list[DrawnNode]:
     """Give nodes their size, and names to those that have room, the best connected first."""
     most = max((one.degree for one in entities), default=1) or 1
@@ -237,8 +334,9 @@ def _name(
                 name_x, is_named = round(at), True
                 break
         shape, color = look_of(entity.type)
+        href = hrefs.get(entity.entity_id) or address("graph", entity=entity.entity_id)
         nodes[number] = DrawnNode(
-            entity, x, y, size, shape, color, name, name_x, is_named or is_center, is_center
+            entity, href, x, y, size, shape, color, name, name_x, is_named or is_center, is_center
         )
     return [nodes[number] for number in range(len(entities))]
 

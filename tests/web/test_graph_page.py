@@ -89,7 +89,7 @@ def test_types_have_shapes_and_can_be_shown_alone(own):
 
     assert {"s-square", "s-hexagon"} <= set(re.findall(r'id="(s-\w+)"', page.text))
     assert "Acme" not in nodes(only)
-    assert 'aria-current="true"' in only.text.partition('class="legend"')[2].partition("</ul>")[0]
+    assert 'aria-current="true"' in only.text.partition('class="types"')[2].partition("</ul>")[0]
 
 
 def test_more_is_shown_by_degree(own):
@@ -196,7 +196,8 @@ def test_a_person_points_drags_zooms_expands_and_goes_back_in_time(tab):
     node.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
-    assert "backed up every night" in panel.inner_text()
+    said = "PostgreSQL is backed up every night by Acme Corp."
+    assert panel.locator("blockquote").all_inner_texts().count(f"“{said}”") == 1
 
     place = node.get_attribute("transform")
     box = node.locator("use").bounding_box()

@@ -7,7 +7,7 @@ import html
 import pytest
 from site_client import Client
 
-from command import add, as_json
+from command import add, as_json, zapomni
 from zapomni_core.settings import load_settings
 
 
@@ -195,3 +195,20 @@ def test_saving_what_cannot_be_seen_unchanged_changes_nothing(own):
 
 def test_memories_about_the_same_are_shown(site, home):
     assert "Memories about the same" in site.get(f"/m/{home.document}").shown
+
+
+def test_what_is_around_a_memory_is_drawn(own):
+    site, plain = own
+    memory_id = add("Grace Hopper works at Acme Corp.")
+    add("Acme Corp uses PostgreSQL.")
+    assert zapomni("graph", "build").returncode == 0
+
+    page = site.get(f"/m/{memory_id}")
+
+    drawing = page.text.partition('<svg class="graph"')[2].partition("</svg>")[0]
+    assert f'class="node center" href="/m/{memory_id}"' in drawing
+    assert "this memory mentions Acme" in drawing
+    assert "Grace Hopper works at Acme\n“Grace Hopper works at Acme Corp.”" in drawing
+    assert drawing.count('data-kind="memory"') == 2
+    assert 'href="/graph?entity=' in drawing
+    assert "Around it" not in site.get(f"/m/{plain}").shown

@@ -18,6 +18,7 @@ from zapomni_db.code_models import CheckedCitation
 from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import MemoryRecord
 from zapomni_db.recall_models import RecallFilter
+from zapomni_web.drawing import draw_memory
 from zapomni_web.page import Confirm, Done, PageRequest, PageView, address
 from zapomni_web.text import render_markdown
 
@@ -110,6 +111,7 @@ async def show(asked: PageRequest) -> PageView:
             "said": said,
             "recalls": recalls,
             "chain": chain,
+            "drawing": draw_memory(memory_id, said, near),
             "neighbors": [(one, said.neighbors[one.memory_id]) for one in near],
             "cautions": record.cautions(),
         },

@@ -88,15 +88,16 @@ function openGraph(stage) {
     if (!node) { panel.replaceChildren(list); return; }
     const about = make("p", "", { className: "about" });
     const times = Number(node.dataset.mentions);
-    about.append(make("span", node.dataset.kind), make("span", `${times} mention${times === 1 ? "" : "s"}`));
-    about.append(make("a", "around it", { href: node.href.baseVal }));
+    about.append(make("span", node.dataset.kind));
+    if (times) about.append(make("span", `${times} mention${times === 1 ? "" : "s"}`));
+    about.append(make("a", times ? "around it" : "open it", { href: node.href.baseVal }));
     const wider = new URL(location.href);
     if (wider.searchParams.get("entity") && !node.classList.contains("center")) {
       wider.searchParams.append("open", node.dataset.id);
       about.append(make("a", "add what it is related to", { href: wider.href, className: "expand" }));
     }
     const name = node.querySelector("text").textContent;
-    about.append(make("a", "memories", { href: `/search?q=${encodeURIComponent(name)}` }));
+    if (times) about.append(make("a", "memories", { href: `/search?q=${encodeURIComponent(name)}` }));
     panel.replaceChildren(make("h2", name), about, list);
   }
 
