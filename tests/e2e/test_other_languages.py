@@ -49,3 +49,14 @@ def test_english_alone_is_not_commented_on(model, private_home):
     assert as_json("add", NOTES[-1])["notice"] is None
     assert as_json("search", "when do we deploy")["notice"] is None
     assert as_json("status")["languages"] is None
+
+
+def test_letters_that_are_also_written_in_another_way_are_found_both_ways(
+    private_home, monkeypatch
+):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    for stored, asked in (("Ёлка стоит в зале", "елка"), ("Die Straße ist gesperrt", "strasse")):
+        memory_id = add(stored)
+        assert [hit["memory_id"] for hit in as_json("search", asked)["results"]] == [memory_id]
+    memory_id = add("Листья зеленые")
+    assert memory_id in [hit["memory_id"] for hit in as_json("search", "зелёные")["results"]]

@@ -36,6 +36,10 @@ def test_what_exists_is_not_corrected(embedder):
         assert as_json("search", question)["corrected"] == {}
 
 
+def test_parts_of_identifiers_are_not_corrected(embedder):
+    assert as_json("search", "postgers getUserByPostgrse")["corrected"] == {"postgers": "postgres"}
+
+
 def test_what_only_observations_have_is_searched_for_as_it_was_asked(embedder):
     event = b'{"session_id": "s", "cwd": "/tmp", "hook_event_name": "UserPromptSubmit", '
     zapomni("record", given=event + b'"prompt": "Mend postgers.conf"}')

@@ -47,6 +47,11 @@ _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Chinese and Japanese write without blanks: FTS5 would take a whole clause for one word.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2,}")
+# Letters that are also written in another way, and that FTS5 does not fold as it folds accents.
+_FOLDED = str.maketrans(
+    {"ё": "е", "ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d"}  # noqa: RUF001
+)
+_UNFOLDED = re.compile("[ёßłøæœđЁẞŁØÆŒĐ]")
 _TURN = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}): (?=\S)")
 
 _ENDINGS = ("ing", "ed", "es", "s", "e")
@@ -168,11 +173,18 @@ def context_words(text: str, occurred_at: datetime | None = None) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the words inside identifiers, and pairs of characters of unspaced scripts."""
+    """Return what else a text's words may be asked by.
+
+    The words inside identifiers, pairs of characters of unspaced scripts, words with letters that
+    are also written in another way.
+    """
     words = dict.fromkeys(_IDENTIFIER.findall(text))
     parts = list(chain.from_iterable(map(_parts_of, words)))
     for run in [] if text.isascii() else _UNSPACED.findall(text):
         parts += [run[i : i + 2] for i in range(len(run) - 1)]
+    if not text.isascii() and _UNFOLDED.search(text):
+        words_of_text = dict.fromkeys(_WORD.findall(text.lower()))
+        parts += [word.translate(_FOLDED) for word in words_of_text if _UNFOLDED.search(word)]
     return parts
 
 

@@ -263,15 +263,15 @@ class Searcher:
             and len(term) >= shortest
             and allowed_distance(term)
         ]
+        # Parts of words are no words that anyone wrote.
+        query = question.query
+        missing = [term for term in missing if replace_words(query, {term: ""}) != query]
         if not missing:
             return False
         found = await storage.find_near_words(missing[:MOST_CORRECTED], question.filters)
-        query = replace_words(question.query, found)
-        if query == question.query:
-            return False
-        question.query, question.corrected = query, found
-        question.terms = encodable(query_terms(query))
-        return True
+        question.query, question.corrected = replace_words(question.query, found), found
+        question.terms = encodable(query_terms(question.query))
+        return bool(found)
 
     async def _embed_query(
         self, query: str, space: EmbeddingSpace | None, notices: list[str]
