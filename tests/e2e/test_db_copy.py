@@ -181,10 +181,16 @@ def test_a_destination_with_other_memories_is_left_alone(target, tmp_path, refus
     assert copy(other, target)["memories"] == "3"
 
 
-def test_a_copy_killed_again_and_again_is_whole_in_the_end(tmp_path, target):
-    source = tmp_path / "big" / "big.db"
-    fill(source, 1500)
-    command = [sys.executable, "-m", "zapomni_cli", "db", "copy", str(source), target]
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """A database of many memories, which copies only read."""
+    path = tmp_path_factory.mktemp("big") / "big.db"
+    fill(path, 1500)
+    return path
+
+
+def test_a_copy_killed_again_and_again_is_whole_in_the_end(big, target):
+    command = [sys.executable, "-m", "zapomni_cli", "db", "copy", str(big), target]
     killed = 0
     for _ in range(4):
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -196,7 +202,7 @@ def test_a_copy_killed_again_and_again_is_whole_in_the_end(tmp_path, target):
             child.kill()
         child.wait()
     assert killed
-    found = copy(source, target)
+    found = copy(big, target)
     assert (found["memories"], found["passages"]) == ("1500", "3000")
 
 
