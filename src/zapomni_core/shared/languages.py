@@ -18,14 +18,13 @@ FOREIGN = 0.5
 READ_CHARS = 400
 
 _WORD = re.compile(r"[^\W\d_]+")
-# Letters of Latin script, full-width ones among them.
-_LATIN = re.compile(
+# Letters of Latin script, full-width ones among them. Compiled for the first text that is not
+# ASCII: most processes read none.
+_LATIN = (
     "[A-Za-z\u00aa\u00b5\u00ba\u00c0-\u024f\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uff21-\uff5a]"
 )
 # Scripts without blanks between words: two characters are about one.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-)
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 
 _UNKNOWN = "[UNK]"
 # Words that sentences of a language can hardly do without, and that no other of these has.
@@ -59,8 +58,8 @@ def unread_share(text: str) -> float:
         return 0.0
     read = unread = 0.0
     for word in _WORD.findall(text[:READ_CHARS]):
-        latin = len(_LATIN.findall(word))
-        unspaced = len(_UNSPACED.findall(word))
+        latin = len(re.findall(_LATIN, word))
+        unspaced = len(re.findall(_UNSPACED, word))
         # A word of both scripts, such as a name with an ending, is two.
         read += latin > 0
         unread += max(unspaced / 2, 1.0) if unspaced else latin < len(word)
@@ -79,7 +78,7 @@ def is_unread_token(token: str) -> bool:
     """Return whether a token of an English model is unknown, or a letter of another script."""
     if token.isascii():
         return token == _UNKNOWN
-    return any(c.isalpha() for c in token) and not _LATIN.search(token)
+    return any(c.isalpha() for c in token) and not re.search(_LATIN, token)
 
 
 def is_foreign(text: str) -> bool:
