@@ -108,8 +108,10 @@ def _choices(
     return [
         (
             one,
-            # Two of one name differ by their keys.
-            f"{one.name} ({one.key})" if called[one.name] > 1 else one.name,
+            # Two of one name differ by their keys; of a root commit the beginning is enough.
+            f"{one.name} ({one.key[:13] if one.key.startswith('root:') else one.key})"
+            if called[one.name] > 1
+            else one.name,
             asked.here(project=one.key),
             one.key == key,
         )
