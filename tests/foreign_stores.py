@@ -441,7 +441,7 @@ def copilot(home: Path) -> Path:
 
 def copilot_old(home: Path) -> Path:
     said = {
-        "sessionId": "old-1", "startTime": "2025-10-08T21:10:16.398Z", "timeline": [],
+        "sessionId": "old-1", "startTime": "2026-01-08T21:10:16.398Z", "timeline": [],
         "chatMessages": [
             {"role": "system", "content": "zebra"},
             {"role": "user", "content": f"Which font has the invoice? {SECRET}"},
