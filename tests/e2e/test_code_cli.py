@@ -302,6 +302,10 @@ def test_a_memory_says_whether_its_code_is_still_fresh(indexed, repository):
         "add", "Zebras check tokens twice.", "--cites", "src/auth.py:check_token"
     ).strip()
     assert json.loads(indexed("get", memory_id, "--json"))["citations"][0]["status"] == "fresh"
+    repository.edit("src/auth.py", "still counts", "counts")
+    (cited,) = json.loads(indexed("get", memory_id, "--json"))["citations"]
+    assert (cited["place"], cited["content"], cited["status"]) == ("same", "reworded", "fresh")
+    repository.edit("src/auth.py", " counts", " still counts")
     assert lines(indexed("search", "zebras", "--kind", "note"))[0][-1] == FRESH
     assert indexed("doctor", "--memories") == ""
     assert "fresh" in indexed.err

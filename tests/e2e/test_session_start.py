@@ -68,6 +68,36 @@ def test_a_plain_note_that_states_a_rule_arrives_without_the_agent_asking(
     assert "Tuesdays" not in text
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "falkordb"])
+def test_a_memory_whose_code_changed_is_marked_until_it_is_said_to_be_still_true(
+    project, engine, request, monkeypatch
+):
+    if engine == "falkordb":
+        server = request.getfixturevalue("falkordb_server")
+        graph = request.getfixturevalue("falkordb_graph")
+        monkeypatch.setenv("ZAPOMNI_STORAGE", f"unix://{server.socket}?graph={graph}")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    code = project / "tax.py"
+    code.write_text("def tax(price):\n    return price // 5\n", encoding="utf-8")
+    note = answer("add", "Prices are rounded down.", "--cites", "tax.py:tax").strip()
+    answer("add", "we round taxes", "--cites", "tax.py:tax")
+    code.write_text("# Down.\ndef tax(price: int) -> int:\n    return price // 5\n", "utf-8")
+    assert answer("doctor", "--memories") == ""
+    assert "rounded" not in start(project, "one")
+
+    code.write_text("def tax(price, rate):\n    return price // 5\n", encoding="utf-8")
+    assert "changed (signature" in answer("doctor", "--memories")
+    text = start(project, "two")
+    assert "Memories whose code changed" in text
+    assert "(code it cites: tax.py:tax changed (signature)) Prices are rounded down." in text
+    assert "(code it cites: tax.py:tax changed (signature)) we round taxes" in text
+
+    waiting = as_json("review", "--kind", "stale_citation")["items"]
+    chosen = [one["id"] for one in waiting if one["memories"][0]["memory_id"] == note]
+    answer("review", "--decide", f"{chosen[0]}=keep")
+    assert "rounded" not in start(project, "three")
+
+
 def test_what_was_found_out_is_given_and_found(project):
     send("UserPromptSubmit", project, prompt="Why do totals double?", prompt_id="p1")
     send("Stop", project, last_assistant_message=f"Great.\n\n{FOUND_OUT}\n\nLet me know!")

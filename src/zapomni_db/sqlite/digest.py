@@ -29,6 +29,7 @@ __all__ = [
     "read_digest",
     "requeue",
     "session_memories",
+    "stale_memories",
 ]
 
 CLASSES = ("pinned", "preference", "decision", "rule", "note")
@@ -90,6 +91,13 @@ _OF_CLASS: LiteralString = (
     + _CURRENT + " ORDER BY d.updated_at DESC, d.key DESC LIMIT ?"
 )  # fmt: skip
 
+# Memories of one project whose code was changed or gone when it was last checked.
+_STALE: LiteralString = (
+    "SELECT " + _ENTRY + ", group_concat(c.state, ', ') FROM code_citations c"
+    " JOIN memory_digest d ON d.memory_id = c.memory_id"
+    " WHERE c.state <> '' AND d.project = ? AND " + _CURRENT + " GROUP BY d.memory_id LIMIT ?"
+)
+
 # Memories that have any of the words, best first.
 _MATCHING: LiteralString = (
     "SELECT " + _ENTRY + ", -bm25(memory_digest_fts) FROM memory_digest_fts"
@@ -134,6 +142,28 @@ def session_memories(connection: sqlite3.Connection, project: str, now: float) -
                     rows += [DigestEntry(*row) for row in connection.execute(_OF_CLASS, given)]
                 rows.sort(key=lambda entry: -entry.updated_at)
                 found += rows[:MOST_OF_A_CLASS]
+    except sqlite3.OperationalError as error:
+        if not _is_missing(error):
+            raise
+    return found
+
+
+def stale_memories(
+    connection: sqlite3.Connection, project: str, now: float
+) -> list[tuple[DigestEntry, str]]:
+    """Return the memories of a project whose code changed, as the last check found, and how.
+
+    Args:
+        connection: The local file, open for reading.
+        project: The project's key; empty for global memories alone.
+        now: Seconds since 1970.
+    """
+    found: list[tuple[DigestEntry, str]] = []
+    moment = int(now * MICROSECONDS)
+    try:
+        for name in [*(project_names(connection, project) if project else ()), ""]:
+            rows = connection.execute(_STALE, (name, moment, MOST_OF_A_CLASS))
+            found += [(DigestEntry(*row[:-1]), row[-1]) for row in rows]
     except sqlite3.OperationalError as error:
         if not _is_missing(error):
             raise
@@ -224,7 +254,7 @@ def memory_texts(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> d
 
 def _is_missing(error: sqlite3.OperationalError) -> bool:
     """Return whether a hook met a file that the engine has not migrated yet."""
-    return "no such table" in str(error)
+    return "no such table" in str(error) or "no such column" in str(error)
 
 
 # --- Writing ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from array import array
+from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Literal, NamedTuple, Self
 from zlib import crc32
 
 from zapomni_core.exceptions import ProcessingError
-from zapomni_core.infra.git import read_file_history
+from zapomni_core.infra.git import FileCommit, read_file_history
 from zapomni_core.infra.projects import find_repository, head_commit
 from zapomni_core.modules.codebase.languages import LANGUAGES, language_of
 from zapomni_core.modules.codebase.models import FileEntry, SourceFile, Symbol
@@ -28,7 +29,7 @@ from zapomni_core.modules.codebase.structure import FileStructure, SymbolShape, 
 from zapomni_core.modules.codebase.tree import SourceTree
 from zapomni_db.code_models import Citation
 
-__all__ = ["GONE", "MAX_TWINS", "Checkout", "Fingerprint", "Verdict"]
+__all__ = ["GONE", "HISTORY_SECONDS", "MAX_TWINS", "Checkout", "Fingerprint", "Verdict"]
 
 # How many others with the same body are stored; more of them say nothing anyway.
 MAX_TWINS = 50
@@ -44,8 +45,10 @@ PARSED = 6
 # `benchmarks.citations`.
 SAME_FILE, SAME_FILE_NAME, SAME_SYMBOL, SAME_NAME, SAME_RANGE = 0.4, 0.25, 0.5, 0.2, 0.5
 LEAST_ROWS = 3
+EDGE = 2
 # Files whose history is read in one check, and commits of each.
-MAX_HISTORIES, MAX_COMMITS, HISTORY_SECONDS = 20, 40, 3.0
+MAX_HISTORIES, MAX_COMMITS = 20, 40
+HISTORY_SECONDS = 3.0
 
 _DEFINES = re.compile(
     rb"\b(?:def|class|function|func|fn|fun|interface|struct|trait|enum|type|const|let|var|val"
@@ -145,6 +148,9 @@ class Checkout:
     root: str
     _sources: dict[str, SourceFile | None] = field(default_factory=dict)
     _structures: dict[str, FileStructure] = field(default_factory=dict)
+    _histories: dict[tuple[str, str, str, str], list[FileCommit] | None] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self._tree = SourceTree(Path(self.root))
@@ -408,7 +414,7 @@ class Checkout:
         source = self._source(path)
         assert source is not None
         count = one.end_line - one.start_line + 1
-        first = find_lines(source.data, count, one.content_hash)
+        first = find_lines(source.data, count, one.content_hash, one.start_line)
         if first:
             return _range(one, path, first, first + count - 1, "same")
         if known is None or not known.rows:
@@ -511,12 +517,14 @@ class Checkout:
 
     # --- Since when -----------------------------------------------------------------------
 
-    def date(self, citations: Sequence[Citation], verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Say of changed code which commit changed it first, as far as git knows soon."""
+    def date(
+        self, citations: Sequence[Citation], verdicts: Sequence[Verdict], seconds: float
+    ) -> list[Verdict]:
+        """Say of changed code which commit changed it first, as far as git knows soon enough."""
         head = head_commit(self.root)
         dated = list(verdicts)
         asked: set[str] = set()
-        deadline = time.monotonic() + HISTORY_SECONDS
+        deadline = time.monotonic() + seconds
         for number, (one, verdict) in enumerate(zip(citations, verdicts, strict=True)):
             if verdict.content != "changed" or not one.commit or not head:
                 continue
@@ -526,10 +534,12 @@ class Checkout:
             key = (self.root, one.content_hash, one.commit, head, source.content_hash, verdict.now)
             found = _dates.get(key)
             if found is None:
-                if len(asked | {verdict.path}) > MAX_HISTORIES or time.monotonic() > deadline:
-                    continue
-                asked.add(verdict.path)
-                found = self._first_change(one, verdict, source, head)
+                found = "", ""
+                if len(asked | {verdict.path}) <= MAX_HISTORIES and time.monotonic() < deadline:
+                    asked.add(verdict.path)
+                    found = self._first_change(one, verdict, source, head)
+                elif seconds < HISTORY_SECONDS:
+                    continue  # Who has more time may find it out.
                 _dates[key] = found
                 if len(_dates) > DATES_KEPT:
                     _dates.popitem(last=False)
@@ -544,13 +554,22 @@ class Checkout:
             return "", ""
         top = repository[0]
         path = os.path.relpath(os.path.join(self.root, verdict.path), top)  # noqa: PTH118
-        commits = read_file_history(top, one.commit, head, path, MAX_COMMITS)
+        asked = (top, one.commit, head, path)
+        if asked not in self._histories:
+            self._histories[asked] = read_file_history(*asked, MAX_COMMITS)
+        commits = self._histories[asked]
         if commits is None:
             return "", ""
         known = _unpack(one.structure, _reader_of(source))
-        for commit in reversed(commits):
-            if not self._has_same(one, verdict, known, commit.data):
-                return commit.sha, commit.subject
+        # Oldest first, they are the same until one changes it.
+        first = bisect_left(
+            commits[::-1],
+            True,
+            key=lambda commit: not self._has_same(one, verdict, known, commit.data),
+        )
+        if first < len(commits):
+            commit = commits[-1 - first]
+            return commit.sha, commit.subject
         return ("uncommitted", "") if len(commits) < MAX_COMMITS else ("", "")
 
     def _has_same(
@@ -670,7 +689,7 @@ def _range(
 ) -> Verdict:
     moved = path != one.path or first != one.start_line
     if content != "same" and path == one.path:
-        # Edited lines are in their place as long as most of them are.
-        moved = first > one.end_line or last < one.start_line
+        # Lines at its edges may have been edited.
+        moved = abs(first - one.start_line) > EDGE
     now = f"{path}:L{first}" if last == first else f"{path}:L{first}-L{last}"
     return Verdict("moved" if moved else "same", content, now if moved else "", path=path)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Citations"]
 
 IDS_AT_ONCE = 200
+# A search is not kept waiting for git.
+SEARCH_SECONDS = 0.5
 
 logger = get_logger(__name__)
 
@@ -75,15 +77,25 @@ class Citations:
         """Forget what a deleted memory cited."""
         await self.store.set_citations(memory_id, [])
 
-    async def check(self, memory_ids: Sequence[str]) -> dict[str, list[CheckedCitation]]:
-        """Return the state of the cited code, of those memories that cite any."""
+    async def check(
+        self, memory_ids: Sequence[str], seconds: float | None = None
+    ) -> dict[str, list[CheckedCitation]]:
+        """Return the state of the cited code, of those memories that cite any.
+
+        Args:
+            memory_ids: The memories.
+            seconds: How long git may be asked since when code is changed; None: long enough.
+        """
         kept = await self.store.get_citations(memory_ids)
         if not kept:
             return {}
         from zapomni_core.modules.codebase.citing import CitationChecker
 
         flat = [(memory_id, one) for memory_id, citations in kept.items() for one in citations]
-        found = await CitationChecker(self.store).check([one for _, one in flat])
+        checker = CitationChecker(self.store)
+        if seconds is not None:
+            checker = CitationChecker(self.store, seconds)
+        found = await checker.check([one for _, one in flat])
         checked: dict[str, list[CheckedCitation]] = {}
         news: list[tuple[str, Citation, Citation]] = []
         for (memory_id, one), (state, now) in zip(flat, found, strict=True):
@@ -106,7 +118,8 @@ class Citations:
     async def annotate(self, response: SearchResponse) -> SearchResponse:
         """Let every result say what became of the code it cites."""
         try:
-            checked = await self.check([hit.memory_id for hit in response.results if hit.memory_id])
+            ids = [hit.memory_id for hit in response.results if hit.memory_id]
+            checked = await self.check(ids, SEARCH_SECONDS)
         except ZapomniError as error:
             logger.warning("citations_not_checked", error_code=error.error_code)
             return response

@@ -11,7 +11,13 @@ from typing import Literal
 from zapomni_core.exceptions import ValidationError, ZapomniError
 from zapomni_core.infra.projects import project_of
 from zapomni_core.infra.threads import run_to_end
-from zapomni_core.modules.codebase.checkout import GONE, MAX_TWINS, Checkout, Verdict
+from zapomni_core.modules.codebase.checkout import (
+    GONE,
+    HISTORY_SECONDS,
+    MAX_TWINS,
+    Checkout,
+    Verdict,
+)
 from zapomni_core.modules.codebase.naming import Named, find_named, parse_named
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_db.code_models import (
@@ -210,6 +216,8 @@ class CitationChecker:
     """Compares citations with the working tree."""
 
     code: SqliteCode
+    seconds: float = HISTORY_SECONDS
+    """How long git may be asked since when code is changed."""
 
     async def check(self, citations: Sequence[Citation]) -> list[tuple[CheckedCitation, Citation]]:
         """Say of each citation what became of it, and return it with what was found out."""
@@ -238,7 +246,8 @@ class CitationChecker:
                 followed = await run_to_end(checkout.follow, lost, indexed)
                 for number, verdict in zip(missing, followed, strict=True):
                     verdicts[number] = verdict
-            dated = await run_to_end(checkout.date, citations, [v or GONE for v in verdicts])
+            known = [verdict or GONE for verdict in verdicts]
+            dated = await run_to_end(checkout.date, citations, known, self.seconds)
         return [_checked(one, verdict) for one, verdict in zip(citations, dated, strict=True)]
 
     async def _indexed(self, one: Citation, repository: CodeRepository | None) -> list[str]:

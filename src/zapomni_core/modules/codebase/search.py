@@ -401,10 +401,11 @@ def lines_digest(data: bytes, first: int, last: int) -> str:
     return _digest(lines[first - 1 : last]) if first <= last <= len(lines) else ""
 
 
-def find_lines(data: bytes, count: int, digest: str) -> int:
-    """Return at which line a run of lines begins now; 0 if it is nowhere."""
+def find_lines(data: bytes, count: int, digest: str, near: int = 1) -> int:
+    """Return at which line a run of lines begins now, the nearest to one; 0 if it is nowhere."""
     lines = data.splitlines()
-    for start in range(len(lines) - count + 1):
+    starts = range(len(lines) - count + 1)
+    for start in sorted(starts, key=lambda start: abs(start + 1 - near)):
         if _digest(lines[start : start + count]) == digest:
             return start + 1
     return 0

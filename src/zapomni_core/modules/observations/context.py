@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from zapomni_core.modules.observations.text import strip_injected
 from zapomni_core.shared.fencing import CONTEXT_FENCE, fence, quoted
-from zapomni_db.sqlite.digest import DigestEntry, session_memories
+from zapomni_db.sqlite.digest import DigestEntry, session_memories, stale_memories
 from zapomni_db.sqlite.observation_reads import (
     ObservationRow,
     RecurringFailure,
@@ -53,6 +53,8 @@ TOKENS = 900
 MEMORY_SHARE = 0.45
 CELL = 110  # Characters of a line's last cell.
 MEMORY_CELL = 260
+STATE_CELL = 100
+STALE_MEMORIES = 3
 OUTCOME_CELL = 220
 TITLE = "## zapomni: Recent Context"
 NOTICE = (
@@ -186,6 +188,7 @@ class _Candidates(NamedTuple):
     lengths: _Lengths
     now: float
     memories: list[DigestEntry]
+    stale: list[tuple[DigestEntry, str]]  # Those whose code changed, and how.
     feedback: Mapping[str, ItemFeedback]
     own: str  # The session that is not to be given what it did itself.
 
@@ -277,7 +280,12 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
             rows.append(row)
     now = time.time()
     memories = session_memories(db, start.project, now) if start.is_trusted else []
-    ids = [*(one.memory_id for one in memories), *(str(row.id) for row in rows)]
+    stale = stale_memories(db, start.project, now) if start.is_trusted else []
+    ids = [
+        *(one.memory_id for one in memories),
+        *(one.memory_id for one, _ in stale),
+        *(str(row.id) for row in rows),
+    ]
     given = _Candidates(
         db,
         projects,
@@ -289,6 +297,7 @@ def explain_context(db: sqlite3.Connection, start: Situation) -> list[ContextLin
         RECOVERY if start.source in RECOVERY_SOURCES else NORMAL,
         now,
         memories,
+        stale,
         feedback(start.home, ids) if start.home else {},
         own,
     )
@@ -434,6 +443,7 @@ def _memories(given: _Candidates, start: Situation) -> list[ContextLine]:
     loaded = f" {start.loaded} " if start.loaded else ""
     here = _names_here(given)
     lines: list[ContextLine] = []
+    changed = {one.memory_id: state for one, state in given.stale}
     found = [(_score_memory(given, one, here), one) for one in given.memories]
     name = quoted(_name_of(given, given.projects[0]), 60)
     for section, own in ((f"Memories ({name})", True), ("Memories (all projects)", False)):
@@ -450,11 +460,40 @@ def _memories(given: _Candidates, start: Situation) -> list[ContextLine]:
                     one.memory_id,
                     _date(moment),
                     one.memory_class,
-                    _cut(one.text, MEMORY_CELL),
+                    _cut(_marked(one, changed.get(one.memory_id, "")), MEMORY_CELL),
                     f"{why}; score {score:.2f}",
                 )
             )
-    return lines
+    return [*lines, *_stale(given)]
+
+
+def _marked(one: DigestEntry, state: str) -> str:
+    """Return the text of a memory, after a word about its code if that changed."""
+    return f"(code it cites: {state[:STATE_CELL]}) {one.text}" if state else one.text
+
+
+def _stale(given: _Candidates) -> list[ContextLine]:
+    """Choose the memories that are not shown anyway and whose code changed."""
+    shown = {one.memory_id for one in given.memories}
+
+    def recalls(one: DigestEntry) -> int:
+        known = given.feedback.get(one.memory_id)
+        return known.given + known.used if known is not None else 0
+
+    others = [(one, state) for one, state in given.stale if one.memory_id not in shown]
+    # Sorting is stable: alike ones stay in the order of the store.
+    others.sort(key=lambda item: -recalls(item[0]))
+    return [
+        ContextLine(
+            "Memories whose code changed: check before relying on them",
+            one.memory_id,
+            _date(one.updated_at // 1_000_000),
+            one.memory_class,
+            _cut(_marked(one, state), MEMORY_CELL),
+            f"its code changed, recalled {recalls(one)} times",
+        )
+        for one, state in others[:STALE_MEMORIES]
+    ]
 
 
 def _score_memory(
