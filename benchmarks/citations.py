@@ -63,6 +63,8 @@ class Defined(NamedTuple):
 def strip(tree: ast.AST) -> None:
     """Take docstrings and annotations of parameters and results out of a tree."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.kind = None  # `u"x"` is `"x"`.
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
             arguments = node.args

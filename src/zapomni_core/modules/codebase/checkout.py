@@ -148,6 +148,7 @@ class Checkout:
     root: str
     _sources: dict[str, SourceFile | None] = field(default_factory=dict)
     _structures: dict[str, FileStructure] = field(default_factory=dict)
+    _texts: dict[str, list[int]] = field(default_factory=dict)
     _histories: dict[tuple[str, str, str, str], list[FileCommit] | None] = field(
         default_factory=dict
     )
@@ -397,7 +398,7 @@ class Checkout:
             known = _unpack(one.structure, _reader_of(source))
             if known is None or not known.text:
                 continue
-            lines = set(line_hashes(source.data.split(b"\n"))) - {0}
+            lines = set(self._text(path)) - {0}
             shared = _contained(known.text, lines) * known.text_count
             score = shared / max(known.text_count, len(lines))
             least = SAME_FILE_NAME if path.rpartition("/")[2] == name else SAME_FILE
@@ -414,42 +415,37 @@ class Checkout:
         source = self._source(path)
         assert source is not None
         count = one.end_line - one.start_line + 1
-        first = find_lines(source.data, count, one.content_hash, one.start_line)
-        if first:
-            return _range(one, path, first, first + count - 1, "same")
-        if known is None or not known.rows:
+        text = self._text(path)
+        # Without one of its lines it cannot be there as it was.
+        if known is None or not set(known.text).difference(text):
+            first = find_lines(source.data, count, one.content_hash, one.start_line)
+            if first:
+                return _range(one, path, first, first + count - 1, "same")
+        if known is None:
             return None
         rows = [(line, row) for line, row in enumerate(self._structure(path).rows, 1) if row]
-        hashes = [row for _, row in rows]
-        if known.row_count == len(known.rows):
+        if known.rows and known.row_count == len(known.rows):
+            hashes = [row for _, row in rows]
             size = known.row_count
-            for start in range(len(hashes) - size + 1):
-                if hashes[start] == known.rows[0] and hashes[start : start + size] == known.rows:
+            starts = [at for at, row in enumerate(hashes) if row == known.rows[0]]
+            starts.sort(key=lambda at: abs(rows[at][0] - one.start_line))
+            for start in starts:
+                if hashes[start : start + size] == known.rows:
                     lines = rows[start][0], rows[start + size - 1][0]
                     return _range(one, path, *lines, "reworded")
-        wanted = set(known.rows)
-        # Where most of them are close together.
-        window = max(known.row_count, 1) + known.row_count // 4
-        inside: Counter[int] = Counter()
-        best, at = 0, (0, 0)
-        for end, (_, row) in enumerate(rows):
-            if row in wanted:
-                inside[row] += 1
-            if end >= window:
-                left = rows[end - window][1]
-                if left in inside:
-                    inside[left] -= 1
-                    if not inside[left]:
-                        del inside[left]
-            if len(inside) > best:
-                best, at = len(inside), (max(0, end - window + 1), end)
-        likeness = best / len(wanted)
-        least = SAME_RANGE if known.row_count > LEAST_ROWS else 1.0
-        if likeness < least:
-            return None
-        held = [line for line, row in rows[at[0] : at[1] + 1] if row in wanted]
-        found = _range(one, path, held[0], held[-1], "changed")
-        return found._replace(share=round(1 - likeness, 3))
+        # By what the lines do, then by what they say: comments do nothing.
+        written = [(line, number) for line, number in enumerate(text, 1) if number]
+        for sample, size, among in (
+            (known.rows, known.row_count, rows),
+            (known.text, known.text_count, written),
+        ):
+            likeness, held = _closest(set(sample), size, among, one.start_line)
+            if likeness >= (SAME_RANGE if size > LEAST_ROWS else 1.0):
+                there = {row for line, row in rows if held[0] <= line <= held[1]}
+                found = _range(one, path, *held, "changed" if known.rows else "reworded")
+                lost = 1 - _contained(known.rows, there) if known.rows else None
+                return found._replace(share=None if lost is None else round(lost, 3))
+        return None
 
     def _sharing(self, citations: Sequence[Citation]) -> list[list[str]]:
         """Return for each citation the files with most of its lines, or that define its name."""
@@ -510,8 +506,7 @@ class Checkout:
         source = self._source(entry.path)
         if source is None:
             return None
-        hashes = set(line_hashes(source.data.split(b"\n")))
-        hashes.discard(0)
+        hashes = set(self._text(entry.path)) - {0}
         hashes.update(_name_hash(name) for name in _DEFINES.findall(source.data))
         return source.stamp, array("L", hashes)
 
@@ -629,6 +624,13 @@ class Checkout:
             self._structures[path] = found
         return found
 
+    def _text(self, path: str) -> list[int]:
+        """Return a hash of each line of a file."""
+        if path not in self._texts:
+            source = self._source(path)
+            self._texts[path] = line_hashes(source.data.split(b"\n")) if source else []
+        return self._texts[path]
+
     def _source(self, path: str) -> SourceFile | None:
         if path not in self._sources:
             self._sources[path] = self._tree.read(path)
@@ -670,6 +672,33 @@ def _name_hash(name: bytes) -> int:
 def _contained(known: Sequence[int], now: set[int]) -> float:
     """Return which share of known lines is there."""
     return sum(row in now for row in known) / len(known) if known else 0.0
+
+
+def _closest(
+    wanted: set[int], size: int, among: Sequence[tuple[int, int]], near: int
+) -> tuple[float, tuple[int, int]]:
+    """Return which share of some lines is close together, and from where to where.
+
+    Args:
+        wanted: Hashes of lines, or of a sample of them.
+        size: How many lines there were.
+        among: Numbers and hashes of the lines of a file.
+        near: Of places alike, the one nearest to this line.
+    """
+    window = size + size // 4
+    inside: Counter[int] = Counter()
+    best, at = (0, 0), (0, 0)
+    for end, (line, row) in enumerate(among):
+        if row in wanted:
+            inside[row] += 1
+        if end >= window and (left := among[end - window][1]) in inside:
+            inside[left] -= 1
+            if not inside[left]:
+                del inside[left]
+        if (len(inside), -abs(line - near - size)) > best:
+            best, at = (len(inside), -abs(line - near - size)), (max(0, end - window + 1), end)
+    held = [line for line, row in among[at[0] : at[1] + 1] if row in wanted]
+    return (best[0] / len(wanted), (held[0], held[-1])) if held else (0.0, (0, 0))
 
 
 def _only_best(found: Sequence[_Found]) -> _Found | None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
@@ -401,13 +401,23 @@ def lines_digest(data: bytes, first: int, last: int) -> str:
     return _digest(lines[first - 1 : last]) if first <= last <= len(lines) else ""
 
 
-def find_lines(data: bytes, count: int, digest: str, near: int = 1) -> int:
-    """Return at which line a run of lines begins now, the nearest to one; 0 if it is nowhere."""
+def find_lines(
+    data: bytes, count: int, digest: str, near: int = 1, among: Iterable[int] | None = None
+) -> int:
+    """Return at which line a run of lines begins now, the nearest to one; 0 if it is nowhere.
+
+    Args:
+        data: The text.
+        count: How many lines there are.
+        digest: What `lines_digest` said of them.
+        near: Of several places, the one nearest to this line.
+        among: The lines it may begin at; None: any.
+    """
     lines = data.splitlines()
-    starts = range(len(lines) - count + 1)
-    for start in sorted(starts, key=lambda start: abs(start + 1 - near)):
-        if _digest(lines[start : start + count]) == digest:
-            return start + 1
+    starts = range(1, len(lines) - count + 2) if among is None else among
+    for start in sorted(starts, key=lambda start: abs(start - near)):
+        if start > 0 and _digest(lines[start - 1 : start - 1 + count]) == digest:
+            return start
     return 0
 
 
