@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -34,16 +34,16 @@ __all__ = ["GONE", "HISTORY_SECONDS", "MAX_TWINS", "Checkout", "Fingerprint", "V
 # How many others with the same body are stored; more of them say nothing anyway.
 MAX_TWINS = 50
 # Another way to read structures makes those that are stored incomparable.
-STRUCTURES = "1"
+STRUCTURES = "2"
 # Of longer code a sample of its lines is kept: those with the smallest hashes.
-KEPT_ROWS, KEPT_TEXT = 96, 64
+KEPT_ROWS, KEPT_TEXT, KEPT_AROUND = 96, 64, 32
 # What is read to find code that is in none of the places known: more would keep a search waiting.
 MAX_FILES, MAX_BYTES, MAX_FILE_BYTES = 3000, 32 << 20, 1 << 20
 # How many of the files that share most lines are parsed.
 PARSED = 6
 # The share of lines that must be alike for one to be the other. Measured by
 # `benchmarks.citations`.
-SAME_FILE, SAME_FILE_NAME, SAME_SYMBOL, SAME_NAME, SAME_RANGE = 0.4, 0.25, 0.5, 0.2, 0.5
+HEIR, SAME_FILE, SAME_FILE_NAME, SAME_SYMBOL, SAME_NAME, SAME_RANGE = 0.25, 0.4, 0.25, 0.5, 0.2, 0.5
 LEAST_ROWS = 3
 EDGE = 2
 # Files whose history is read in one check, and commits of each.
@@ -87,13 +87,15 @@ class Fingerprint(NamedTuple):
     """Hashes of its lines' structure: all in order, or a sample."""
     text_count: int
     text: list[int]
-    """A sample of the hashes of its lines' text."""
+    """Hashes of its lines' text: all in order, or a sample."""
+    around: list[int]
+    """A sample of the hashes of its file's lines."""
 
     def pack(self) -> str:
         """Write it as text."""
         return json.dumps(
             [self.reader, *self.shape, self.row_count, _hex(self.rows), self.text_count,
-             _hex(self.text)],
+             _hex(self.text), _hex(self.around)],
             separators=(",", ":"),
         )  # fmt: skip
 
@@ -102,10 +104,11 @@ def _hex(numbers: Iterable[int]) -> str:
     return "".join(f"{number:08x}" for number in numbers)
 
 
+@lru_cache(maxsize=1000)
 def _unpack(text: str, reader: str) -> Fingerprint | None:
     """Read what `pack` wrote; None if it is not there or was made in another way."""
     try:
-        by, signature, body, row_count, rows, text_count, sample = json.loads(text or "[]")
+        by, signature, body, row_count, rows, text_count, sample, near = json.loads(text or "[]")
         if by != reader:
             return None
         return Fingerprint(
@@ -115,6 +118,7 @@ def _unpack(text: str, reader: str) -> Fingerprint | None:
             _numbers(rows),
             text_count,
             _numbers(sample),
+            _numbers(near),
         )
     except (ValueError, TypeError):
         return None
@@ -148,7 +152,6 @@ class Checkout:
     root: str
     _sources: dict[str, SourceFile | None] = field(default_factory=dict)
     _structures: dict[str, FileStructure] = field(default_factory=dict)
-    _texts: dict[str, list[int]] = field(default_factory=dict)
     _histories: dict[tuple[str, str, str, str], list[FileCommit] | None] = field(
         default_factory=dict
     )
@@ -223,8 +226,10 @@ class Checkout:
             shape = structure.shapes[names.index(one.symbol)]
         elif one.start_line:
             shape = SymbolShape("", blake2b(_hex(rows).encode(), digest_size=8).hexdigest())
-        lines = source.data.split(b"\n")[first - 1 : last]
-        text = [number for number in dict.fromkeys(line_hashes(lines)) if number]
+        every = self._text(one.path)
+        text = [number for number in dict.fromkeys(every[first - 1 : last]) if number]
+        is_part = one.symbol or one.start_line
+        around = sorted({number for number in every if number} if is_part else ())
         return Fingerprint(
             _reader_of(source),
             shape,
@@ -232,6 +237,7 @@ class Checkout:
             _sample(rows, KEPT_ROWS),
             len(text),
             _sample(text, KEPT_TEXT),
+            around[:KEPT_AROUND],
         )
 
     # --- Comparing what is in its place -------------------------------------------------
@@ -363,20 +369,27 @@ class Checkout:
             for symbol, shape in self._symbols(path)[1:]:
                 if f"{path}:{symbol.qualified_name}" in one.twins:
                     continue
-                found = self._found(known, path, symbol, shape)
                 is_named = symbol.name == name
+                is_same_name = symbol.qualified_name == one.symbol
+                # Of several alike the one in what its file became is meant.
+                sure = is_named + 2 * is_same_name + 0.5 * (path in paths[:2])
                 if symbol.body_hash == one.body_hash:
-                    exact.append(found._replace(likeness=2.0 + is_named))
+                    exact.append(_Found(path, symbol, shape, 1 + sure))
                 elif known and shape == known.shape:
                     # Short functions are alike by chance.
                     if is_named or known.row_count > LEAST_ROWS:
-                        exact.append(found._replace(likeness=1.0 + is_named))
-                elif symbol.qualified_name == one.symbol:
-                    alike.append(found._replace(likeness=found.likeness + 2))
-                elif is_named and found.likeness >= SAME_NAME:
-                    alike.append(found._replace(likeness=found.likeness + 1))
-                elif known and known.row_count >= LEAST_ROWS and found.likeness >= SAME_SYMBOL:
-                    alike.append(found)
+                        exact.append(_Found(path, symbol, shape, sure))
+                elif known is None:
+                    if is_same_name:
+                        alike.append(_Found(path, symbol, shape, sure))
+                elif is_named or (
+                    known.row_count >= LEAST_ROWS
+                    and symbol.end_line - symbol.start_line >= SAME_SYMBOL * known.row_count - 1
+                ):
+                    found = self._found(known, path, symbol, shape)
+                    least = SAME_NAME if is_named else SAME_SYMBOL
+                    if is_same_name or found.likeness >= least:
+                        alike.append(found._replace(likeness=found.likeness + sure))
         best = _only_best(exact)
         if best is not None:
             same = best.symbol.body_hash == one.body_hash
@@ -418,7 +431,12 @@ class Checkout:
         text = self._text(path)
         # Without one of its lines it cannot be there as it was.
         if known is None or not set(known.text).difference(text):
-            first = find_lines(source.data, count, one.content_hash, one.start_line)
+            starts: set[int] | None = None
+            if known and known.text and len(known.text) == known.text_count:
+                # Before its first telling line there may be some that say little.
+                marks = [line for line, number in enumerate(text, 1) if number == known.text[0]]
+                starts = {line - before for line in marks for before in range(min(count, 5))}
+            first = find_lines(source.data, count, one.content_hash, one.start_line, starts)
             if first:
                 return _range(one, path, first, first + count - 1, "same")
         if known is None:
@@ -427,9 +445,9 @@ class Checkout:
         if known.rows and known.row_count == len(known.rows):
             hashes = [row for _, row in rows]
             size = known.row_count
-            starts = [at for at, row in enumerate(hashes) if row == known.rows[0]]
-            starts.sort(key=lambda at: abs(rows[at][0] - one.start_line))
-            for start in starts:
+            places = [at for at, row in enumerate(hashes) if row == known.rows[0]]
+            places.sort(key=lambda at: abs(rows[at][0] - one.start_line))
+            for start in places:
                 if hashes[start : start + size] == known.rows:
                     lines = rows[start][0], rows[start + size - 1][0]
                     return _range(one, path, *lines, "reworded")
@@ -448,8 +466,13 @@ class Checkout:
         return None
 
     def _sharing(self, citations: Sequence[Citation]) -> list[list[str]]:
-        """Return for each citation the files with most of its lines, or that define its name."""
+        """Return the files to look at for each citation.
+
+        First what its own file became, if there is such a file, then those with most of its lines
+        or that define its name.
+        """
         wanted: list[set[int]] = []
+        around: list[list[int]] = []
         for one in citations:
             # Whoever made it: lines of text are the same to all.
             known = _unpack(one.structure, json.loads(one.structure)[0]) if one.structure else None
@@ -458,7 +481,8 @@ class Checkout:
                 name = one.symbol.partition("#")[0].rpartition(".")[2]
                 hashes.add(_name_hash(name.encode()))
             wanted.append(hashes)
-        needed = set().union(*wanted)
+            around.append(known.around if known else [])
+        needed = set().union(*wanted, *around)
         holders: dict[int, list[str]] = {}
         sizes: dict[str, int] = {}
         for path, hashes_of in self._read_all():
@@ -466,7 +490,10 @@ class Checkout:
             for number in needed.intersection(hashes_of):
                 holders.setdefault(number, []).append(path)
         near: list[list[str]] = []
-        for one, hashes in zip(citations, wanted, strict=True):
+        for one, hashes, of_file in zip(citations, wanted, around, strict=True):
+            heirs = Counter(path for number in of_file for path in holders.get(number, ()))
+            heirs.pop(one.path, None)
+            heir = [path for path, count in heirs.most_common(1) if count >= len(of_file) * HEIR]
             shared: dict[str, float] = {}
             for number in hashes:
                 among = holders.get(number, ())
@@ -478,7 +505,7 @@ class Checkout:
                 ranked = sorted(shared, key=lambda path: -shared[path] / (100 + sizes[path]))
             else:
                 ranked = sorted(shared, key=lambda path: -shared[path])
-            near.append(ranked[:PARSED])
+            near.append(list(dict.fromkeys([*heir, *ranked[:PARSED]])))
         return near
 
     def _read_all(self) -> Iterable[tuple[str, array[int]]]:
@@ -626,10 +653,14 @@ class Checkout:
 
     def _text(self, path: str) -> list[int]:
         """Return a hash of each line of a file."""
-        if path not in self._texts:
-            source = self._source(path)
-            self._texts[path] = line_hashes(source.data.split(b"\n")) if source else []
-        return self._texts[path]
+        source = self._source(path)
+        if source is None:
+            return []
+        found = _texts.pop(source.content_hash, None)
+        _texts[source.content_hash] = found = found or line_hashes(source.data.split(b"\n"))
+        if len(_texts) > TEXTS_KEPT:
+            _texts.popitem(last=False)
+        return found
 
     def _source(self, path: str) -> SourceFile | None:
         if path not in self._sources:
@@ -639,6 +670,10 @@ class Checkout:
 
 ROOTS_KEPT = 4
 DATES_KEPT = 1000
+TEXTS_KEPT = 100
+
+_texts: OrderedDict[str, list[int]] = OrderedDict()
+"""The hashes of the lines of files that are looked at, by contents."""
 
 _lines: OrderedDict[str, dict[str, tuple[str, array[int]]]] = OrderedDict()
 """The hashes of each file's lines, by root: what is gone is looked for again and again."""
