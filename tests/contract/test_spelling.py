@@ -51,3 +51,11 @@ async def test_words_of_memories_that_are_not_selected_are_not_given_away(storag
     assert await storage.find_near_words(["chrysalsi"], MemoryFilter(projects=["secret"])) == {
         "chrysalsi": "chrysalis"
     }
+
+
+async def test_in_a_large_store_words_with_the_same_beginning_are_compared(storage, monkeypatch):
+    monkeypatch.setattr("zapomni_db.sqlite.search.FEW_CHUNKS", 0)
+    await storage.store_memories([memory("Postgres listens on 5433")])
+
+    for wrong in ("postgers", "opstgres", "psotgres", "xpostgres"):
+        assert await storage.find_near_words([wrong], MemoryFilter()) == {wrong: "postgres"}

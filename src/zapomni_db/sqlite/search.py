@@ -199,6 +199,8 @@ WHERE c.id IN (SELECT doc FROM temp.chunk_stem_places WHERE term = ? LIMIT 1000)
 LONGEST_ENDING = 4
 # So many stems are looked up for each misspelt word.
 NEAR_STEMS = 5
+# Of so many passages all stems with one of the first two letters are compared.
+FEW_CHUNKS = 5000
 
 
 def find_near_words(
@@ -223,14 +225,19 @@ def find_near_words(
 def _near_stems(connection: sqlite3.Connection, word: str) -> list[str]:
     """Return the stems that are nearest to a word, the frequent ones first.
 
-    One of the first two letters is right: otherwise the whole vocabulary would have to be read.
+    One of the first two letters is right, in a large store both, whatever their order: the whole
+    vocabulary would take too long to read.
     """
     most = allowed_distance(word)
     letters = {*word}
     near: list[tuple[int, int, str]] = []
-    for first in dict.fromkeys(word[:2]):
+    beginnings = [*word[:2]]
+    if count_chunks(connection) > FEW_CHUNKS:
+        beginnings = [word[:2], word[0] + word[2], word[1] + word[0], word[1:3]]
+    for first in dict.fromkeys(beginnings):
         shortest = len(word) - LONGEST_ENDING - most
-        values = (first, chr(ord(first) + 1), shortest, len(word) + most)
+        end = first[:-1] + chr(ord(first[-1]) + 1)
+        values = (first, end, shortest, len(word) + most)
         for stem, count in connection.execute(_STEMS_LIKE, values):
             # The index writes a final y as i.
             if len({*stem} - letters) <= most + 1:
