@@ -7,9 +7,11 @@ snapshot, whichever process wrote them.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from collections.abc import Sequence
+from operator import mul
 from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
@@ -175,20 +177,15 @@ def get_cosines(
     connection: sqlite3.Connection, chunk_ids: Sequence[str]
 ) -> dict[frozenset[str], float]:
     """Return how near the chunks that have vectors in the active space are to each other."""
-    rows = connection.execute(_VECTORS, (to_json(list(chunk_ids)),)).fetchall()
-    if len(rows) < 2:
-        return {}
-    import numpy as np  # word search must not pay for it
-
-    known = [str(chunk_id) for chunk_id, _ in rows]
-    matrix = np.asarray([from_blob(vector) for _, vector in rows], dtype=np.float32)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    matrix /= np.where(lengths > 0, lengths, 1)
-    products = np.einsum("id,jd->ij", matrix, matrix)
+    # A page of hits is too little for numpy, which a search by words has not loaded.
+    known = []
+    for chunk_id, blob in connection.execute(_VECTORS, (to_json(list(chunk_ids)),)):
+        vector = from_blob(blob)
+        known.append((str(chunk_id), vector, math.hypot(*vector) or 1.0))
     return {
-        frozenset((known[i], known[j])): float(products[i, j])
-        for i in range(len(known))
-        for j in range(i)
+        frozenset((one, other)): sum(map(mul, vector, compared)) / (length * other_length)
+        for number, (one, vector, length) in enumerate(known)
+        for other, compared, other_length in known[:number]
     }
 
 
