@@ -31,10 +31,13 @@ test: .venv/dev.stamp
 	$(BIN)/zapomni models pull
 	$(MAKE) --no-print-directory check
 
+# One process more than processors: tests that wait for others leave room.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+
 # Every thread that ends leaves a heap of its own: two arenas instead of sixteen halve the memory.
 # In the order of folders: files of a few long tests (tests/crash) do not come last, on one process.
 check: lint
-	MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile \
+	MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile \
 		--no-loadscope-reorder $(COVERAGE)
 
 # The same tests, traced: about twice the time. Fails below the share that pyproject.toml names.

@@ -394,10 +394,10 @@ async def test_damaged_linked_and_misnamed_files_are_counted_and_nothing_is_lost
 async def test_a_sync_that_was_interrupted_is_completed_by_the_next(devices, monkeypatch):
     one, two = devices.engines
     memory_id = await add(one, "A fact.")
-    monkeypatch.setattr(own_git.OwnRepository, "commit", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        await devices.sync(0)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(own_git.OwnRepository, "commit", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            await devices.sync(0)
     report = await devices.sync(0)
     assert report.pushed
     await devices.sync(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
-import select
+import selectors
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -117,7 +117,10 @@ class CodeParser:
     def _receive(self) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
+        # Not `select.select`, which refuses descriptors above 1023.
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            ready = selector.select(PATIENCE)
         return read_message(self._process.stdout) if ready else b""
 
     def _start(self) -> subprocess.Popen[bytes]:
