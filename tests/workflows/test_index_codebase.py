@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import shutil
@@ -662,3 +663,18 @@ async def test_a_symbol_by_name_is_found_after_each_change(wordy_engine, reposit
     found_now = await wordy_engine.code.get_symbol(request)
     assert found_now.state == "fresh"
     assert found_now.source.startswith("def verify(token, now=None):")
+
+
+def opened_files() -> list[str]:
+    folder = Path("/proc/self/fd") if Path("/proc/self/fd").exists() else Path("/dev/fd")
+    return [str(one.resolve()) for one in folder.iterdir()]
+
+
+async def test_an_index_leaves_no_file_open(repository, database):
+    gc.disable()  # It would close what was left open, some time.
+    try:
+        async with await create_engine(load_settings(embedder="none")) as engine:
+            await index(engine, repository.root)
+        assert [path for path in opened_files() if path.startswith(str(database))] == []
+    finally:
+        gc.enable()

@@ -558,8 +558,7 @@ async def resolve_references(code: SqliteCode, repository: int, changes: Changes
     """Resolve the references that the changes concern; None: all of the repository."""
     if changes is not None and not changes:
         return
-    reader = code.read_facts(repository)
-    with await run_to_end(reader.__enter__):
+    with code.read_facts(repository) as reader:
         stored = _Stored(reader)
         waiting = await run_to_end(_concerned, stored, changes)
         resolver = await run_to_end(Resolver, stored)
