@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import sys
 import threading
 from collections.abc import Sequence
 from operator import mul
@@ -173,19 +174,36 @@ def get_tokens(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict
     return {str(chunk_id): tokens for chunk_id, tokens in rows}
 
 
+FEW_VECTORS = 20
+
+
 def get_cosines(
     connection: sqlite3.Connection, chunk_ids: Sequence[str]
 ) -> dict[frozenset[str], float]:
     """Return how near the chunks that have vectors in the active space are to each other."""
-    # A page of hits is too little for numpy, which a search by words has not loaded.
-    known = []
-    for chunk_id, blob in connection.execute(_VECTORS, (to_json(list(chunk_ids)),)):
-        vector = from_blob(blob)
-        known.append((str(chunk_id), vector, math.hypot(*vector) or 1.0))
+    rows = connection.execute(_VECTORS, (to_json(list(chunk_ids)),)).fetchall()
+    if len(rows) < 2:
+        return {}
+    known = [(str(chunk_id), from_blob(blob)) for chunk_id, blob in rows]
+    if len(known) <= FEW_VECTORS and "numpy" not in sys.modules:
+        # A search by words has not loaded numpy: importing it takes longer than these products.
+        lengths = [math.hypot(*vector) or 1.0 for _, vector in known]
+        return {
+            frozenset((known[i][0], known[j][0])): sum(map(mul, known[i][1], known[j][1]))
+            / (lengths[i] * lengths[j])
+            for i in range(len(known))
+            for j in range(i)
+        }
+    import numpy as np
+
+    matrix = np.asarray([vector for _, vector in known], dtype=np.float32)
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix /= np.where(norms > 0, norms, 1)
+    products = np.einsum("id,jd->ij", matrix, matrix)
     return {
-        frozenset((one, other)): sum(map(mul, vector, compared)) / (length * other_length)
-        for number, (one, vector, length) in enumerate(known)
-        for other, compared, other_length in known[:number]
+        frozenset((known[i][0], known[j][0])): float(products[i, j])
+        for i in range(len(known))
+        for j in range(i)
     }
 
 
