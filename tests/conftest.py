@@ -92,8 +92,9 @@ def load_model() -> Iterator[Callable[[Path], object]]:
     loaded: dict[object, object] = {}
 
     def once(make: Callable[[Path], object], given: Path, *files: Path) -> object:
-        state = [(path, path.stat()) for path in files]
-        key = tuple((path, file.st_ino, file.st_size, file.st_mtime_ns) for path, file in state)
+        # Not by their paths: a test's folder of models may be a link to the usual one.
+        state = [path.stat() for path in files]
+        key = tuple((file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns) for file in state)
         if key not in loaded:
             loaded[key] = make(given)
         return loaded[key]

@@ -31,7 +31,7 @@ def mentioned(text: str, name: str, kind: str = "TECHNOLOGY", surface: str = "")
     return entity(name, kind, surface=words, start_char=start, end_char=start + len(words))
 
 
-def stated(text: str, source: EntityData, kind: str, target: EntityData, **fields):
+def stated(text: str, source: EntityData, kind: str, target: EntityData, /, **fields):
     defaults = {"strength": 0.8, "source": "rules", "start_char": 0, "end_char": len(text)}
     return RelationshipData(
         source_entity_id=source.entity_id,

@@ -156,7 +156,9 @@ assert proxy._start(key, key.socket_in(key.folder(), own=False))
 
 def start_process(**changed: Any) -> int:
     """Start the shared process as a server does, with other constants; return its pid."""
-    lines = ["import zapomni_core.engine as engine, zapomni_mcp.shared_process as process"]
+    lines = [
+        "import zapomni_core.scheduler.upkeep as upkeep, zapomni_mcp.shared_process as process"
+    ]
     lines += [f"{name.replace('__', '.')} = {value!r}" for name, value in changed.items()]
     code = "\n".join([*lines, "process.main()"])
     subprocess.run([sys.executable, "-c", START, code], check=True, timeout=PATIENCE)

@@ -190,11 +190,13 @@ class SyncMemories(_Blocking[Memories]):
     To add, update, delete or reembed call the engine: it also keeps citations and makes backups.
     """
 
+    complete_id = _blocking(Memories.complete_id)
     fill_pending = _blocking(Memories.fill_pending)
     get = _blocking(Memories.get)
     get_history = _blocking(Memories.get_history)
     get_stats = _blocking(Memories.get_stats)
     list_memories = _blocking(Memories.list_memories)
+    reindex_words = _blocking(Memories.reindex_words)
 
 
 class SyncGraph(_Blocking[KnowledgeGraph]):
@@ -203,6 +205,9 @@ class SyncGraph(_Blocking[KnowledgeGraph]):
     build = _blocking(KnowledgeGraph.build)
     export = _blocking_iterator(KnowledgeGraph.export)
     find_entities = _blocking(KnowledgeGraph.find_entities)
+    find_path = _blocking(KnowledgeGraph.find_path)
+    get_card = _blocking(KnowledgeGraph.get_card)
+    get_picture = _blocking(KnowledgeGraph.get_picture)
     get_related = _blocking(KnowledgeGraph.get_related)
     get_status = _blocking(KnowledgeGraph.get_status)
     get_view = _blocking(KnowledgeGraph.get_view)
@@ -239,6 +244,7 @@ class SyncObservations(_Blocking[Observations]):
 
     activity = _blocking(Observations.activity)
     capture = _blocking(Observations.capture)
+    commits_of = _blocking(Observations.commits_of)
     context = _blocking(Observations.context)
     count_sessions = _blocking(Observations.count_sessions)
     delete = _blocking(Observations.delete)
@@ -247,6 +253,7 @@ class SyncObservations(_Blocking[Observations]):
     drain_spool = _blocking(Observations.drain_spool)
     everywhere = _blocking(Observations.everywhere)
     failures = _blocking(Observations.failures)
+    find_paths = _blocking(Observations.find_paths)
     get = _blocking(Observations.get)
     join_projects = _blocking(Observations.join_projects)
     matches = _blocking(Observations.matches)
@@ -263,6 +270,7 @@ class SyncObservations(_Blocking[Observations]):
     scope = _blocking(Observations.scope)
     search = _blocking(Observations.search)
     session = _blocking(Observations.session)
+    session_at = _blocking(Observations.session_at)
     sessions = _blocking(Observations.sessions)
     sweep = _blocking(Observations.sweep)
     switch_context = _blocking(Observations.switch_context)
@@ -271,6 +279,7 @@ class SyncObservations(_Blocking[Observations]):
     timeline = _blocking(Observations.timeline)
     trust = _blocking(Observations.trust)
     usage = _blocking(Observations.usage)
+    work_on = _blocking(Observations.work_on)
 
 
 class SyncTasks(_Blocking[TaskManager]):

@@ -10,8 +10,16 @@ from pathlib import Path
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import count_of, day, print_json, print_table
-from zapomni_cli.runtime import read_settings
+from zapomni_cli.output import (
+    Card,
+    count_of,
+    day,
+    is_terminal,
+    print_cards,
+    print_json,
+    print_table,
+)
+from zapomni_cli.runtime import naming, read_settings
 from zapomni_core.exceptions import ConfigurationError
 from zapomni_core.infra.encryption import is_encrypted, require_encryption
 from zapomni_core.settings import Settings
@@ -54,7 +62,7 @@ _NOUNS = {
 def backup(
     *, to: Path | None, keep: int | None, compact: bool, encrypt: bool, as_json: bool
 ) -> None:
-    """Copy everything that is stored, while agents go on working.
+    """Copy everything that is stored, at any time.
 
     The copy is one file, checked before it gets its name, readable by you alone. Do not copy
     zapomni.db yourself while anything runs: most of it may still be in the log next to it.
@@ -116,17 +124,19 @@ def restore(*, file: str | None, yes: bool, as_json: bool) -> None:
 
     Without FILE it lists the backups there are. FILE is a path, or the name of one of these. What
     is stored now is copied first, so that a restore can be taken back by another one. Agents may
-    go on: they see the restored memories from their next call on.
+    continue: they see the restored memories from their next call on.
     """
     settings = read_settings()
     if file is None:
         _list(settings, as_json=as_json)
         return
-    path = find_backup(settings, file)
+    with naming(Path(file)):
+        path = find_backup(settings, file)
     if not yes:
         click.confirm(f"Replace everything that is stored by {path.name}?", abort=True, err=True)
     passphrase = _read_passphrase(settings, confirm=False) if is_encrypted(path) else None
-    done = asyncio.run(put_back(settings, path, passphrase))
+    with naming(path):
+        done = asyncio.run(put_back(settings, path, passphrase))
     if as_json:
         before = done.before and str(done.before)
         print_json(
@@ -187,10 +197,14 @@ def _list(settings: Settings, *, as_json: bool) -> None:
             ]
         )
     elif found:
-        print_table(
+        rows = [
             (b.path.name, b.reason, day(b.made_at), f"{b.path.stat().st_size / 1e6:.1f} MB")
             for b in found
-        )
+        ]
+        if is_terminal():
+            print_cards([Card(name, about) for name, *about in rows])
+        else:
+            print_table(rows)
     else:
         click.echo("There is no backup yet. `zapomni backup` makes one.", err=True)
 

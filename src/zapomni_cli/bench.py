@@ -1,9 +1,10 @@
 """`zapomni bench`: how well your own memories are found again, and how fast.
 
 Every question is made from one memory: its title, its first heading, or its first sentence,
-with every second telling word left out so that nothing is quoted. Then it is asked, and the
+with every other keyword dropped so that nothing is quoted. Then it is asked, and the
 place of that memory in the answer counts. With --recalls the questions are those of the recall log
-whose answers were used, and the place of the first item that was used counts.
+whose answers were used, and the place of the first item that was used counts. --longmemeval is in
+`longmemeval`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from zapomni_cli.options import chosen, examples, json_option
 from zapomni_cli.output import Progress, count_of, print_json, print_table, progress_bar
-from zapomni_cli.runtime import with_engine
+from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import ListRequest, SearchRequest
 from zapomni_core.shared.text import query_terms
@@ -57,6 +59,7 @@ class Asked:
         "zapomni bench",
         "zapomni bench --questions 500 --project shop",
         "zapomni bench --recalls",
+        "zapomni bench --longmemeval longmemeval_s_cleaned.json --questions 500",
         "zapomni bench --json",
     )
 )
@@ -66,7 +69,7 @@ class Asked:
     type=click.IntRange(1, 10_000),
     default=100,
     show_default=True,
-    help="How many memories to ask for.",
+    help="How many memories to ask for, or questions to ask.",
 )
 @click.option("--project", help="Only this project.")
 @click.option("--seed", default=0, show_default=True, help="Another number picks other memories.")
@@ -76,12 +79,26 @@ class Asked:
     is_flag=True,
     help="Ask what was really asked, if an answer to it was used.",
 )
+@click.option(
+    "--longmemeval",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Ask the questions of LongMemEval over their own sessions instead.",
+)
 @json_option
-def bench(count: int, project: str | None, seed: int, *, from_log: bool, as_json: bool) -> None:
-    """Measure how well your own memories are found again.
+def bench(
+    count: int,
+    project: str | None,
+    seed: int,
+    longmemeval: Path | None,
+    *,
+    from_log: bool,
+    as_json: bool,
+) -> None:
+    """Measure how well your own memories are found.
 
     Takes memories at random, makes a question of the title, the first heading or the first
-    sentence of each with every second telling word left out, and asks it. recall@5 is the share
+    sentence of each with every other keyword dropped, and asks it. recall@5 is the share
     of memories that were among the first five hits, MRR the mean of one over their place.
     Nothing is stored, and nothing leaves this machine unless your embedder is a remote one.
 
@@ -90,7 +107,18 @@ def bench(count: int, project: str | None, seed: int, *, from_log: bool, as_json
     questions with an item that was used among the first five hits. What was never given cannot have
     been used: it compares settings and versions on your own questions, and cannot show what every
     one of them misses.
+
+    With --longmemeval nothing of yours is asked for: each question of that file is asked over its
+    own sessions, in a temporary store with your settings, and what answers it is counted by session
+    and by turn. recall@5 is the share of what answers among the first five, any@5 and all@5 say
+    whether any or all of it is: others publish one of the three as recall. Questions without an
+    answer are left out. All 500 of the file S take about an hour and a half of CPU time.
     """
+    if longmemeval is not None:
+        if project or from_log:
+            raise click.UsageError("--longmemeval takes no --project and no --recalls.")
+        _bench_longmemeval(longmemeval, count, seed, as_json=as_json)
+        return
     filters = chosen({"project": project})
     with progress_bar("Asking") as progress:
         ask = _ask_again if from_log else _ask_all
@@ -108,6 +136,32 @@ def bench(count: int, project: str | None, seed: int, *, from_log: bool, as_json
         )
     else:
         click.echo("No memory here is long enough to ask for. Add some, then try again.", err=True)
+
+
+def _bench_longmemeval(path: Path, count: int, seed: int, *, as_json: bool) -> None:
+    from zapomni_cli.longmemeval import run_longmemeval
+
+    with progress_bar("Asking") as progress:
+        report = run_longmemeval(read_settings(), path, count, seed, progress)
+    if as_json:
+        print_json(report)
+        return
+    shown = {
+        "recall_at_5": "recall@5", "recall_at_10": "recall@10", "any_at_5": "any@5",
+        "all_at_5": "all@5", "mrr_at_10": "MRR", "ndcg_at_10": "nDCG",
+    }  # fmt: skip
+    rows = [("found", "type", "questions", *shown.values())]
+    for level in ("sessions", "turns"):
+        figures = report[level]
+        for name, one in (*figures["by_type"].items(), ("all", figures)):
+            values = (f"{one[measure]:.3f}" if one["queries"] else "-" for measure in shown)
+            rows.append((level, name, str(one["queries"]), *values))
+    print_table(rows)
+    click.echo(
+        f"A search took {report['latency_ms_p50']} ms, one in twenty more than "
+        f"{report['latency_ms_p95']} ms.",
+        err=True,
+    )
 
 
 async def _ask_all(
@@ -185,9 +239,9 @@ def _beginnings(record: MemoryRecord) -> Iterable[tuple[str, str]]:
 
 def _leave_words_out(text: str) -> str | None:
     words = _WORD.findall(text)
-    telling = set(query_terms(text))
-    # A name such as user_id is several terms to the index; any of them makes the word telling.
-    marked = [bool(telling.intersection(query_terms(word))) for word in words]
+    keywords = set(query_terms(text))
+    # A name such as user_id is several terms to the index; any of them makes it a keyword.
+    marked = [bool(keywords.intersection(query_terms(word))) for word in words]
     if sum(marked) < FEWEST_WORDS:
         return None
     kept, seen = [], 0

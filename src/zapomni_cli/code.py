@@ -51,7 +51,7 @@ PROMPT_CHARS = 300
     )
 )
 def code() -> None:
-    """Search code, outline files, show symbols, callers and callees.
+    """Search code; show outlines, symbols and callers.
 
     `zapomni index` reads a repository first. A NAME may be a name (check_token), the end of a
     qualified one (Session.get), path:name or an id. What is shown is the file as it is now.
@@ -123,7 +123,7 @@ def search(
     if not found.hits:
         click.echo("Nothing found. Ask in other words, or with fewer filters.", err=True)
     elif is_terminal():
-        print_table((f"{hit.score:.2f}", _hit(hit)) for hit in found.hits)
+        print_table(((f"{hit.score:.2f}", _hit(hit)) for hit in found.hits), spaced=True)
     else:
         print_table(
             (f"{hit.score:.4f}", _place(hit), hit.kind, hit.name, hit.text) for hit in found.hits
@@ -149,10 +149,10 @@ def _hit(hit: CodeHit) -> str:
 @click.option("--repo", default="", help="A repository's folder, name or project.")
 @json_option
 def files(folder: str, *, repo: str, as_json: bool) -> None:
-    """List the files and folders in a FOLDER of an indexed repository; by default in its root.
+    """List the files and folders of an indexed repository.
 
-    In a pipe each line is: path, language, lines, symbols, separated by tabs; of a folder, which
-    ends with a slash, its files and lines.
+    Those in FOLDER, by default in its root. In a pipe each line is: path, language, lines, symbols,
+    separated by tabs; of a folder, which ends with a slash, its files and lines.
     """
     request = FolderRequest(path=folder, repository=repo, folder=str(Path.cwd()))
     found = with_engine(lambda engine: engine.code.list_files(request))
@@ -294,14 +294,16 @@ def _calls_options(command: F) -> F:
 )
 @_calls_options
 def callers(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool) -> None:
-    """Show what calls, inherits from or is decorated by a symbol.
+    """Show what refers to a symbol.
 
-    The surest come first: 1.00 by scope or import, less by inferred type, 0.10 where only the name
-    is the same. In a pipe each line is: strength, kind, path:line, who, separated by tabs.
+    That is what calls it, inherits from it, overrides it, is decorated by it or uses it by name
+    (passes it on, puts it into a table), and which decorator registers it. The surest come first:
+    1.00 by scope or import, less by inferred type, 0.10 where only the name is the same. In a pipe
+    each line is: strength, kind, path:line, who, separated by tabs.
     """
     request = CallsRequest(name=name, limit=limit, **_scope(repo, everywhere=everywhere))
     found = with_engine(lambda engine: engine.code.find_callers(request))
-    _print_calls(found, lambda edge: _named(edge.caller), as_json=as_json)
+    _print_calls(found, _caller, as_json=as_json)
 
 
 @code.command(
@@ -309,7 +311,9 @@ def callers(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool
 )
 @_calls_options
 def callees(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool) -> None:
-    """Show what a symbol calls, inherits from or is decorated by, in the order of its lines.
+    """Show what a symbol refers to, in the order of its lines.
+
+    That is what it calls, inherits from, overrides, is decorated by or uses by name.
 
     In a pipe each line is: strength, kind, path:line, whom, separated by tabs.
     """
@@ -320,6 +324,10 @@ def callees(name: str, *, limit: int, repo: str, everywhere: bool, as_json: bool
         lambda edge: edge.name if edge.callee is None else _named(edge.callee),
         as_json=as_json,
     )
+
+
+def _caller(edge: CodeEdge) -> str:
+    return _named(edge.caller) + (f" by @{edge.name}" if edge.kind == "register" else "")
 
 
 def _named(one: CodeSymbol) -> str:
@@ -374,7 +382,9 @@ def list_repositories(*, as_json: bool) -> None:
 @click.argument("repository", metavar="REPOSITORY")
 @json_option
 def forget(repository: str, *, as_json: bool) -> None:
-    """Take a repository out of the index; nothing in its folder is touched.
+    """Take a repository out of the index.
+
+    Nothing in its folder is touched.
 
     REPOSITORY is its folder, name or project. `zapomni index` reads it again.
     """

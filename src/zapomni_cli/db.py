@@ -12,8 +12,8 @@ import click
 from pydantic import SecretStr
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import count_of, print_json, print_pairs, progress_bar
-from zapomni_cli.runtime import read_settings
+from zapomni_cli.output import count_of, fit_install, print_json, print_pairs, progress_bar
+from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.adapters.local_server import (
     describe_local_server,
     start_local_server,
@@ -71,6 +71,19 @@ def down() -> None:
     click.echo("The FalkorDB server is stopped." if ran else "No FalkorDB server was running.")
 
 
+@db.command(epilog=examples("zapomni db reindex"))
+def reindex() -> None:
+    """Index the words of stored memories as new ones are.
+
+    Memories that an earlier version stored are found by their words as they are; afterwards also by
+    other forms of them, in their own language. You can stop at any time, and run it again.
+    """
+    with progress_bar("Indexing words") as report:
+        changed = with_engine(lambda engine: engine.memories.reindex_words(report))
+    done = f"Indexed {count_of(changed, 'passage')} again."
+    click.echo(done if changed else "Every passage is up to date.")
+
+
 @db.command(epilog=examples("zapomni db status", "zapomni db status --json"))
 @json_option
 def status(*, as_json: bool) -> None:
@@ -103,13 +116,13 @@ def status(*, as_json: bool) -> None:
 )
 @json_option
 def copy(source: str, destination: str, parts: tuple[str, ...], *, as_json: bool) -> None:
-    """Copy all memories from one store to another, and compare them.
+    """Copy all memories to another store, and compare them.
 
     Both are named as ZAPOMNI_STORAGE names them: `sqlite` (the file in ZAPOMNI_HOME), a file,
     or the address of a FalkorDB server. `configured` is what ZAPOMNI_STORAGE names, so that no
     password has to be on the command line.
 
-    Everything goes along: dates, keys, replaced memories, passages, vectors, entities. The
+    Everything is copied: dates, keys, replaced memories, passages, vectors, entities. The
     destination must be empty, or an earlier copy of the same memories that was interrupted:
     then only the rest is copied.
 
@@ -187,7 +200,7 @@ def _with_own_message() -> Iterator[None]:
     try:
         yield
     except DatabaseConnectionError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(fit_install(error.message)) from error
 
 
 def _shown(value: Any) -> str:

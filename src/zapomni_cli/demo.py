@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import re
 import shutil
+import subprocess
 import sysconfig
 import tempfile
 import time
@@ -11,12 +15,15 @@ import uuid
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import SecretStr
 
+from zapomni_cli.observations import print_context
 from zapomni_cli.options import examples
-from zapomni_cli.output import count_of, one_line
+from zapomni_cli.output import count_of, one_line, wrap
+from zapomni_cli.record import hook_command
 from zapomni_cli.runtime import read_settings
 from zapomni_core.adapters.storages import drop_graph
 from zapomni_core.engine import ZapomniEngine, create_engine
@@ -25,7 +32,7 @@ from zapomni_core.settings import Settings
 
 __all__ = ["demo"]
 
-PASSAGE_CHARS = 160
+PASSAGE_CHARS = 200
 
 # Kind and text, as a developer or an agent would write them down.
 NOTES = (
@@ -76,17 +83,46 @@ QUESTIONS = (
     "a new version is broken, how do we undo it?",
 )
 
-CONNECT = """\
-Connect your agent:
+# What an agent did yesterday, as Claude Code's hooks report it.
+SESSION = "5e551000-0000-4000-8000-000000000001"
+WORK: tuple[dict[str, Any], ...] = (
+    {
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "Some refunds are one cent short. Find out why and fix it.",
+    },
+    {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Edit",
+        "tool_input": {
+            "file_path": "src/refunds.py",
+            "old_string": "return sum(round(line.price * rate) for line in lines)",
+            "new_string": "return round(sum(line.price for line in lines) * rate)",
+        },
+        "tool_response": {"filePath": "src/refunds.py"},
+    },
+    {
+        "hook_event_name": "PostToolUseFailure",
+        "tool_name": "Bash",
+        "tool_input": {"command": "pytest tests/test_refunds.py"},
+        "error": "Exit code 1\nFAILED tests/test_refunds.py::test_partial_refund - 1998 != 1999",
+        "is_interrupt": False,
+    },
+    {
+        "hook_event_name": "Stop",
+        "last_assistant_message": (
+            "Tax was rounded per line of an order; it is rounded once per order now. Whole refunds "
+            "are right. test_partial_refund still fails by a cent: it needs the same change."
+        ),
+    },
+)
 
-  Claude Code   claude mcp add --scope user zapomni -- COMMAND serve
-  Codex         codex mcp add zapomni -- COMMAND serve
-  Gemini CLI    gemini mcp add --scope user zapomni COMMAND serve
-  Cursor        put this into ~/.cursor/mcp.json:
-                {"mcpServers": {"zapomni": {"command": "COMMAND", "args": ["serve"]}}}
+NEXT = """\
+Connect the agents on this machine, and their next session knows what you store:
 
-Then say to it: "Remember that we deploy on Tuesdays." In the next session ask it when you deploy.
-On the command line: `COMMAND add`, `COMMAND search`; `COMMAND --help` shows the rest."""
+  COMMAND init
+  COMMAND add "We deploy on Tuesdays; Friday deploys are forbidden."
+
+COMMAND without anything after it says what to do next; COMMAND --help shows the rest."""
 
 
 @click.command(epilog=examples("zapomni demo"))
@@ -95,14 +131,16 @@ def demo() -> None:
 
     Stores a few notes and a document in a temporary folder, or in a temporary graph if
     ZAPOMNI_STORAGE names a FalkorDB server; asks questions in other words and shows what it
-    finds. Your own memories are not touched.
+    finds; and lets an agent's session there be recorded, to show what the next one is given. Your
+    own memories are not touched.
     """
     with tempfile.TemporaryDirectory(prefix="zapomni-demo-") as folder:
-        asyncio.run(_run(_throw_away(read_settings(), Path(folder))))
+        shop = Path(folder) / "shop"
+        asyncio.run(_run(_throw_away(read_settings(), Path(folder) / "home"), shop))
     # Not every install is on the PATH.
     scripts = Path(sysconfig.get_path("scripts"))
     command = "zapomni" if shutil.which("zapomni") else str(scripts / "zapomni")
-    click.echo(CONNECT.replace("COMMAND", command))
+    click.echo(NEXT.replace("COMMAND", command))
 
 
 def _throw_away(real: Settings, folder: Path) -> Settings:
@@ -113,44 +151,93 @@ def _throw_away(real: Settings, folder: Path) -> Settings:
     return real.model_copy(update=update)
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: Settings, shop: Path) -> None:
+    _make_shop(shop)
     async with await create_engine(settings) as engine:
         try:
-            await _remember(engine)
+            await _remember(engine, shop)
             for question in QUESTIONS:
-                started = time.perf_counter()
-                answer = await engine.search_memory(SearchRequest(query=question, limit=2))
-                _title(f"? {question}  ({_ms(started)})")
-                for hit in answer.results:
-                    click.echo(
-                        f"  {hit.score:.2f}  {hit.kind:<10}  {one_line(hit.text, PASSAGE_CHARS)}"
-                    )
-                if not answer.results:
-                    click.echo(
-                        "  nothing: these words are in no note, and there is no model for meaning"
-                    )
-                click.echo()
+                await _ask(engine, question)
+            await asyncio.to_thread(_work, settings, shop)
+            await _start_session(engine)
         finally:
             if settings.server is not None:
                 await drop_graph(engine.storage)
 
 
-async def _remember(engine: ZapomniEngine) -> None:
+def _make_shop(shop: Path) -> None:
+    source = shop / "src" / "refunds.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("def refund(lines, rate): ...\n", "utf-8")
+    if git := shutil.which("git"):
+        subprocess.run(  # noqa: S603 - the user's own git, in our folder
+            [git, "init", "--quiet", shop], check=False, capture_output=True
+        )
+
+
+async def _remember(engine: ZapomniEngine, shop: Path) -> None:
     document = (files("zapomni_cli") / "demo.md").read_text(encoding="utf-8")
-    requests = [AddMemoryRequest(text=text, kind=kind, project="shop") for kind, text in NOTES]
-    requests.append(
-        AddMemoryRequest(text=document, kind="document", project="shop", source="demo.md")
-    )
+    here = {"folder": str(shop)}
+    requests = [AddMemoryRequest(text=text, kind=kind, **here) for kind, text in NOTES]
+    requests.append(AddMemoryRequest(text=document, kind="document", source="demo.md", **here))
     started = time.perf_counter()
     responses = await engine.add_memories(requests)
     passages = count_of(sum(response.chunks_created for response in responses), "passage")
-    _title(f"Kept {len(NOTES)} notes and a document ({passages}) in {_ms(started)}.")
+    _title(f"Stored {len(NOTES)} notes and a document ({passages}) in {_ms(started)}.")
     for kind, text in NOTES:
-        click.echo(f"  {kind:<10}  {one_line(text, 86)}")
-    click.echo(f"  {'document':<10}  {document.splitlines()[0].removeprefix('# ')}")
+        _line(kind, text)
+    _line("document", document.splitlines()[0].removeprefix("# "))
     if notice := responses[0].notice:
         click.echo(f"\n{notice}")
     click.echo()
+
+
+async def _ask(engine: ZapomniEngine, question: str) -> None:
+    started = time.perf_counter()
+    answer = await engine.search_memory(SearchRequest(query=question, limit=1))
+    _title(f"? {question}  ({_ms(started)})")
+    for hit in answer.results:
+        _line(hit.kind, hit.text)
+    if not answer.results:
+        click.echo("  nothing: these words are in no note, and there is no model for meaning")
+    click.echo()
+
+
+def _work(settings: Settings, shop: Path) -> None:
+    """Send the events of a session through the hook, as a host does."""
+    _title("An agent works here; its hooks record that, without any model call:")
+    env = {**os.environ, "ZAPOMNI_HOME": str(settings.home)}
+    printed = []
+    for number, event in enumerate(WORK):
+        about = {"session_id": SESSION, "cwd": str(shop), "tool_use_id": f"call-{number}"}
+        given = json.dumps({**about, **event}).replace("src/refunds.py", f"{shop}/src/refunds.py")
+        done = subprocess.run(  # noqa: S603 - our own hook
+            hook_command("claude-code"),
+            input=given.encode(),
+            env=env,
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+        printed.append(done.stdout.decode())
+    _line("asked", WORK[0]["prompt"])
+    for recalled in re.findall(r"\): (.+?)(?=\\n)", printed[0]):
+        _line("recalled", recalled)
+    _line("edited", WORK[1]["tool_input"]["file_path"])
+    _line("failed", WORK[2]["tool_input"]["command"])
+    _line("answered", WORK[3]["last_assistant_message"])
+    click.echo()
+
+
+async def _start_session(engine: ZapomniEngine) -> None:
+    _title("Before you type a word, its next session is given this:")
+    context = await engine.observations.context("startup", "shop")
+    click.echo()
+    print_context(context.lines)
+
+
+def _line(word: str, text: str) -> None:
+    click.echo(wrap(one_line(text, PASSAGE_CHARS), f"  {word:<10}  ", always=True))
 
 
 def _title(text: str) -> None:

@@ -9,7 +9,17 @@ from dataclasses import asdict
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import count_of, is_terminal, one_line, print_json, print_table
+from zapomni_cli.output import (
+    Card,
+    count_of,
+    is_terminal,
+    one_line,
+    print_cards,
+    print_json,
+    print_table,
+    short_id,
+    wrap,
+)
 from zapomni_cli.reading import citation_line
 from zapomni_cli.runtime import read_settings, with_engine, with_observations
 from zapomni_core.engine import create_engine
@@ -34,11 +44,10 @@ PREVIEW_CHARS = 80
         "zapomni doctor --json",
         "zapomni doctor --repair",
         "zapomni doctor --memories",
+        "zapomni doctor --report zapomni-report.json",
     )
 )
-@click.option(
-    "--memories", is_flag=True, help="List the memories whose code is not as it was, instead."
-)
+@click.option("--memories", is_flag=True, help="List the memories whose code changed, instead.")
 @click.option(
     "--repair", "wants_repair", is_flag=True, help="Repair a damaged database, without asking."
 )
@@ -50,8 +59,15 @@ PREVIEW_CHARS = 80
     show_default=True,
     help="What to repair from; auto takes what has more.",
 )
+@click.option(
+    "--report",
+    metavar="FILE",
+    help="Write what a bug report needs into a new file; - for standard output.",
+)
 @json_option
-def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json: bool) -> None:
+def doctor(
+    *, memories: bool, wants_repair: bool, source: RepairSource, report: str | None, as_json: bool
+) -> None:
     """Prove that Zapomni works, or say what to fix.
 
     Adds a probe memory, finds it, reads it and deletes it again; checks the database, the
@@ -62,9 +78,12 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
     damaged file is kept, and events that waited in the spool are stored.
 
     With --memories it lists the memories that cite code which has changed, moved or gone, instead:
-    first those whose code does something else or is gone, the most recalled first. What was only
+    first those whose code does something else or is missing, the most recalled first. What was only
     reworded is left out. "zapomni review" says with one key that such a memory is still true.
     In a pipe each line is: id, what is cited and what became of it, beginning of the text.
+
+    With --report it writes versions, the results of the checks and counts into one file for a bug
+    report: no text, no path, no address and no name of a project is in it.
     """
     if memories:
         stale = with_engine(lambda engine: engine.citations.list_stale())
@@ -73,12 +92,20 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
             return
         if not stale:
             click.echo("Every memory that cites code is fresh.", err=True)
-        print_table(_stale_row(memory) for memory in stale)
+        elif is_terminal():
+            print_cards([_stale_card(memory) for memory in stale])
+        else:
+            print_table(_stale_fields(memory) for memory in stale)
         return
     if wants_repair:
         _repair(source, as_json=as_json)
         return
     results = asyncio.run(_collect())
+    if report is not None:
+        from zapomni_cli.report import write_report
+
+        write_report(results, report)
+        return
     failed = [result for result in results if result.status == "failed"]
     if as_json:
         print_json({"ok": not failed, "checks": [asdict(result) for result in results]})
@@ -86,9 +113,11 @@ def doctor(*, memories: bool, wants_repair: bool, source: RepairSource, as_json:
         for result in results:
             color = {"ok": "green", "failed": "red"}.get(result.status, "yellow")
             word = click.style(f"{result.status:<7}", fg=color)
-            click.echo(f"{word}  {result.name:<16}  {result.detail}".rstrip())
+            # The color's own characters take no room.
+            detail = wrap(result.detail, " " * 27).lstrip()
+            click.echo(f"{word}  {result.name:<16}  {detail}".rstrip())
             if result.fix:
-                click.echo(f"{'':27}{result.fix}")
+                click.echo(wrap(result.fix, " " * 27))
         click.echo()
         click.echo(f"{len(failed)} of {len(results)} checks failed." if failed else "All is well.")
     asked = not as_json and sys.stdin.isatty() and is_terminal()
@@ -147,13 +176,14 @@ def _print_repair(report: RepairReport, drained: int) -> None:
         click.echo(f"{name}: {problem}", err=True)
 
 
-def _stale_row(memory: StaleMemory) -> tuple[str, ...]:
-    text = one_line(memory.preview, PREVIEW_CHARS)
-    cited = [citation_line(one) for one in memory.citations]
-    if is_terminal():
-        # One column, so that no id is cut.
-        return ("\n".join([text, memory.memory_id, *(f"cites {line}" for line in cited)]),)
-    return memory.memory_id, "; ".join(cited), text
+def _stale_card(memory: StaleMemory) -> Card:
+    cites = [f"cites {citation_line(one)}" for one in memory.citations]
+    return Card(one_line(memory.preview, PREVIEW_CHARS), [short_id(memory.memory_id)], cites)
+
+
+def _stale_fields(memory: StaleMemory) -> tuple[str, ...]:
+    cited = "; ".join(citation_line(one) for one in memory.citations)
+    return memory.memory_id, cited, one_line(memory.preview, PREVIEW_CHARS)
 
 
 async def _collect() -> list[CheckResult]:

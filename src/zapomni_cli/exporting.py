@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from zapomni_cli.options import chosen, examples, export_filter_options, json_option
-from zapomni_cli.output import count_of, one_line, print_json, progress_bar
-from zapomni_cli.runtime import with_engine
+from zapomni_cli.output import count_of, is_terminal, one_line, print_json, progress_bar
+from zapomni_cli.runtime import naming, with_engine
 from zapomni_core.exceptions import EmbeddingError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def export(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Write memories into a folder that git can follow, or as JSON lines.
+    """Write memories into a folder, or as JSON lines.
 
     One JSON file per memory, which changes when the memory does: exporting twice writes nothing.
     All memories are exported, replaced ones too, or those that the filters select. Vectors and
@@ -82,14 +82,15 @@ def export(
     wanted = cast("list[ExportPart]", PARTS[:-1] if "all" in parts else list(parts))
 
     async def write(engine: ZapomniEngine) -> ExportReport:
-        with progress_bar("Exporting") as report:
+        with progress_bar("Exporting", hidden=jsonl == "-" and is_terminal()) as report:
             if folder is not None:
                 return await engine.exports.to_folder(folder, chosen(filters), wanted, report)
             file = None if jsonl == "-" else Path(jsonl or "")
             out = sys.stdout.buffer
             return await engine.exports.to_lines(file, chosen(filters), wanted, report, out=out)
 
-    done = with_engine(write)
+    with naming(folder or Path(jsonl or "")):
+        done = with_engine(write)
     if as_json:
         print_json(done.to_json())
         return
@@ -170,7 +171,8 @@ def import_export(
                 await engine.memories.fill_pending(report)
         return done
 
-    done = with_engine(read)
+    with naming(path):
+        done = with_engine(read)
     if as_json:
         print_json({**done.to_json(), "dry_run": dry_run})
         return
@@ -221,7 +223,8 @@ def _import_notes(path: Path, *, dry_run: bool, yes: bool, as_json: bool) -> Non
         with progress_bar("Reading notes") as report:
             return await engine.notes.read_back(path, confirm, dry_run=dry_run, progress=report)
 
-    done = with_engine(read)
+    with naming(path):
+        done = with_engine(read)
     if as_json:
         print_json({**done.to_json(), "dry_run": dry_run})
         return

@@ -12,7 +12,15 @@ import click
 
 from zapomni_cli.observations import all_option
 from zapomni_cli.options import examples, json_option, selection_options
-from zapomni_cli.output import count_of, day, one_line, print_json, print_table, progress_bar
+from zapomni_cli.output import (
+    count_of,
+    day,
+    one_line,
+    print_json,
+    print_table,
+    progress_bar,
+    short_id,
+)
 from zapomni_cli.purge import print_purged
 from zapomni_cli.reading import chosen_filters
 from zapomni_cli.runtime import read_settings, with_engine
@@ -68,7 +76,7 @@ def forget(
     and pinned ones only with --pinned. Shows how many they are and how they begin, and asks; in a
     script give --yes. If one id is unknown, nothing is deleted.
 
-    For 30 days --undo brings a batch back as it was; then it is deleted. --now deletes so that
+    For 30 days --undo brings a batch back whole; then it is deleted. --now deletes so that
     nothing is left, as `zapomni purge` does, in backups, too.
     """
     given = chosen_filters(filters)
@@ -186,17 +194,18 @@ async def _choose(
 ) -> list[str]:
     """Show what is to be forgotten, and return the ids."""
     if memory_ids:
-        ids = list(dict.fromkeys(memory_ids))
+        whole = [await engine.memories.complete_id(one) for one in memory_ids]
+        ids = list(dict.fromkeys(whole))
         trashed = await engine.trash.find(ids) if now else []
         for memory_id in ids:
             text = "in the trash"
             if memory_id not in trashed:
                 text = (await engine.get_memory(memory_id)).preview
-            click.echo(f"{memory_id}  {one_line(text, 60)}", err=True)
+            click.echo(f"{short_id(memory_id)}  {one_line(text, 60)}", err=True)
         return ids
     selection = await engine.trash.select(dict(filters), str(Path.cwd()))
     for one in selection.samples:
-        click.echo(f"{one.memory_id}  {one_line(one.preview, 60)}", err=True)
+        click.echo(f"{short_id(one.memory_id)}  {one_line(one.preview, 60)}", err=True)
     more = len(selection.memory_ids) - len(selection.samples)
     if more:
         click.echo(f"and {more} more", err=True)

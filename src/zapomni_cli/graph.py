@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,31 +11,44 @@ import click
 from zapomni_cli.graph_export import export
 from zapomni_cli.options import examples, json_option, page_options
 from zapomni_cli.output import (
+    Card,
+    clean,
     count_of,
     day,
     is_terminal,
     one_line,
+    print_cards,
     print_json,
     print_pairs,
     print_table,
+    short_id,
+    wrap,
 )
 from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
 from zapomni_core.modules.graph import (
     BuildGraphRequest,
+    CardMemory,
+    EndedRelationship,
     GraphViewRequest,
+    PathRequest,
+    PathResponse,
     PathStep,
     RelatedEntity,
     RelatedRequest,
     RelatedResponse,
 )
 from zapomni_core.shared.dates import parse_when
+from zapomni_core.workflows.entity_cards import CitingCard, EntityReport
 from zapomni_db.graph_models import Entity, EntityQuery, Evidence
+from zapomni_db.observation_models import AskedIn, SessionWork, WorkCommit
 
 __all__ = ["graph"]
 
 NAME_CHARS = 60
 SENTENCE_CHARS = 160
+TITLE_CHARS = 80
+FAR_SHOWN = 6
 
 
 def _when(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
@@ -59,10 +72,11 @@ type_option = click.option("--type", "types", multiple=True, help="Only this typ
         "zapomni graph entities postgres",
         "zapomni graph related PostgreSQL --depth 2",
         "zapomni graph show PostgreSQL",
+        "zapomni graph path Anna PostgreSQL",
     )
 )
 def graph() -> None:
-    """Ask the knowledge graph: entities in memories and how they relate.
+    """Ask the knowledge graph: entities and how they relate.
 
     People, organizations, technologies, files and more are found in the memories' texts by rules,
     on this machine; every one of them and every relationship leads back to the sentences that
@@ -87,10 +101,11 @@ def graph() -> None:
 def build(
     memory_ids: tuple[str, ...], project: str | None, *, background: bool, as_json: bool
 ) -> None:
-    """Read memories into the graph: all, a project's, or those with these IDs.
+    """Read memories into the graph.
 
-    Only what was not read before is read: after new or changed memories run it again. It may be
-    stopped at any time and resumes where it was.
+    All memories, those of a project, or those with these IDs. Only what was not read before is
+    read: after new or changed memories run it again. It may be stopped at any time and resumes
+    where it was.
     """
     request = BuildGraphRequest(project=project, memory_ids=list(memory_ids) or None)
 
@@ -156,9 +171,10 @@ def entities(
     *,
     as_json: bool,
 ) -> None:
-    """Find entities by name, alias or part of a name; without TEXT the most mentioned.
+    """Find entities by name, alias or part of a name.
 
-    In a pipe each line is: id, type, mentions, name, aliases, separated by tabs.
+    Without TEXT, the most mentioned. In a pipe each line is: id, type, mentions, name, aliases,
+    separated by tabs.
     """
     query = EntityQuery(
         text=" ".join(text), types=list(types), as_of=as_of, limit=limit, offset=offset
@@ -169,7 +185,7 @@ def entities(
     elif found:
         _print_entities(found)
     else:
-        click.echo("No entities. `zapomni graph build` reads memories into the graph.", err=True)
+        click.echo("No entities here. `zapomni graph build` reads memories that are new.", err=True)
 
 
 def _print_entities(found: Sequence[Entity]) -> None:
@@ -211,7 +227,9 @@ def related(
     *,
     as_json: bool,
 ) -> None:
-    """Show what is related to an entity, how, and which sentence says so.
+    """Show what is related to an entity, and how.
+
+    Each with the sentence that says so.
 
     In a pipe each line is: distance, score, id, type, name, the way, the sentence, the memory's
     id, separated by tabs.
@@ -220,7 +238,7 @@ def related(
     if found is None:
         return
     if is_terminal():
-        print_table((f"{hit.score:.2f}", _hit(hit)) for hit in found.related)
+        print_cards([_hit(hit) for hit in found.related])
     else:
         print_table(_hit_fields(hit) for hit in found.related)
 
@@ -248,12 +266,10 @@ def _look(
     return found
 
 
-def _hit(hit: RelatedEntity) -> str:
-    lines = [f"{one_line(hit.name, NAME_CHARS)}  {hit.type}  {hit.entity_id}", _way(hit)]
+def _hit(hit: RelatedEntity) -> Card:
     sentence = _sentence(hit)
-    if sentence is not None:
-        lines.append(f"{one_line(sentence.text, SENTENCE_CHARS)}  {_source(sentence)}")
-    return "\n".join(lines)
+    body = [_way(hit), *([] if sentence is None else [_quoted(sentence)])]
+    return Card(one_line(hit.name, NAME_CHARS), (hit.type, f"{hit.score:.2f}"), body)
 
 
 def _hit_fields(hit: RelatedEntity) -> tuple[str, ...]:
@@ -276,25 +292,25 @@ def _way(hit: RelatedEntity) -> str:
     return " ".join(words)
 
 
-def _arrow(step: PathStep) -> str:
-    return f"─{step.type}→" if step.forward else f"←{step.type}─"
+def _arrow(step: PathStep | EndedRelationship) -> str:
+    kind = one_line(step.type, NAME_CHARS)
+    return f"─{kind}→" if step.forward else f"←{kind}─"
 
 
 def _sentence(hit: RelatedEntity) -> Evidence | None:
     return next(iter(hit.path[-1].evidence), None)
 
 
-def _source(sentence: Evidence) -> str:
-    said = "" if sentence.said_at is None else day(sentence.said_at)
-    return "  ".join(part for part in (said, sentence.memory_id or "") if part)
-
-
 @graph.command(
-    epilog=examples("zapomni graph show PostgreSQL", "zapomni graph show Anna --as-of 2026-03-31")
+    epilog=examples(
+        "zapomni graph show PostgreSQL",
+        "zapomni graph show Anna --as-of 2026-03-31",
+        "zapomni graph show src/auth.py",
+    )
 )
 @_related_options
 @click.option("--depth", default=2, show_default=True, help="How many steps: 1, 2 or 3.")
-@click.option("--limit", default=25, show_default=True, help="How many to draw.")
+@click.option("--limit", default=25, show_default=True, help="How many related ones.")
 def show(
     name: str,
     types: tuple[str, ...],
@@ -304,29 +320,201 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Draw what is around an entity as a tree."""
-    found = _look(name, types, as_of, depth, limit, as_json=as_json)
-    if found is None:
-        return
-    from rich.console import Console
-    from rich.text import Text
-    from rich.tree import Tree
+    """Show a card of an entity.
 
-    assert found.entity is not None
-    root = Tree(Text(f"{one_line(found.entity.name, NAME_CHARS)} ({found.entity.type})"))
-    drawn = {found.entity.entity_id: root}
-    for hit in found.related:
-        branch = root
-        # What leads to it may be beyond the limit: then it is drawn here.
-        for step in hit.path:
-            end_id, end = (
-                (step.target_id, step.target) if step.forward else (step.source_id, step.source)
-            )
-            if end_id not in drawn:
-                drawn[end_id] = branch.add(Text(f"{_arrow(step)} {one_line(end, NAME_CHARS)}"))
-            branch = drawn[end_id]
-    console = Console() if is_terminal() else Console(width=120)
-    console.print(root)
+    What it is, since when, how it relates, and what changed. Each relationship comes with a
+    sentence that states it, its date and its memory's id, of which a terminal shows the beginning;
+    `zapomni get` takes it.
+
+    NAME may also be a file of this project or an indexed symbol that no memory names. Of a file, a
+    symbol or a decision the card shows which memories cite it and what sessions did about it: what
+    was asked for, what had failed, whether it passed, what was committed. That is read from this
+    machine's own file and is in no export.
+    """
+    request = RelatedRequest(entity=name, types=list(types), as_of=as_of, depth=depth, limit=limit)
+    found = with_engine(lambda engine: engine.cards.show(request, str(Path.cwd())))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    if found.entity is None:
+        click.echo(found.notice, err=True)
+        _print_entities(found.candidates)
+        return
+    _print_head(found, found.entity)
+    _print_part("Relationships", [_relationship(step) for step in found.relationships])
+    _print_part("Changed", [_ended(one) for one in found.ended])
+    _print_part("Further away", _far(found))
+    _print_part("Done in sessions", [_work(one) for one in found.work])
+    _print_part("Commits", [_commit(one) for one in found.commits])
+    cited = {one.memory_id for one in found.cited_by}
+    _print_part("Cited by", [_memory(one, found.sessions) for one in found.cited_by])
+    others = [one for one in found.memories if one.memory_id not in cited]
+    _print_part("Memories", [_memory(one, found.sessions) for one in others])
+    _print_part("Files", [one_line(path, SENTENCE_CHARS) for path in found.files])
+
+
+def _print_head(card: EntityReport, entity: Entity) -> None:
+    click.echo(
+        f"{click.style(one_line(entity.name, NAME_CHARS), bold=True)}  {one_line(entity.type)}"
+    )
+    if card.place is not None and card.place.kind == "symbol":
+        where = one_line(f"{card.place.path}:{card.place.start_line}")
+        click.echo(f"{where}  {one_line(card.place.signature, SENTENCE_CHARS)}".rstrip())
+    if entity.aliases:
+        click.echo(f"also {', '.join(one_line(alias, NAME_CHARS) for alias in entity.aliases)}")
+    if entity.description:
+        click.echo(one_line(entity.description, SENTENCE_CHARS))
+    dates = []
+    if card.first_mentioned and card.last_mentioned:
+        dates = [f"first {_date(card.first_mentioned)}", f"last {_date(card.last_mentioned)}"]
+    mentions = count_of(entity.mentions, "mention") if entity.mentions else "No memory names it."
+    click.echo(", ".join([mentions, *dates]))
+    if not entity.mentions and not (card.work or card.commits or card.cited_by):
+        click.echo("No memory cites it, and no session was seen editing it.")
+
+
+def _print_part(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        click.echo()
+        click.echo(click.style(title, bold=True))
+        for line in lines:
+            first, *more = clean(line).split("\n")
+            click.echo(wrap(first, "  ", "      "))
+            for one in more:
+                click.echo(wrap(one, "      "))
+
+
+def _relationship(step: PathStep) -> str:
+    end = step.target if step.forward else step.source
+    how = "named with" if step.type == "RELATED_TO" else _arrow(step)
+    line = f"{how} {one_line(end, NAME_CHARS)}"
+    return "\n".join([line, *(_quoted(one) for one in step.evidence[:1])])
+
+
+def _quoted(sentence: Evidence) -> str:
+    said = "" if sentence.said_at is None else _date(sentence.said_at)
+    about = "  ".join(part for part in (said, short_id(sentence.memory_id or "")) if part)
+    return f"{one_line(sentence.text, SENTENCE_CHARS)}  {about}".rstrip()
+
+
+def _ended(one: EndedRelationship) -> str:
+    end = one.target if one.forward else one.source
+    spans = [
+        f"{word} {_date(moment)}"
+        for word, moment in (("from", one.evidence.valid_from), ("until", one.evidence.valid_to))
+        if moment
+    ]
+    line = f"{_arrow(one)} {one_line(end, NAME_CHARS)} {' '.join(spans)}"
+    if one.replaced_by:
+        line += f"; now {', '.join(one_line(name, NAME_CHARS) for name in one.replaced_by)}"
+    return f"{line}\n{_quoted(one.evidence)}"
+
+
+def _far(card: EntityReport) -> list[str]:
+    return [_way(hit) for hit in card.related if hit.distance > 1][:FAR_SHOWN]
+
+
+def _work(one: SessionWork) -> str:
+    when = day(datetime.fromtimestamp(one.first_at, UTC))
+    names = ", ".join(one_line(Path(path).name, NAME_CHARS) for path in one.files[:3])
+    head = f"{when}  {one.host}  session {one.session_id[:8]}  {names}"
+    lines = [f"{head}  {count_of(one.edits, 'edit')}"]
+    lines += [f"asked: {one_line(prompt, SENTENCE_CHARS)}" for prompt in one.prompts]
+    for label, step in (
+        ("after it failed", one.failure),
+        ("passed", one.passed),
+        ("failed after", one.failed_after),
+    ):
+        if step is not None:
+            text = f"{step.command}: {step.message}" if step.message else step.command
+            lines.append(f"{label}: {one_line(text, SENTENCE_CHARS)} (#{step.id})")
+    lines += [f"committed: {_commit(commit)}" for commit in one.commits]
+    return "\n".join(lines)
+
+
+def _commit(one: WorkCommit) -> str:
+    moment = _date(datetime.fromtimestamp(one.timestamp, UTC))
+    words = (moment, one.commit[:10], one_line(one.subject, TITLE_CHARS), one_line(one.author, 40))
+    return "  ".join(word for word in words if word)
+
+
+def _memory(one: CardMemory, sessions: Mapping[str, AskedIn] | None = None) -> str:
+    kind = "" if one.kind == "note" else one.kind
+    words = [
+        _date(one.occurred_at),
+        short_id(one.memory_id),
+        kind,
+        one_line(one.title, TITLE_CHARS),
+    ]
+    if isinstance(one, CitingCard) and one.status != "fresh":
+        words.append(f"({one.status})")
+    line = "  ".join(word for word in words if word)
+    session = (sessions or {}).get(one.memory_id)
+    if session is None:
+        return line
+    asked = f": {one_line(session.prompt, SENTENCE_CHARS)}" if session.prompt else ""
+    return f"{line}\nin session {session.session_id[:8]} of {session.host}{asked}"
+
+
+def _date(moment: datetime) -> str:
+    return day(moment)[:10]
+
+
+@graph.command(
+    epilog=examples(
+        "zapomni graph path Sentry Redis",
+        "zapomni graph path 'Anna Berger' PostgreSQL --as-of 2026-03-31",
+    )
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@as_of_option
+@json_option
+def path(source: str, target: str, as_of: datetime | None, *, as_json: bool) -> None:
+    """Explain how two entities are connected, step by step.
+
+    The shortest way that convinces: relationships that say how are preferred, and those that many
+    sentences state. In a pipe each line is: who, how, whom, the sentence, its date, the memory's
+    id, separated by tabs; the relationship is in its own direction.
+    """
+    request = PathRequest(source=source, target=target, as_of=as_of)
+    found = with_engine(lambda engine: engine.graph.find_path(request, str(Path.cwd())))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    if found.notice:
+        click.echo(found.notice, err=True)
+    if found.candidates:
+        _print_entities(found.candidates)
+    elif is_terminal():
+        _print_path(found)
+    else:
+        print_table(_step_fields(step) for step in found.steps)
+
+
+def _print_path(found: PathResponse) -> None:
+    if not found.steps or found.source is None or found.target is None:
+        return
+    ends = (found.source, found.target)
+    title = " and ".join(one_line(one.name, NAME_CHARS) for one in ends)
+    click.echo(click.style(f"{title}: {count_of(len(found.steps), 'step')}", bold=True))
+    for number, step in enumerate(found.steps, 1):
+        source, target = (one_line(one, NAME_CHARS) for one in (step.source, step.target))
+        how = "is named with" if step.type == "RELATED_TO" else f"─{one_line(step.type)}→"
+        lines = [f"{source} {how} {target}", *map(_quoted, step.evidence)]
+        click.echo(wrap(lines[0], f"{number}. "))
+        for line in lines[1:]:
+            click.echo(wrap(line, "   "))
+    _print_part("Memories", [_memory(one) for one in found.memories])
+
+
+def _step_fields(step: PathStep) -> tuple[str, ...]:
+    said = next(iter(step.evidence), None)
+    about = ("", "", "")
+    if said is not None:
+        moment = "" if said.said_at is None else _date(said.said_at)
+        about = (said.text, moment, said.memory_id or "")
+    return (step.source, step.type, step.target, *about)
 
 
 @graph.command(
@@ -353,10 +541,11 @@ def relationships(
     *,
     as_json: bool,
 ) -> None:
-    """List relationships between the best connected entities, or of those around NAME.
+    """List relationships, the best connected entities first.
 
-    Those that say how come first, then those that are only named together. In a pipe each line
-    is: who, how, whom, the sentence, the memory's id, separated by tabs.
+    With NAME, those around it. Those that say how come first, then those that are only named
+    together. In a pipe each line is: who, how, whom, the sentence, the memory's id, separated by
+    tabs.
     """
     request = GraphViewRequest(
         entity=name,
@@ -395,7 +584,7 @@ def _said(sentence: Evidence | None) -> tuple[str, str]:
     if sentence is None:
         return "", ""
     chars = SENTENCE_CHARS if is_terminal() else None
-    return one_line(sentence.text, chars), sentence.memory_id or ""
+    return one_line(sentence.text, chars), short_id(sentence.memory_id or "")
 
 
 # --- Merging ----------------------------------------------------------------------------

@@ -8,8 +8,9 @@ import click
 
 from zapomni_cli.graph import as_of_option
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import clean, day, is_terminal, print_json, print_table
+from zapomni_cli.output import clean, day, is_terminal, print_json, print_table, short_id
 from zapomni_cli.runtime import with_engine
+from zapomni_core.engine import ZapomniEngine
 from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["history"]
@@ -28,7 +29,11 @@ def history(memory_id: str, as_of: datetime | None, *, as_json: bool) -> None:
     The oldest comes first, what it is now last. In a pipe each line is: id, from, until, what was
     changed, text, separated by tabs. `zapomni purge` deletes a memory with all it ever was.
     """
-    found = with_engine(lambda engine: engine.get_history(memory_id, as_of))
+
+    async def read(engine: ZapomniEngine) -> list[MemoryVersion]:
+        return await engine.get_history(await engine.memories.complete_id(memory_id), as_of)
+
+    found = with_engine(read)
     if as_json:
         print_json([version.model_dump(mode="json") for version in found])
     elif not found:
@@ -43,9 +48,10 @@ def history(memory_id: str, as_of: datetime | None, *, as_json: bool) -> None:
 
 def _heading(version: MemoryVersion) -> str:
     until = "now" if version.valid_to is None else day(version.valid_to)
-    changed = f"changed {', '.join(version.changed)}" if version.changed else "kept"
-    words = f"── {day(version.valid_from)} to {until}: {changed}  {version.memory_id}"
-    return f"{words}, superseded by {version.superseded_by}" if version.superseded_by else words
+    changed = f"changed {', '.join(version.changed)}" if version.changed else "added"
+    words = f"── {day(version.valid_from)} to {until}: {changed}  {short_id(version.memory_id)}"
+    by = version.superseded_by
+    return f"{words}, superseded by {short_id(by)}" if by else words
 
 
 def _fields(version: MemoryVersion) -> tuple[str, ...]:

@@ -12,7 +12,16 @@ import click
 
 from zapomni_cli.exporting import import_export
 from zapomni_cli.options import examples, json_option, when_value
-from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, print_table
+from zapomni_cli.output import (
+    Card,
+    count_of,
+    day,
+    is_terminal,
+    one_line,
+    print_cards,
+    print_json,
+    print_table,
+)
 from zapomni_cli.runtime import with_engine
 from zapomni_cli.tasks import background_option, carry_out, print_queued
 
@@ -173,13 +182,10 @@ def _ask(source: str, folder: str, path: str) -> None:
 
 def describe_found(found: FoundSource) -> str:
     """Describe what there is of a source in one line."""
-    parts = [f"{found.title}: {found.records or found.files} ({_size(found.bytes)}"]
-    parts.append(f", since {found.oldest:%Y-%m-%d}")
-    if found.deleted_soon and found.next_deletion:
-        days = max(0, (found.next_deletion - datetime.now(UTC)).days)
-        when = "today" if not days else f"in {count_of(days, 'day')}"
-        parts.append(f"; {found.deleted_soon} of them deleted within a week, the oldest {when}")
-    return "".join(parts) + ")"
+    number = found.records or found.files
+    size = f", {_size(found.bytes)}" if found.bytes else ""
+    soon = "".join(f" {sentence}" for sentence in _soon(found))
+    return f"{found.title}: {number}{size}, since {found.oldest:%Y-%m-%d}.{soon}"
 
 
 def _size(number: int) -> str:
@@ -198,27 +204,43 @@ def _list_sources(*, as_json: bool) -> None:
             err=True,
         )
         return
-    print_table(
-        (
-            one.name,
-            str(one.records or one.files),
-            _size(one.bytes),
-            f"since {one.oldest:%Y-%m-%d}",
-            "imported" if not one.new_files else count_of(one.new_files, "new file"),
-            f"{one.deleted_soon} deleted within a week" if one.deleted_soon else "",
-            one.title,
-        )
-        for one in found
-    )
-    sizes = _size(sum(one.bytes for one in found))
-    files = count_of(sum(one.new_files for one in found), "file")
-    click.echo(f"{count_of(len(found), 'source')}, {sizes}; {files} not imported yet.", err=True)
-    urgent = [one for one in found if one.deleted_soon]
-    for one in urgent:
-        click.echo(f"{describe_found(one)}: keep them with zapomni import {one.name}", err=True)
-    if not urgent:
-        first = next((one for one in found if one.new_files), found[0])
-        click.echo(f"Import with: zapomni import {first.name}", err=True)
+    if is_terminal():
+        print_cards([_card(one) for one in found])
+        click.echo()
+    else:
+        print_table(_fields(one) for one in found)
+    new = [one for one in found if one.new_files]
+    if new:
+        files = count_of(sum(one.new_files for one in new), "file is", "files are")
+        # What its program deletes soon comes first.
+        first = next((one for one in new if one.deleted_soon), new[0])
+        click.echo(f"{files} not imported yet. Import with: zapomni import {first.name}", err=True)
+    else:
+        click.echo("Everything found here is imported.", err=True)
+
+
+def _card(found: FoundSource) -> Card:
+    size = _size(found.bytes) if found.bytes else ""
+    about = (found.name, size, f"since {found.oldest:%Y-%m-%d}", _news(found))
+    return Card(f"{found.title}: {found.records or found.files}", about, _soon(found))
+
+
+def _fields(found: FoundSource) -> tuple[str, ...]:
+    about = (found.name, str(found.records or found.files), _size(found.bytes))
+    soon = f"{found.deleted_soon} deleted within a week" if found.deleted_soon else ""
+    return (*about, f"since {found.oldest:%Y-%m-%d}", _news(found), soon, found.title)
+
+
+def _news(found: FoundSource) -> str:
+    return count_of(found.new_files, "new file") if found.new_files else "imported"
+
+
+def _soon(found: FoundSource) -> list[str]:
+    if not (found.deleted_soon and found.next_deletion):
+        return []
+    days = max(0, (found.next_deletion - datetime.now(UTC)).days)
+    when = "today" if not days else f"in {count_of(days, 'day')}"
+    return [f"{found.deleted_soon} of them will be deleted within a week, the oldest {when}."]
 
 
 def _list_batches(*, as_json: bool) -> None:
@@ -232,7 +254,7 @@ def _list_batches(*, as_json: bool) -> None:
                 one.source,
                 one.state,
                 day(datetime.fromtimestamp(one.started_at, UTC)),
-                f"{one.counts.get('kept', 0)} kept",
+                f"{one.counts.get('kept', 0)} stored",
             )
             for one in found
         )
@@ -289,7 +311,7 @@ def _print_report(report: ImportReport, *, as_json: bool, dry_run: bool = False)
     click.echo("; ".join(counts) + ".", err=True)
     if report.skipped:
         reasons = sorted(report.skipped.items(), key=lambda one: -one[1])
-        click.echo("Left out: " + ", ".join(f"{n} {why}" for why, n in reasons) + ".", err=True)
+        click.echo("Left out: " + ", ".join(f"{why} ({n})" for why, n in reasons) + ".", err=True)
     for file, memories in report.gone.items():
         kept = count_of(len(memories), "memory is", "memories are")
         click.echo(

@@ -29,17 +29,17 @@ __all__ = ["index"]
     )
 )
 @click.argument("path", default=".")
-@click.option("--watch", is_flag=True, help="Go on, and follow edits until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Continue, and follow edits until Ctrl-C.")
 @click.option("--yes", is_flag=True, help="Do not ask, even if it is the home folder.")
 @background_option
 @json_option
 def index(path: str, *, watch: bool, yes: bool, background: bool, as_json: bool) -> None:
-    """Index a repository, so that its code is found and memories can cite it.
+    """Index a repository: to find code, and to cite it.
 
     PATH is the repository's folder, by default the current one. Run it again after changes: only
     files that changed are read. What .gitignore or .zapomniignore names is left out, and so are
     binaries, vendored and generated code, and files that hold secrets. Nothing is written into
-    the folder. `zapomni code` looks at what was read.
+    the folder. `zapomni code` shows what was read.
     """
     if watch and background:
         raise click.UsageError("--watch stays here; leave out --background.")
@@ -94,11 +94,12 @@ def _print_indexed(status: TaskStatus, *, as_json: bool, as_line: bool) -> None:
         return
     done = status.result
     counts = [f"{done[name]} {word}" for name, word in _CHANGED.items() if done[name]]
-    words = ", ".join([*counts, f"{done['unchanged']} unchanged"])
+    files = sum(done[name] for name in ("added", "changed", "moved", "unchanged"))
+    words = ", ".join([count_of(files, "file"), *(counts or ["nothing changed"])])
     lines = count_of(done["lines_read"], "line")
-    click.echo(f"{one_line(Path(done['root']).name)}: files {words}; {lines} read.")
+    click.echo(f"{one_line(Path(done['root']).name)}: {words}; {lines} read.")
     if done["skipped"]:
-        left = ", ".join(f"{count} {reason}" for reason, count in done["skipped"].items())
+        left = ", ".join(f"{reason} ({count})" for reason, count in done["skipped"].items())
         click.echo(f"Left out: {left}.", err=True)
     if not done["complete"]:
         click.echo("A limit was reached: the files beyond it were left out.", err=True)

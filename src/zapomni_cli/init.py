@@ -45,6 +45,7 @@ __all__ = ["init", "list_connections", "list_outdated"]
     help="Only this host, found or not; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--verbose", is_flag=True, help="Show every line that would change.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--uninstall", is_flag=True, help="Take back what init wrote.")
 @click.option("--verify", "trying", is_flag=True, help="Try out what is connected; change nothing.")
@@ -53,6 +54,7 @@ def init(
     *,
     names: tuple[str, ...],
     dry_run: bool,
+    verbose: bool,
     yes: bool,
     uninstall: bool,
     trying: bool,
@@ -62,10 +64,10 @@ def init(
 
     Finds Claude Code, Codex, Gemini CLI, Cursor, Windsurf, VS Code, Claude Desktop, opencode,
     Copilot CLI, Qwen Code, Cline, Roo Code, Zed, Goose, Junie, Kiro and Amp, shows what it would
-    change, asks, and registers the MCP server and the hooks in your user settings. Every file is
-    first copied in its own folder; nothing is ever written into a project. Running it again
-    changes nothing that is right already. At the end it names what earlier sessions are on this
-    machine, and offers to import them.
+    change (every line of it with --verbose), asks, and registers the MCP server and the hooks in
+    your user settings. Every file is first copied in its own folder; nothing is ever written into
+    a project. Running it again changes nothing that is right already. At the end it names what
+    earlier sessions are on this machine, and offers to import them.
 
     With --verify it starts the server of each connected host exactly as the host is configured to,
     asks for its tools, sends a test event through the host's hook, reads it back and removes it.
@@ -82,7 +84,7 @@ def init(
     make = plan_uninstall if uninstall else plan_install
     plans = [make(host, records) for host in hosts]
     if not as_json:
-        _show(plans, uninstall=uninstall)
+        _show(plans, uninstall=uninstall, verbose=verbose)
     if any(not plan.is_empty for plan in plans) and not dry_run:
         if not yes:
             _ask(uninstall=uninstall)
@@ -109,7 +111,7 @@ def _offer_import(*, asking: bool) -> None:
     found = with_engine(lambda engine: engine.imports.list_sources(home))
     new = [one for one in found if one.new_files]
     for one in new:
-        click.echo(f"Found {describe_found(one)}.")
+        click.echo(f"Found {describe_found(one)}")
     if new and asking and click.confirm("Import now?", default=True, err=True):
         for one in new:
             run_import(one.name, yes=True)
@@ -181,7 +183,7 @@ def list_outdated() -> list[str]:
 def _ask(*, uninstall: bool) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("There is no terminal to ask on; give --yes to go ahead.")
-    verb = "Take this back?" if uninstall else "Do this?"
+    verb = "Take this back?" if uninstall else "Connect?"
     click.confirm(verb, abort=True, err=True)
 
 
@@ -191,7 +193,7 @@ def _carry_out(plans: Sequence[Plan], records: Records) -> None:
             apply(plan, records)
 
 
-def _show(plans: Sequence[Plan], *, uninstall: bool) -> None:
+def _show(plans: Sequence[Plan], *, uninstall: bool, verbose: bool) -> None:
     for plan in plans:
         if uninstall and plan.is_empty and not plan.problem:
             continue
@@ -203,12 +205,44 @@ def _show(plans: Sequence[Plan], *, uninstall: bool) -> None:
         for note in plan.notes:
             click.echo(f"  {clean(note)}")
         for edit in plan.edits:
-            for line in diff(edit.path, edit.before, edit.after).splitlines():
-                click.secho(f"  {clean(line)}", fg={"+": "green", "-": "red"}.get(line[:1]))
+            lines = diff(edit.path, edit.before, edit.after).splitlines()
+            if verbose:
+                for line in lines:
+                    click.secho(f"  {clean(line)}", fg={"+": "green", "-": "red"}.get(line[:1]))
+            else:
+                click.echo(f"  {_role(plan.host, edit.path):<6}  {_summarize(edit.path, lines)}")
         for command in plan.commands:
-            click.echo(f"  $ {clean(' '.join(command))}")
+            click.echo(f"  server  $ {clean(' '.join(command))}")
     if uninstall and all(plan.is_empty and not plan.problem for plan in plans):
         click.echo("Nothing of Zapomni is there to take back.")
+    if not verbose and any(plan.edits for plan in plans):
+        click.echo(
+            "The server gives agents tools; hooks record their work and give sessions context.\n"
+            "Every line that changes: --verbose."
+        )
+
+
+def _role(host: Host, path: Path) -> str:
+    """Return what of Zapomni is in a file of a host."""
+    if path == host.server_file:
+        return "both" if path == host.hook_file else "server"
+    return "hooks"
+
+
+def _summarize(path: Path, changed: Sequence[str]) -> str:
+    """Return in one line how much of a file changes, of the lines of its diff."""
+    added, removed = (
+        sum(line.startswith(sign) and not line.startswith(sign * 3) for line in changed)
+        for sign in "+-"
+    )
+    home = str(Path.home())
+    name = str(path).replace(home, "~", 1) if str(path).startswith(home + "/") else str(path)
+    counts = [
+        f"{number} lines {verb}" if number != 1 else f"1 line {verb}"
+        for number, verb in ((added, "added"), (removed, "removed"))
+        if number
+    ]
+    return clean(f"{name}: {', '.join(counts) or 'changed'}")
 
 
 def _report(plans: Sequence[Plan], *, uninstall: bool) -> None:

@@ -12,91 +12,97 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
-__all__ = ["COMMANDS", "cli", "main", "run"]
+__all__ = ["COMMANDS", "GROUPS", "cli", "main", "run"]
 
-# In the order a newcomer needs them: where the command lives, and what it does in one line.
-COMMANDS = {
-    "add": ("zapomni_cli.writing:add", "Add a memory from a text or files."),
-    "search": (
-        "zapomni_cli.reading:search",
-        "Search memories, observations and code by meaning and by words.",
-    ),
-    "get": ("zapomni_cli.reading:get", "Show a memory whole."),
-    "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
-    "history": ("zapomni_cli.history:history", "Show earlier versions of a memory."),
-    "graph": (
-        "zapomni_cli.graph:graph",
-        "Ask the knowledge graph: entities in memories and how they relate.",
-    ),
-    "index": (
-        "zapomni_cli.index:index",
-        "Index a repository, so that its code is found and memories can cite it.",
-    ),
-    "code": (
-        "zapomni_cli.code:code",
-        "Search code, outline files, show symbols, callers and callees.",
-    ),
-    "recent": ("zapomni_cli.observations:recent", "Show what agents did last."),
-    "timeline": (
-        "zapomni_cli.observations:timeline",
-        "Show the actions before and after an observation.",
-    ),
-    "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),
-    "session": ("zapomni_cli.observations:session", "Show everything an agent did in one session."),
-    "context": (
-        "zapomni_cli.observations:context",
-        "Show the context a new session is given, and why.",
-    ),
-    "recalls": (
-        "zapomni_cli.recalls:recalls",
-        "List what was given to agents and people, and what of it was used.",
-    ),
-    "projects": (
-        "zapomni_cli.projects:projects",
-        "List the projects there are, and decide about them.",
-    ),
-    "update": ("zapomni_cli.writing:update", "Change a memory."),
-    "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
-    "forget": (
-        "zapomni_cli.forgetting:forget",
-        "Move memories into the trash, and take that back.",
-    ),
-    "review": ("zapomni_cli.review:review", "Decide what waits in the inbox, with one key each."),
-    "export": (
-        "zapomni_cli.exporting:export",
-        "Write memories into a folder that git can follow, or as JSON lines.",
-    ),
-    "import": (
-        "zapomni_cli.importing:import_",
-        "Import what other programs keep on this machine.",
-    ),
-    "sync": (
-        "zapomni_cli.sync:sync",
-        "Share memories between your devices through a git repository.",
-    ),
-    "backup": (
-        "zapomni_cli.backup:backup",
-        "Copy everything that is stored, while agents go on working.",
-    ),
-    "restore": ("zapomni_cli.backup:restore", "Replace everything that is stored by a backup."),
-    "purge": ("zapomni_cli.purge:purge", "Delete so that nothing is left."),
-    "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
-    "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
-    "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
-    "ui": ("zapomni_cli.ui:ui", "Open the local web page."),
-    "tasks": ("zapomni_cli.tasks:tasks", "List background tasks, or look after one."),
-    "status": ("zapomni_cli.upkeep:status", "Show where memories live and whether all is well."),
-    "stats": (
-        "zapomni_cli.upkeep:stats",
-        "Count what is stored, and what sessions were given of it.",
-    ),
-    "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
-    "db": ("zapomni_cli.db:db", "Run a local FalkorDB server, and move memories."),
-    "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),
-    "bench": ("zapomni_cli.bench:bench", "Measure how well your own memories are found again."),
-    "demo": ("zapomni_cli.demo:demo", "Watch Zapomni remember and recall."),
+# By what people come for: where the command lives, and what it does in one line.
+GROUPS = {
+    "Remember and find": {
+        "add": ("zapomni_cli.writing:add", "Add a memory from a text or files."),
+        "search": ("zapomni_cli.reading:search", "Search memories, what agents did, and code."),
+        "get": ("zapomni_cli.reading:get", "Show a memory whole."),
+        "list": ("zapomni_cli.reading:list_memories", "List memories, pinned first, then newest."),
+        "update": ("zapomni_cli.writing:update", "Change a memory."),
+        "pin": ("zapomni_cli.writing:pin", "Pin a memory, or unpin it with --off."),
+        "forget": (
+            "zapomni_cli.forgetting:forget",
+            "Move memories into the trash, and take that back.",
+        ),
+        "history": ("zapomni_cli.history:history", "Show earlier versions of a memory."),
+        "review": (
+            "zapomni_cli.review:review",
+            "Decide what waits in the inbox, with one key each.",
+        ),
+        "ui": ("zapomni_cli.ui:ui", "Open the local web page."),
+    },
+    "What agents did and are given": {
+        "recent": ("zapomni_cli.observations:recent", "Show what agents did last."),
+        "sessions": ("zapomni_cli.observations:sessions", "List agents' sessions."),
+        "session": (
+            "zapomni_cli.observations:session",
+            "Show everything an agent did in one session.",
+        ),
+        "timeline": (
+            "zapomni_cli.observations:timeline",
+            "Show the actions before and after an observation.",
+        ),
+        "context": (
+            "zapomni_cli.observations:context",
+            "Show the context a new session is given, and why.",
+        ),
+        "recalls": ("zapomni_cli.recalls:recalls", "List what was given, and what of it was used."),
+    },
+    "Graph and code": {
+        "graph": (
+            "zapomni_cli.graph:graph",
+            "Ask the knowledge graph: entities and how they relate.",
+        ),
+        "index": ("zapomni_cli.index:index", "Index a repository: to find code, and to cite it."),
+        "code": ("zapomni_cli.code:code", "Search code; show outlines, symbols and callers."),
+    },
+    "Set up": {
+        "demo": ("zapomni_cli.demo:demo", "Watch Zapomni remember and recall."),
+        "init": ("zapomni_cli.init:init", "Connect the agents on this machine."),
+        "models": ("zapomni_cli.models:models", "Fetch, check and switch embedding models."),
+        "import": (
+            "zapomni_cli.importing:import_",
+            "Import what other programs keep on this machine.",
+        ),
+        "projects": (
+            "zapomni_cli.projects:projects",
+            "List the projects there are, and decide about them.",
+        ),
+        "completion": (
+            "zapomni_cli.completion:completion",
+            "Print the script that completes commands in a shell.",
+        ),
+    },
+    "Maintain": {
+        "status": (
+            "zapomni_cli.upkeep:status",
+            "Show where memories live and whether all is well.",
+        ),
+        "doctor": ("zapomni_cli.doctor:doctor", "Prove that Zapomni works, or say what to fix."),
+        "stats": ("zapomni_cli.upkeep:stats", "Count what is stored and what sessions were given."),
+        "tasks": ("zapomni_cli.tasks:tasks", "List background tasks; follow, cancel or retry one."),
+        "bench": ("zapomni_cli.bench:bench", "Measure how well your own memories are found."),
+        "backup": ("zapomni_cli.backup:backup", "Copy everything that is stored, at any time."),
+        "restore": ("zapomni_cli.backup:restore", "Replace everything that is stored by a backup."),
+        "export": (
+            "zapomni_cli.exporting:export",
+            "Write memories into a folder, or as JSON lines.",
+        ),
+        "sync": ("zapomni_cli.sync:sync", "Share memories between your devices through git."),
+        "purge": ("zapomni_cli.purge:purge", "Delete so that nothing is left."),
+        "db": ("zapomni_cli.db:db", "Run a local FalkorDB server, and move memories."),
+    },
+    "For programs": {
+        "serve": ("zapomni_cli.upkeep:serve", "Serve an agent over MCP."),
+        "record": ("zapomni_cli.recording:record", "Store an agent's hook event."),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 HELP = """\
 Long-term memory for AI agents that lives on your machine.
@@ -132,21 +138,52 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is asked for; for a mistyped one, name those that are like it."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = " or ".join(get_close_matches(name, COMMANDS, n=2))
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {near}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete from the table above, for the same reason."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=summary)
+            for name, (_, summary) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list from the table above: importing every command would be slow."""
+        """Write the lists from the table above: importing every command would be slow."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        width = max(len(name) for name in COMMANDS)
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                # Padded, so that the second columns of all sections are one.
+                formatter.write_dl([(f"{name:<{width}}", one[1]) for name, one in commands.items()])
 
 
 @click.group(
     cls=LazyGroup,
     help=HELP,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
 )
 @click.version_option(package_name="zapomni", message="%(prog)s %(version)s")
-def cli() -> None:
-    """Hold the commands together."""
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Run a command; without one, say what to do next."""
+    if context.invoked_subcommand is None:
+        from zapomni_cli.next_steps import print_next_steps
+
+        print_next_steps()
 
 
 def main() -> None:
@@ -183,8 +220,10 @@ def run(args: Sequence[str]) -> int:
 
 
 def _report(error: Exception) -> int:
+    from zapomni_cli.output import fit_install, one_line
     from zapomni_core.exceptions import (
         ConfigurationError,
+        DatabaseError,
         NotFoundError,
         ValidationError,
         ZapomniError,
@@ -197,14 +236,22 @@ def _report(error: Exception) -> int:
         if not isinstance(error, ZapomniError):
             get_logger(__name__).error("command_failed", exc_info=error)
         shown = sanitize_error_for_user(error, getattr(error, "correlation_id", new_id))
-    click.echo(f"Error: {shown['error']}", err=True)
-    click.echo(shown["suggested_action"], err=True)
+    click.echo(f"Error: {fit_install(shown['error'])}", err=True)
+    click.echo(fit_install(shown["suggested_action"]), err=True)
+    if isinstance(error, DatabaseError) and (file := _database_file()):
+        click.echo(f"It is about {file}; `zapomni status --settings` says where that is.", err=True)
     if isinstance(error, NotFoundError) and error.near:
-        from zapomni_cli.output import one_line
-
         names = ", ".join(one_line(name, 60) for name in error.near)
         click.echo(f"Did you mean: {names}?", err=True)
     click.echo(f"({shown['error_code']}, correlation id {shown['correlation_id']})", err=True)
     if isinstance(error, ValidationError | ConfigurationError):
         return 2
     return 3 if isinstance(error, NotFoundError) else 1
+
+
+def _database_file() -> str:
+    """Return the name of the database's file, for an error about it; empty if on a server."""
+    from zapomni_core.settings import load_settings
+
+    settings = load_settings()
+    return "" if settings.server else settings.database_path.name

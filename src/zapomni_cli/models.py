@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import count_of, print_json, print_pairs, progress_bar
+from zapomni_cli.output import count_of, fit_install, print_json, print_pairs, progress_bar
 from zapomni_cli.runtime import read_settings, with_engine
-from zapomni_core.adapters.model_files import MODEL, verify_model
-from zapomni_core.adapters.model_pull import pull_model
+from zapomni_core.adapters.model_files import MODEL, MULTILINGUAL, verify_model
+from zapomni_core.adapters.model_pull import pull_model, pull_multilingual
 from zapomni_core.exceptions import EmbeddingError
 
 __all__ = ["models"]
@@ -28,13 +28,24 @@ def models() -> None:
 @models.command(name="list", epilog=examples("zapomni models list", "zapomni models list --json"))
 @json_option
 def list_models(*, as_json: bool) -> None:
-    """Show the local model's files and which model the stored vectors are from."""
+    """Show the local models, and which made the stored vectors."""
     settings = read_settings()
     files = verify_model(settings.models_path)
+    name = MULTILINGUAL.name
+    others = verify_model(settings.models_path, MULTILINGUAL.files, name)
+    has_others = set(others.values()) != {"missing"}
     stored = with_engine(lambda engine: engine.memories.get_stats(), settings).embedding_model
     if as_json:
         local = {"model": MODEL, "folder": str(settings.models_path), "files": files}
-        print_json({"embedder": settings.embedder, "local": local, "stored_vectors": stored})
+        multilingual = {"model": name, "folder": str(settings.models_path), "files": others}
+        print_json(
+            {
+                "embedder": settings.embedder,
+                "local": local,
+                "multilingual": multilingual,
+                "stored_vectors": stored,
+            }
+        )
         return
     print_pairs(
         [
@@ -42,6 +53,8 @@ def list_models(*, as_json: bool) -> None:
             ("stored vectors", stored or "none yet"),
             ("local model", MODEL),
             *files.items(),
+            ("multilingual model", name if has_others else "not here"),
+            *(others.items() if has_others else ()),
         ]
     )
     if set(files.values()) != {"ok"}:
@@ -50,37 +63,55 @@ def list_models(*, as_json: bool) -> None:
 
 @models.command(
     epilog=examples(
-        "zapomni models pull", "ZAPOMNI_MODEL_SOURCE=/media/usb/model zapomni models pull"
+        "zapomni models pull",
+        "zapomni models pull multilingual",
+        "ZAPOMNI_MODEL_SOURCE=/media/usb/model zapomni models pull",
     )
 )
-def pull() -> None:
-    """Fetch the local model, about 23 MB, and check every byte of it.
+@click.argument("which", type=click.Choice(["english", "multilingual"]), default="english")
+def pull(which: str) -> None:
+    """Fetch a model, and check every byte of it.
 
-    Does nothing if the files are here already. Without a network, copy them from another
-    machine into a folder and set ZAPOMNI_MODEL_SOURCE to it.
+    Without a name, the one that reads English, about 23 MB.
+
+    With "multilingual", fetch the one for other languages, about 32 MB (84 MB on disk): it reads
+    Arabic, Chinese, Dutch, English, French, German, Italian, Japanese, Korean, Polish, Portuguese,
+    Russian, Spanish, Thai and Turkish. Passages in other languages than English get vectors of it
+    in addition, and a question in any of these languages finds them.
+
+    Fetches nothing if the files are here already. Texts added without the model get their vectors
+    now. Without a network, copy the files from another machine into a folder and set
+    ZAPOMNI_MODEL_SOURCE to it.
     """
     settings = read_settings()
+    fetch = pull_model if which == "english" else pull_multilingual
     try:
-        with progress_bar("Fetching the model") as report:
-            pulled = pull_model(settings.models_path, settings.model_source, report)
+        with progress_bar("Fetching the model", of_bytes=True) as report:
+            pulled = fetch(settings.models_path, settings.model_source, report)
     except EmbeddingError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(fit_install(error.message)) from error
     where = f"fetched from {pulled.mirror}" if pulled.mirror else "already here"
     click.echo(f"{pulled.model}: {where}, checked.")
+    # A database is not made only to see that it lacks nothing.
+    if settings.embedder == "local" and settings.server is None and settings.database_path.exists():
+        with progress_bar("Making vectors") as report:
+            made = with_engine(lambda engine: engine.memories.fill_pending(report), settings)
+        if made:
+            click.echo(f"Made {count_of(made, 'vector')} for texts added before.")
 
 
 @models.command(
     epilog=examples("zapomni models reembed", "ZAPOMNI_EMBEDDER=ollama zapomni models reembed")
 )
 def reembed() -> None:
-    """Make all vectors with the configured model, and those still missing.
+    """Make all vectors again with the configured model.
 
-    Search continues with the old vectors until the last new one is made. You can stop at any
-    time; the next run resumes where this one was.
+    Also those that are still missing. Search continues with the old vectors until the last new one
+    is made. You can stop at any time; the next run resumes where this one was.
     """
     try:
         with progress_bar("Making vectors") as report:
             made = with_engine(lambda engine: engine.reembed(report))
     except EmbeddingError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(fit_install(error.message)) from error
     click.echo(f"Made {count_of(made, 'vector')}." if made else "All vectors are up to date.")

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from zapomni_cli.options import chosen, examples, json_option, page_options, since_options
 from zapomni_cli.output import (
+    Card,
     count_of,
     day,
     is_terminal,
     one_line,
+    print_cards,
     print_json,
     print_pairs,
     print_table,
+    short_id,
+    wrap,
 )
-from zapomni_cli.runtime import log_recall, with_observations
+from zapomni_cli.runtime import log_recall, with_engine, with_observations
 from zapomni_core.exceptions import NotFoundError
 from zapomni_core.infra.recall_log import RecalledItem, count_tokens
 from zapomni_core.modules.observations import Observations
@@ -31,10 +37,18 @@ from zapomni_db.observation_models import (
     SessionSummary,
 )
 
+if TYPE_CHECKING:
+    from zapomni_core.engine import ZapomniEngine
+    from zapomni_core.modules.observations import ContextLine
+    from zapomni_core.workflows.projects import NamedMemories
+    from zapomni_db.observation_models import KnownProject
+
 __all__ = [
     "all_option",
     "context",
     "observation_filters",
+    "print_context",
+    "print_if_unknown",
     "recent",
     "search_observations",
     "session",
@@ -47,7 +61,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 LINE_CHARS = 160
-NOTHING = "Nothing here yet. Connect an agent with `zapomni init`."
+NOTHING = "Nothing recorded yet. Connect an agent with `zapomni init`."
+ELSEWHERE = "Nothing was recorded in this folder. All projects:"
 ONLY_OBSERVATIONS = {
     "obs_type": "--type",
     "order_by": "--order-by",
@@ -124,6 +139,7 @@ def search_observations(
         print_json([hit.model_dump(mode="json") for hit in found])
     elif not found:
         click.echo("Nothing found. Try other words, fewer filters or --all.", err=True)
+        print_if_unknown(given.get("project"))
     else:
         print_table(_fields(hit, hit.content_preview) for hit in found)
     log_recall(query, [_recalled(hit.id, hit.content_preview) for hit in found])
@@ -147,14 +163,19 @@ def recent(
     """
 
     async def find(observations: Observations) -> list[Observation] | list[Failure]:
-        projects = await _projects(observations, project, every_project)
-        return await (observations.failures if failing else observations.recent)(projects, limit)
+        read = observations.failures if failing else observations.recent
+
+        async def of(projects: list[str] | None) -> list[Observation] | list[Failure]:
+            return await read(projects, limit)
+
+        return await _here_or_everywhere(observations, of, project, every_project)
 
     found = with_observations(find)
     if as_json:
         print_json([item.model_dump(mode="json") for item in found])
     elif not found:
         click.echo(NOTHING if not failing else "No error came back.", err=True)
+        print_if_unknown(project)
     else:
         print_table(_failure_row(f) if isinstance(f, Failure) else _row(f) for f in found)
     items = [
@@ -214,18 +235,28 @@ def sessions(
     """
 
     async def find(observations: Observations) -> list[SessionSummary]:
-        projects = await _projects(observations, project, every_project)
-        return await observations.sessions(
-            projects, limit, offset, host=host, since=_seconds(since), until=_seconds(until)
-        )
+        async def of(projects: list[str] | None) -> list[SessionSummary]:
+            return await observations.sessions(
+                projects, limit, offset, host=host, since=_seconds(since), until=_seconds(until)
+            )
+
+        return await _here_or_everywhere(observations, of, project, every_project)
 
     found = with_observations(find)
     if as_json:
         print_json([item.model_dump(mode="json") for item in found])
     elif not found:
         click.echo(NOTHING, err=True)
+        print_if_unknown(project)
+    elif is_terminal():
+        # Ids that begin with a time are alike if two sessions begin in the same minute.
+        ids = [item.session_id for item in found]
+        chars = next(
+            n for n in range(8, 65) if n == 64 or len({one[:n] for one in ids}) == len(ids)
+        )
+        print_cards([_session_card(item, chars) for item in found])
     else:
-        print_table(_session_row(item) for item in found)
+        print_table(_session_fields(item) for item in found)
 
 
 @click.command(epilog=examples("zapomni session 4f7ea253", "zapomni session 4f7ea253 --json"))
@@ -241,9 +272,12 @@ def session(session_id: str, limit: int, offset: int, *, as_json: bool) -> None:
     if as_json:
         print_json(story.model_dump(mode="json"))
         return
-    known = story.summary.model_dump(exclude={"started_at", "last_at", "ended_at"})
-    known |= {"started": _day(story.summary.started_at), "last": _day(story.summary.last_at)}
-    print_pairs((name, value) for name, value in known.items() if value)
+    if is_terminal():
+        print_cards([_session_card(story.summary)])
+    else:
+        known = story.summary.model_dump(exclude={"started_at", "last_at", "ended_at"})
+        known |= {"started": _day(story.summary.started_at), "last": _day(story.summary.last_at)}
+        print_pairs((name, value) for name, value in known.items() if value)
     click.echo()
     print_table(_row(item) for item in story.observations)
     if story.omitted:
@@ -313,6 +347,8 @@ def context(
         given = "the context of earlier ones" if switch == "on" else "no context"
         click.echo(f"New sessions in {name} are given {given}.", err=True)
         return
+    if project:
+        print_if_unknown(project)
     (found_project, _, trusted), text, lines = with_observations(
         lambda observations: observations.context(source, project or "")
     )
@@ -324,18 +360,31 @@ def context(
             "Nothing: no work and no memory is recorded here, or it was switched off with --off.",
             err=True,
         )
+    elif is_terminal():
+        print_context(lines, why=why)
+        click.echo("Exactly as it is given: zapomni context | cat", err=True)
     elif why:
-        print_table(
-            (
-                n.id if isinstance(n.id, str) else f"#{n.id}",
-                n.section,
-                n.why,
-                one_line(n.summary, LINE_CHARS),
-            )
-            for n in lines
-        )
+        print_table((_line_id(n), n.section, n.why, one_line(n.summary, LINE_CHARS)) for n in lines)
     else:
         click.echo(text)
+
+
+def print_context(lines: Sequence[ContextLine], *, why: bool = False) -> None:
+    """Print the lines of a context for a person, section by section."""
+    width = max((len(line.obs_type) for line in lines), default=0)
+    for section, of_section in groupby(lines, key=lambda line: line.section):
+        click.secho(one_line(section), bold=True)
+        for line in of_section:
+            about = f"  {_line_id(line)[:8]:<8}  {line.obs_type:<{width}}  "
+            click.echo(wrap(one_line(line.summary), about, " " * len(about), always=True))
+            if why:
+                reason = wrap(one_line(line.why), " " * len(about), always=True)
+                click.echo(click.style(reason, dim=True))
+        click.echo()
+
+
+def _line_id(line: ContextLine) -> str:
+    return short_id(line.id) if isinstance(line.id, str) else f"#{line.id}"
 
 
 def _switch_prompts(*, on: bool, every_project: bool) -> None:
@@ -351,6 +400,26 @@ def _switch_prompts(*, on: bool, every_project: bool) -> None:
     where = f"in {name}" if name else "in every project"
     given = "what memory has about them" if on else "nothing"
     click.echo(f"Prompts and failures {where} bring back {given}.", err=True)
+
+
+def print_if_unknown(project: str | None) -> None:
+    """Say that no project is called so, if that is the case, and which one may be meant."""
+    if not project or project == "*":
+        return
+
+    async def read(engine: ZapomniEngine) -> tuple[list[KnownProject], list[NamedMemories]]:
+        return await engine.observations.projects(), await engine.projects.list_named()
+
+    known, named = with_engine(read)
+    names = {one.name for one in known} | {one.name for one in named}
+    if project in names.union(*([one.key, *one.aliases] for one in known)):
+        return
+    near = " or ".join(get_close_matches(project, sorted(names), n=2))
+    meant = f" Did you mean {near}?" if near else ""
+    click.echo(
+        f"No project is called {one_line(project, 60)}.{meant} `zapomni projects` lists them.",
+        err=True,
+    )
 
 
 # --- Queries ----------------------------------------------------------------------------
@@ -375,6 +444,22 @@ async def _projects(
     if every_project:
         return await observations.everywhere(str(Path.cwd()))
     return await observations.project_keys(project or (await observations.scope()).key)
+
+
+async def _here_or_everywhere(
+    observations: Observations,
+    read: Callable[[list[str] | None], Awaitable[T]],
+    project: str | None,
+    every_project: bool,
+) -> T:
+    """Read this folder's project; if none was named and this one has nothing, all projects."""
+    found = await read(await _projects(observations, project, every_project))
+    if found or project or every_project:
+        return found
+    others = await read(await _projects(observations, None, every_project=True))
+    if others:
+        click.echo(ELSEWHERE, err=True)
+    return others
 
 
 # --- Lines -------------------------------------------------------------------------------
@@ -403,13 +488,26 @@ def _fields(item: Observation | ObservationPreview, text: str) -> tuple[str, ...
     return (*about, item.file_path or "", item.session_id, text)
 
 
-def _session_row(item: SessionSummary) -> tuple[str, ...]:
+def _session_card(item: SessionSummary, id_chars: int = 8) -> Card:
+    about = (
+        item.session_id[:id_chars],
+        _day(item.last_at),
+        item.host,
+        item.project_name,
+        item.branch,
+    )
+    return Card(one_line(item.first_prompt, LINE_CHARS) or "No prompt", (*about, _counts(item)))
+
+
+def _session_fields(item: SessionSummary) -> tuple[str, ...]:
+    about = (item.session_id, _day(item.last_at), item.host, item.project_name, item.branch)
+    return (*about, _counts(item), one_line(item.first_prompt, LINE_CHARS))
+
+
+def _counts(item: SessionSummary) -> str:
     names = ("prompt", "edit", "error", "commit")
     found = ((getattr(item, f"{name}s"), name) for name in names)
-    counts = ", ".join(count_of(count, name) for count, name in found if count)
-    name = item.session_id[:8] if is_terminal() else item.session_id
-    about = (name, _day(item.last_at), item.host, item.project_name, item.branch)
-    return (*about, counts, one_line(item.first_prompt, LINE_CHARS))
+    return ", ".join(count_of(count, name) for count, name in found if count)
 
 
 def _failure_row(item: Failure) -> tuple[str, ...]:

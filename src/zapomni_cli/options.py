@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import click
 
 from zapomni_core.shared.dates import parse_when
-from zapomni_db.models import NEVER
+from zapomni_db.models import KINDS, NEVER
 
 __all__ = [
     "chosen",
@@ -22,6 +23,7 @@ __all__ = [
     "global_option",
     "json_option",
     "label_options",
+    "near_kind",
     "page_options",
     "redact_option",
     "selection_options",
@@ -45,6 +47,12 @@ def chosen(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
     given = {k: v for k, v in options.items() if v is not None and v != () and v is not False}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
+
+
+def near_kind(kind: str) -> str | None:
+    """Return the usual kind of memory that a kind may be a misspelling of."""
+    usual = [*KINDS, "code", "commit"]
+    return None if kind in usual else next(iter(get_close_matches(kind, usual, n=1)), None)
 
 
 def filter_options(command: F) -> F:

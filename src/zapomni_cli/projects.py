@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, print_table
+from zapomni_cli.output import (
+    Card,
+    count_of,
+    day,
+    is_terminal,
+    one_line,
+    print_cards,
+    print_json,
+    print_table,
+)
 from zapomni_cli.runtime import read_settings, with_engine, with_observations
 from zapomni_db.observation_models import KnownProject
 
@@ -122,7 +131,10 @@ def projects(  # noqa: PLR0913 - every option is an argument
     if as_json:
         print_json([project.model_dump(mode="json") for project in found])
     elif found:
-        print_table(_row(project) for project in found)
+        if is_terminal():
+            print_cards([_card(project) for project in found])
+        else:
+            print_table(_fields(project) for project in found)
         for project in found:
             for folder in project.untrusted_folders:
                 click.echo(
@@ -210,8 +222,21 @@ def _memories(number: int) -> str:
     return count_of(number, "memory", "memories")
 
 
-def _row(project: KnownProject) -> tuple[str, ...]:
+def _card(project: KnownProject) -> Card:
+    aliases = [f"also {one}" for one in project.aliases]
+    return Card(project.name, (*_facts(project), _rules(project)), [project.key, *aliases])
+
+
+def _fields(project: KnownProject) -> tuple[str, ...]:
+    about = (*_facts(project), ", ".join(project.aliases), _rules(project))
+    return (project.key, project.name, *about)
+
+
+def _facts(project: KnownProject) -> tuple[str, ...]:
     last = day(datetime.fromtimestamp(project.last_at, UTC)) if project.last_at else ""
     counts = (count_of(project.observations, "observation"), count_of(project.sessions, "session"))
-    rules = [*(["private"] if project.private else []), *(["excluded"] if project.excluded else [])]
-    return (project.key, project.name, *counts, last, ", ".join(project.aliases), ", ".join(rules))
+    return (*counts, last)
+
+
+def _rules(project: KnownProject) -> str:
+    return ", ".join(word for word in ("private", "excluded") if getattr(project, word))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, Literal
 
 import click
@@ -12,18 +14,29 @@ import click
 from zapomni_cli.observations import (
     all_option,
     observation_filters,
+    print_if_unknown,
     search_observations,
     without_filters,
 )
-from zapomni_cli.options import chosen, examples, filter_options, json_option, page_options
+from zapomni_cli.options import (
+    chosen,
+    examples,
+    filter_options,
+    json_option,
+    near_kind,
+    page_options,
+)
 from zapomni_cli.output import (
+    Card,
     clean,
     day,
     is_terminal,
     one_line,
+    print_cards,
     print_json,
     print_pairs,
     print_table,
+    short_id,
 )
 from zapomni_cli.runtime import log_recall, with_engine
 from zapomni_core.engine import ZapomniEngine
@@ -37,7 +50,9 @@ __all__ = ["chosen_filters", "citation_line", "get", "list_memories", "print_mem
 PASSAGE_CHARS = 300
 # Of a hit when no hit is close.
 DISTANT_CHARS = 80
-PREVIEW_CHARS = 80
+# A text of this length is its own title: people read two lines at a glance.
+TITLE_CHARS = 150
+CODE_LINES = 8
 ID = "6f1c2a9e-1f0a-4a53-9d43-0f6f3c1b8a77"
 
 
@@ -88,15 +103,17 @@ def search(  # noqa: PLR0913 - every option is an argument
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Search memories, observations and code by meaning and by words.
+    """Search memories, what agents did, and code.
 
-    Ask in your own words: what is found need not contain them. Inside a repository this project
-    and global memories answer, and it is said how many memories of other projects have the words;
-    --all asks them too. Each hit is the best passage
-    of one memory; `zapomni get ID` shows the rest. A hit numbered like #4711 is something an
-    agent did; `zapomni timeline 4711` shows what happened around it. Scores compare within one
-    answer only; its evidence (strong, weak or none) says how sure it is that a hit answers.
-    A memory that cites code says whether that is still as it was: fresh, changed, moved or gone.
+    By meaning and by words: what is found need not contain the words of the question. Inside a
+    repository this project and global memories answer, and it is said how many memories of other
+    projects have the words; --all asks them too. Each hit is the best passage of one memory;
+    `zapomni get ID` shows the rest. A hit numbered like #4711 is something an agent did; `zapomni
+    timeline 4711` shows what happened around it. Scores compare within one answer only; the
+    evidence of a hit (strong, weak or none) says how sure it is that it answers. On a terminal hits
+    without evidence are listed below the others, in a line each.
+
+    A memory that cites code says whether that is unchanged: fresh, changed, moved or gone.
     A memory that others say is replaced ranks below what replaced it and says by what. Files of
     indexed repositories are memories of kind code. In a pipe each line is: score, id, time, kind,
     project, tags, passage, what replaced it and citations if there are any, separated by tabs.
@@ -124,7 +141,8 @@ def search(  # noqa: PLR0913 - every option is an argument
     if as_json:
         print_json(response.model_dump(mode="json"))
     else:
-        _print_hits(response, offset)
+        project = "*" if filters.get("every_project") else filters.get("project")
+        _print_hits(response, offset, filters.get("kind"), project)
     log_recall(
         request.query,
         [
@@ -134,20 +152,27 @@ def search(  # noqa: PLR0913 - every option is an argument
     )
 
 
-def _print_hits(response: SearchResponse, offset: int) -> None:
+def _print_hits(
+    response: SearchResponse, offset: int, kind: str | None, project: str | None
+) -> None:
     for said in filter(None, (response.correction(), response.notice)):
         click.echo(one_line(said), err=True)
     if not response.results:
-        click.echo("Nothing found. Ask in other words, or with fewer filters.", err=True)
+        ways = "or with fewer filters" if project else "with fewer filters, or with --all"
+        click.echo(f"Nothing found. Ask in other words, {ways}.", err=True)
+        print_if_unknown(project)
+        if kind and (near := near_kind(kind)):
+            click.echo(
+                f"No {one_line(kind, 40)!r} was found: did you mean --kind {near}?", err=True
+            )
         _print_elsewhere(response.elsewhere)
         return
     if response.nothing_close:
         click.echo("Nothing close. The nearest, shortened:", err=True)
-    chars = DISTANT_CHARS if response.nothing_close else PASSAGE_CHARS
-    print_table(
-        _hit_row(hit, chars) if is_terminal() else _hit_fields(hit, response.nothing_close)
-        for hit in response.results
-    )
+    if is_terminal():
+        _print_for_people(response)
+    else:
+        print_table(_hit_fields(hit, response.nothing_close) for hit in response.results)
     following = offset + response.count
     if response.more or response.total > following:
         among = f"more than {response.total}" if response.more else f"{response.total}"
@@ -170,18 +195,58 @@ def _print_elsewhere(number: int) -> None:
         click.echo(f"{number} more in other projects: --all", err=True)
 
 
-def _hit_row(hit: SearchResult, chars: int) -> tuple[str, str]:
-    passages = (hit.before, hit.text, hit.after)
-    lines = [one_line(text, chars) for text in passages if text]
-    why = [_why(hit.explanation)] if hit.explanation else []
+def _print_for_people(response: SearchResponse) -> None:
+    """Print what answers; what only shares words or a subject with the question, in a line each."""
+    likely = len(response.results)
+    if not (response.nothing_close or response.results[0].explanation):
+        while likely and response.results[likely - 1].evidence_word == "none":
+            likely -= 1
+    chars = DISTANT_CHARS if response.nothing_close else PASSAGE_CHARS
+    print_cards([_card(hit, chars) for hit in response.results[:likely]])
+    if unlikely := response.results[likely:]:
+        click.echo(click.style("\nLess likely:", dim=True))
+        room = get_terminal_size().columns - len("12345678  ")
+        print_table((_hit_id(hit), one_line(_split_title(hit)[0], room)) for hit in unlikely)
+
+
+def _card(hit: SearchResult, chars: int) -> Card:
+    title, rest = _split_title(hit)
+    if chars == DISTANT_CHARS and not hit.explanation:
+        return Card(one_line(title, chars), _about(hit, _hit_id(hit)), word=hit.evidence_word)
+    if hit.kind == "code":
+        passages = rest.splitlines()[:CODE_LINES]
+    else:
+        passages = [one_line(text, chars) for text in (hit.before, rest, hit.after) if text]
+    why = [f"score {hit.score:.2f}, {_why(hit.explanation)}"] if hit.explanation else []
     cites = [f"cites {citation_line(one)}" for one in hit.citations]
     replaced = [one_line(hit.replaced.line())] if hit.replaced else []
-    about = f"{_about(hit, _hit_id(hit))}  evidence: {hit.evidence_word}"
-    return f"{hit.score:.2f}", "\n".join([*lines, about, *replaced, *cites, *why])
+    about = _about(hit, _hit_id(hit))
+    return Card(title, about, [*passages, *replaced, *cites, *why], hit.evidence_word)
+
+
+def _split_title(hit: SearchResult) -> tuple[str, str]:
+    """Return what a hit is called, and what of its passage does not repeat that."""
+    text = hit.text.strip()
+    line, _, body = text.partition("\n")
+    named = hit.metadata.get("title") or (hit.source if hit.kind in ("document", "code") else "")
+    if isinstance(named, str) and named:
+        if hit.kind == "code" or (line.startswith("#") and body):
+            return one_line(f"{named} · {line.lstrip('# ')}", TITLE_CHARS), body
+        return one_line(named, TITLE_CHARS), text
+    line = line.lstrip("# ")
+    sentence = re.match(r".+?[.!?](?=\s)", line)
+    if sentence is not None and len(line) > TITLE_CHARS:
+        line, body = sentence[0], text[text.index(sentence[0]) + sentence.end() :]
+    if len(line) <= TITLE_CHARS:
+        return one_line(line), body.strip()
+    # A long sentence: its beginning, then how it continues.
+    end = line.rfind(" ", 0, TITLE_CHARS)
+    end = end if end > 0 else TITLE_CHARS
+    return f"{one_line(line[:end])} …", f"… {line[end:].strip()} {body}".strip()
 
 
 def _hit_id(hit: SearchResult) -> str:
-    return hit.memory_id or f"#{hit.observation_id}"
+    return short_id(hit.memory_id) or f"#{hit.observation_id}"
 
 
 def _why(explanation: dict[str, Any]) -> str:
@@ -191,20 +256,26 @@ def _why(explanation: dict[str, Any]) -> str:
     arms = explanation["arms"].items()
     spoke = [f"{n} {a['score']:g} (#{a['rank']})" for n, a in arms if n not in ARM_ALIASES]
     spoke += [f"{name} {value:g}" for name, value in explanation["boosts"].items() if value]
+    turns = ", ".join(
+        f"{name} {value:g}" for name, value in explanation.get("turn_order", {}).items() if value
+    )
     weights = explanation["weights"].items()
     shared = ", ".join(f"{name} {weight:g}" for name, weight in weights if weight)
     signals = {**explanation["evidence"]}
     calibration = signals.pop("calibration", "words")
     sure = ", ".join(f"{name} {value:g}" for name, value in signals.items())
     evidence = f"evidence by {calibration}{': ' if sure else ''}{sure}"
-    return f"because: {', '.join(spoke)}; weights: {shared}; {evidence}"
+    order = f"among turns: {turns}; " if turns else ""
+    return f"because: {', '.join(spoke)}; weights: {shared}; {order}{evidence}"
 
 
-def _about(item: SearchResult | MemorySummary, item_id: str) -> str:
-    labels = (day(item.occurred_at), item.kind, item.project)
-    tags = (f"#{tag}" for tag in item.tags)
-    words = (*labels, *tags, "pinned" if item.pinned else "", *item.cautions(), item_id)
-    return "  ".join(one_line(word) for word in words if word)
+def _about(item: SearchResult | MemorySummary, item_id: str) -> tuple[str, ...]:
+    # Which repository and language code is from is in its path.
+    labels = [] if item.kind == "code" else [f"#{tag}" for tag in item.tags]
+    source = f"from {item.source}" if item.source and item.kind != "code" else ""
+    when = day(item.occurred_at).partition(" ")[0]
+    pinned = "pinned" if item.pinned else ""
+    return (item_id, when, item.kind, item.project, source, *labels, pinned, *item.cautions())
 
 
 def _hit_fields(hit: SearchResult, nothing_close: bool) -> tuple[str, ...]:
@@ -231,11 +302,13 @@ def _hit_fields(hit: SearchResult, nothing_close: bool) -> tuple[str, ...]:
 def get(memory_id: str, *, as_json: bool) -> None:
     """Show a memory whole.
 
-    In a pipe the text comes alone, exactly as it was added.
+    The first eight characters of an id are enough, here and wherever a command takes one. In a
+    pipe the text comes alone, exactly as you added it.
     """
 
     async def read(engine: ZapomniEngine) -> tuple[MemoryRecord, list[CheckedCitation]]:
-        return await engine.get_memory(memory_id), await engine.citations.get(memory_id)
+        whole = await engine.memories.complete_id(memory_id)
+        return await engine.get_memory(whole), await engine.citations.get(whole)
 
     record, citations = with_engine(read)
     if as_json or is_terminal():
@@ -243,7 +316,7 @@ def get(memory_id: str, *, as_json: bool) -> None:
     else:
         # As bytes: a text keeps its own line ends.
         click.echo(record.text.encode(), nl=False)
-    item = RecalledItem(memory_id, tokens=count_tokens(record.text))
+    item = RecalledItem(record.memory_id, tokens=count_tokens(record.text))
     log_recall("", [item], opened=[item])
 
 
@@ -257,10 +330,22 @@ def print_memory(
         return
     known = record.model_dump(exclude={"memory_id", "project_key", "preview", "text"})
     cites = [("cites", citation_line(one)) for one in citations]
-    shown = [(name, _shown(value)) for name, value in known.items() if value]
+    shown = [(_LABELS.get(name, name), _shown(value)) for name, value in known.items() if value]
     print_pairs([("id", record.memory_id), *shown, *cites])
     click.echo()
     click.echo(clean(record.text))
+
+
+_LABELS = {
+    "occurred_at": "from",
+    "created_at": "added",
+    "updated_at": "changed",
+    "expires_at": "expires",
+    "superseded_by": "replaced by",
+    "idempotency_key": "key",
+    "length": "characters",
+    "chunk_count": "passages",
+}
 
 
 def citation_line(one: CheckedCitation) -> str:
@@ -272,6 +357,8 @@ def citation_line(one: CheckedCitation) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes"  # What is not so is left out.
     if isinstance(value, datetime):
         return day(value)
     return ", ".join(value) if isinstance(value, list) else str(value)
@@ -307,10 +394,16 @@ def list_memories(limit: int, offset: int, *, as_json: bool, **filters: Any) -> 
         return
     if not page.items:
         click.echo("No memories here. Add one with `zapomni add`.", err=True)
+        print_if_unknown(filters.get("project"))
     elif is_terminal():
-        print_table(
-            [f"{one_line(item.preview, PREVIEW_CHARS)}\n{_about(item, item.memory_id)}"]
-            for item in page.items
+        print_cards(
+            [
+                Card(
+                    one_line(one.preview.lstrip("# "), TITLE_CHARS),
+                    _about(one, short_id(one.memory_id)),
+                )
+                for one in page.items
+            ]
         )
     else:
         print_table(_list_fields(item) for item in page.items)

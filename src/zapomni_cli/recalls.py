@@ -8,7 +8,16 @@ from pathlib import Path
 import click
 
 from zapomni_cli.options import chosen, examples, json_option, page_options, since_options
-from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, print_table
+from zapomni_cli.output import (
+    Card,
+    count_of,
+    day,
+    is_terminal,
+    one_line,
+    print_cards,
+    print_json,
+    print_table,
+)
 from zapomni_cli.runtime import read_settings, with_observations
 from zapomni_core.infra.recall_log import recall_log
 from zapomni_core.modules.observations import Observations
@@ -49,13 +58,14 @@ def recalls(  # noqa: PLR0913 - every option is an argument
     used: bool | None,
     as_json: bool,
 ) -> None:
-    """List what was given to agents and people, and what of it was used.
+    """List what was given, and what of it was used.
 
-    Newest first. A session is given memories at its start, with a prompt or after a failure; the
-    others were asked for, by a tool or a command. An item counts as used if it was opened, cited or
-    named in the agent's answer after it was given. Questions are kept without secrets, for as long
-    as the setting recall_retention_days says; `zapomni stats` sums up the tokens. In a pipe each
-    line is: number, time, occasion, client, session, project, tokens, items used, items, question.
+    To agents and to people, newest first. A session is given memories at its start, with a prompt
+    or after a failure; the others were asked for, by a tool or a command. An item counts as used if
+    it was opened, cited or named in the agent's answer after it was given. Questions are stored
+    without secrets, for as long as the setting recall_retention_days says; `zapomni stats` sums up
+    the tokens. In a pipe each line is: number, time, occasion, client, session, project, tokens,
+    items used, items, question.
     """
     validate_page(limit, offset)
     settings = read_settings()
@@ -87,27 +97,31 @@ def recalls(  # noqa: PLR0913 - every option is an argument
         given = chosen({"session": session, "project": project, "how": how, "item": item})
         some = "No recall passes these filters." if given or used is not None else NOTHING
         click.echo(some, err=True)
+    elif is_terminal():
+        print_cards([_card(one, names) for one in found])
     else:
-        print_table(_row(one, names) for one in found)
+        print_table(_fields(one, names) for one in found)
 
 
 NOTHING = "Nothing was recalled yet. `zapomni init` connects agents; `zapomni search` counts, too."
 
 
-def _row(recall: LoggedRecall, names: dict[str, str]) -> tuple[str, ...]:
+def _card(recall: LoggedRecall, names: dict[str, str]) -> Card:
     used = sum(item.used_at is not None for item in recall.items)
+    items = f"{count_of(len(recall.items), 'item')}, {used} used"
+    about = (_when(recall), recall.how, recall.client, name_project(recall.project, names))
+    session = f"session {recall.session[:8]}" if recall.session else ""
+    title = one_line(recall.query, QUERY_CHARS) or f"Without a question: {recall.how}"
+    return Card(title, (*about, session, items, count_of(recall.tokens, "token")))
+
+
+def _fields(recall: LoggedRecall, names: dict[str, str]) -> tuple[str, ...]:
     project = name_project(recall.project, names)
-    about = (day(_moment(recall.at)), recall.how, recall.client)
-    if is_terminal():
-        items = f"{count_of(len(recall.items), 'item')}, {used} used"
-        words = (*about, one_line(project, 30), recall.session[:8])
-        cost = count_of(recall.tokens, "token")
-        return (*words, cost, items, one_line(recall.query, QUERY_CHARS))
     ids = ",".join(item.id for item in recall.items)
     taken = ",".join(item.id for item in recall.items if item.used_at is not None)
-    number, tokens = str(recall.id), str(recall.tokens)
-    return (number, *about, recall.session, project, tokens, taken, ids, recall.query)
+    about = (_when(recall), recall.how, recall.client, recall.session, project)
+    return (str(recall.id), *about, str(recall.tokens), taken, ids, recall.query)
 
 
-def _moment(seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+def _when(recall: LoggedRecall) -> str:
+    return day(datetime.fromtimestamp(recall.at, UTC))

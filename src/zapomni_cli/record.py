@@ -36,6 +36,7 @@ from zapomni_core.modules.observations import (
 from zapomni_core.shared.hashing import keyed_hash
 from zapomni_core.shared.privacy import PrivatePaths, has_private, strip_private
 from zapomni_core.shared.quick_json import loads
+from zapomni_core.shared.quick_re import use_programs
 from zapomni_core.shared.redaction import Redactor
 from zapomni_db.sqlite.observations_write import (
     NewerSchemaError,
@@ -173,6 +174,7 @@ def _record(argv: Sequence[str], *, in_time: bool, installed: bool) -> int:
     found = _stat(home)
     if found and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
         _secure(home)
+    use_programs(home)
     config = job.config = _config(home)
     if event is not None:
         private = PrivatePaths(_private_patterns(config, os.environ))
@@ -318,7 +320,8 @@ def _parse(data: bytes) -> dict[str, Any]:
             if values > MAX_VALUES:
                 raise PayloadError("the event has too many values")
     try:
-        payload = loads(data.decode("utf-8-sig"))
+        # As "utf-8-sig" reads it, whose module need not be loaded for that.
+        payload = loads(data.removeprefix(b"\xef\xbb\xbf").decode())
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError):

@@ -12,14 +12,17 @@ import click
 
 from zapomni_cli.options import examples, json_option, page_options
 from zapomni_cli.output import (
-    clean,
+    Card,
     count_of,
     day,
     is_terminal,
     one_line,
+    print_cards,
     print_json,
     print_table,
     progress_bar,
+    short_id,
+    wrap,
 )
 from zapomni_cli.runtime import with_engine
 from zapomni_core.engine import ZapomniEngine
@@ -147,22 +150,27 @@ def _report(items: Sequence[ReviewItem], *, as_json: bool) -> None:
 
 
 def _print_page(page: ReviewPage, offset: int) -> None:
-    print_table(
-        (
-            str(item.id),
-            item.kind,
-            ", ".join(item.choices),
-            item.project,
-            item.why,
-            item.text or " | ".join(memory.text for memory in item.memories),
-        )
-        for item in page.items
-    )
+    if is_terminal():
+        print_cards([_card(item) for item in page.items])
+    else:
+        print_table(_fields(item) for item in page.items)
     following = offset + len(page.items)
     if page.total > following:
         click.echo(f"{following} of {page.total}; see more with --offset {following}.", err=True)
     if not page.total:
         click.echo("Nothing waits for you.", err=True)
+
+
+def _card(item: ReviewItem) -> Card:
+    texts = [one_line(item.text, TEXT_CHARS)] if item.text else []
+    texts += [one_line(memory.text, TEXT_CHARS) for memory in item.memories]
+    about = (str(item.id), item.kind.replace("_", " "), item.project, item.why)
+    return Card(texts[0], about, [*texts[1:], f"Decide: {', '.join(item.choices)}"])
+
+
+def _fields(item: ReviewItem) -> tuple[str, ...]:
+    text = item.text or " | ".join(memory.text for memory in item.memories)
+    return (str(item.id), item.kind, ", ".join(item.choices), item.project, item.why, text)
 
 
 # --- On a terminal ----------------------------------------------------------------------
@@ -249,7 +257,7 @@ def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
     meant = {**_WORDS, "keep": STILL_TRUE} if item.kind == "stale_citation" else _WORDS
     words = [f"[{key}] {meant[word]}" for key, word in keys.items()]
     words += ["[space] later", *(["[u] undo"] if undo else []), "[q] quit"]
-    click.echo("  ".join(words))
+    click.echo(wrap("  ".join(words)))
     while True:
         try:
             key = read().lower()
@@ -268,12 +276,12 @@ def _read_key(item: ReviewItem, read: Callable[[], str], *, undo: bool) -> str:
 def _shown(item: ReviewItem, number: int, total: int) -> Iterator[str]:
     where = f" · {one_line(item.project)}" if item.project else ""
     kind = item.kind.replace("_", " ")
-    yield f"{number} of {total} · {kind}{where} · {one_line(item.why)}"
+    yield wrap(f"{number} of {total} · {kind}{where} · {one_line(item.why)}")
     if item.text:
-        yield f"  {one_line(item.text, TEXT_CHARS)}"
+        yield wrap(one_line(item.text, TEXT_CHARS), "  ")
     names = ("older", "newer") if len(item.memories) == 2 else ("",)
     for name, memory in zip(names, item.memories, strict=False):
         recalls = f", {count_of(memory.recalls, 'recall')}" if memory.recalls else ""
         about = " ".join(filter(None, (name, day(memory.created_at))))
-        yield f"  {clean(memory.memory_id)} {about}{recalls}"
-        yield f"    {one_line(memory.text, TEXT_CHARS)}"
+        yield f"  {one_line(short_id(memory.memory_id))} {about}{recalls}"
+        yield wrap(one_line(memory.text, TEXT_CHARS), "    ")

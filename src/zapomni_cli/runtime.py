@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from zapomni_core.engine import ZapomniEngine
     from zapomni_core.infra.recall_log import RecalledItem
 
-__all__ = ["log_recall", "read_settings", "read_stdin", "with_engine", "with_observations"]
+__all__ = [
+    "log_recall",
+    "naming",
+    "read_settings",
+    "read_stdin",
+    "with_engine",
+    "with_observations",
+]
 
 T = TypeVar("T")
 
@@ -48,6 +56,17 @@ def with_engine(
             return await work(engine)
 
     return asyncio.run(run())
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error about what is in a file or folder that the user named begin with its name."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ValidationError(
+            f"{path}: {error.message}", error.error_code, original_exception=error
+        ) from error
 
 
 def with_observations(

@@ -42,7 +42,7 @@ __all__ = ["sync"]
 def sync(
     folder: Path | None, trust: str | None, *, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """Share memories between your devices through a git repository.
+    """Share memories between your devices through git.
 
     DIR is the top of a repository of yours: empty, cloned, or used for this before. What other
     devices pushed is fetched and merged, memory by memory; what is new here is committed and

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import day, is_terminal, print_json, print_pairs, print_table, progress_bar
+from zapomni_cli.output import (
+    day,
+    is_terminal,
+    print_json,
+    print_pairs,
+    print_table,
+    progress_bar,
+    short_id,
+)
 from zapomni_cli.runtime import read_settings, with_engine
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
 from zapomni_db.models import TaskStatus
@@ -24,6 +32,8 @@ __all__ = ["background_option", "carry_out", "print_queued", "tasks"]
 
 T = TypeVar("T")
 
+SHORT_ID_CHARS = 8
+MOST_TASKS = 10_000
 STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
 
 background_option = click.option(
@@ -82,7 +92,8 @@ def carry_out(
 def print_queued(status: TaskStatus) -> None:
     """Say that a task was left to another process, and how to follow it; in a pipe, its id."""
     if is_terminal():
-        click.echo(f"Working in the background: `zapomni tasks watch {status.task_id}` follows.")
+        follow = f"zapomni tasks watch {short_id(status.task_id)}"
+        click.echo(f"Working in the background. To follow it: {follow}")
     else:
         click.echo(status.task_id)
 
@@ -106,7 +117,7 @@ def print_queued(status: TaskStatus) -> None:
 @json_option
 @click.pass_context
 def tasks(ctx: click.Context, *, status: str | None, limit: int, as_json: bool) -> None:
-    """List background tasks, or look after one.
+    """List background tasks; follow, cancel or retry one.
 
     The newest come first. Long work is done by the command that asked for it, by `zapomni serve`
     while an agent runs, or by `zapomni tasks run`. A task whose process died is taken over by
@@ -129,22 +140,28 @@ def tasks(ctx: click.Context, *, status: str | None, limit: int, as_json: bool) 
 @json_option
 def show(task_id: str, *, as_json: bool) -> None:
     """Show all about a task: progress, attempts, result, error."""
-    _print_task(_with_tasks(lambda manager: manager.get_task_status(task_id)), as_json=as_json)
+
+    async def read(manager: TaskManager) -> TaskStatus:
+        return await manager.get_task_status(await _complete(manager, task_id))
+
+    _print_task(_with_tasks(read), as_json=as_json)
 
 
 @tasks.command(epilog=examples("zapomni tasks watch ID"))
 @task_argument
 @json_option
 def watch(task_id: str, *, as_json: bool) -> None:
-    """Follow a task until it has ended, in whichever process it runs.
+    """Follow a task until it has ended.
 
-    Ctrl-C stops watching; the task continues. Exits with 1 if the task failed or was cancelled.
+    It may run in any process. Ctrl-C stops watching; the task continues. Exits with 1 if the task
+    failed or was cancelled.
     """
 
     async def work(manager: TaskManager) -> TaskStatus:
-        _hint([await manager.get_task_status(task_id)])
+        whole = await _complete(manager, task_id)
+        _hint([await manager.get_task_status(whole)])
         with progress_bar("Waiting") as report:
-            async for status in manager.watch(task_id):
+            async for status in manager.watch(whole):
                 report(status.done, status.total, status.message or status.status)
         return status
 
@@ -162,11 +179,16 @@ def cancel(task_id: str, *, as_json: bool) -> None:
 
     A running task stops at its next step, within seconds.
     """
-    status = _with_tasks(lambda manager: manager.cancel_task(task_id))
+
+    async def work(manager: TaskManager) -> TaskStatus:
+        return await manager.cancel_task(await _complete(manager, task_id))
+
+    status = _with_tasks(work)
     if as_json:
         print_json(status.model_dump(mode="json"))
     else:
-        click.echo(_cancel_message(status) if is_terminal() else f"{task_id}\t{_state(status)}")
+        state = f"{status.task_id}\t{_state(status)}"
+        click.echo(_cancel_message(status) if is_terminal() else state)
 
 
 @tasks.command(epilog=examples("zapomni tasks retry ID", "zapomni tasks retry ID --background"))
@@ -177,7 +199,7 @@ def retry(task_id: str, *, background: bool, as_json: bool) -> None:
     """Do a failed or cancelled task again."""
 
     async def submit(engine: ZapomniEngine) -> str:
-        return (await engine.tasks.retry_task(task_id)).task_id
+        return (await engine.tasks.retry_task(await _complete(engine.tasks, task_id))).task_id
 
     status = carry_out(submit, "Trying again", background=background)
     if background and not as_json:
@@ -218,6 +240,17 @@ def run(*, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
+async def _complete(manager: TaskManager, given: str) -> str:
+    """Return the whole id of a task, of which the first eight characters or more may be given."""
+    if len(given) < SHORT_ID_CHARS:
+        return given
+    listed = await manager.list_tasks(limit=MOST_TASKS)
+    found = [task.task_id for task in listed if task.task_id.startswith(given)]
+    if len(found) > 1:
+        raise click.UsageError("Several tasks have ids that begin like this: give more of it.")
+    return found[0] if found else given
+
+
 def _with_tasks(work: Callable[[TaskManager], Awaitable[T]]) -> T:
     """Open the tasks alone: looking after them needs no engine, and no server behind it."""
     manager = open_tasks(read_settings())
@@ -247,7 +280,8 @@ def _hint(found: list[TaskStatus]) -> None:
 def _row(task: TaskStatus) -> tuple[str, ...]:
     created = day(task.created_at) if task.created_at else ""
     said = (task.error or "") if task.status != "completed" else ""
-    return (task.task_id, task.task_type, _state(task), _share(task), created, said or task.message)
+    about = (short_id(task.task_id), task.task_type, _state(task), _share(task), created)
+    return (*about, said or task.message)
 
 
 def _state(task: TaskStatus) -> str:
@@ -262,8 +296,8 @@ def _share(task: TaskStatus) -> str:
 
 def _cancel_message(task: TaskStatus) -> str:
     if task.status == "running":
-        return f"Task {task.task_id} stops at its next step."
-    return f"Task {task.task_id} is {task.status}."
+        return f"Task {short_id(task.task_id)} stops at its next step."
+    return f"Task {short_id(task.task_id)} is {task.status}."
 
 
 def _print_task(task: TaskStatus, *, as_json: bool) -> None:

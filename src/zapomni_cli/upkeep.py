@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zapomni_cli.options import examples, json_option
-from zapomni_cli.output import day, print_json, print_pairs, print_table
+from zapomni_cli.output import day, is_terminal, print_json, print_pairs, print_table
 from zapomni_core.settings import Settings, explain_settings, load_settings
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def serve(tools: str, *, no_share: bool) -> None:
 @click.command(epilog=examples("zapomni stats", "zapomni stats --json"))
 @json_option
 def stats(*, as_json: bool) -> None:
-    """Count what is stored, and what sessions were given of it.
+    """Count what is stored and what sessions were given.
 
-    Tokens are those of memories and observations as they were given: at the start of a session,
-    with a prompt, after a failure, by tools and commands. `zapomni recalls` lists each. Sessions of
-    another project that is private are counted and not listed.
+    Tokens are those of memories and observations in the form they are given: at the start of a
+    session, with a prompt, after a failure, by tools and commands. `zapomni recalls` lists each.
+    Sessions of another project that is private are counted and not listed.
     """
     from zapomni_cli.runtime import read_settings, with_engine  # not for serve
     from zapomni_core.infra.recall_log import recall_log
@@ -83,8 +83,10 @@ def stats(*, as_json: bool) -> None:
         print_json({**found, "recalls": asdict(given)})
         return
     pairs = [(name, value) for name, value in found.items() if value is not None]
+    if is_terminal():
+        pairs = [(name.replace("_", " "), value) for name, value in pairs]
     pairs.append(("recalls", f"{given.recalls}, {given.used} of {given.items} items used"))
-    pairs.append(("tokens_given", given.tokens))
+    pairs.append(("tokens given" if is_terminal() else "tokens_given", given.tokens))
     pairs += [(f"  on {one.day}", f"{one.tokens} in {one.recalls}") for one in given.by_day]
     for one in given.by_session:
         name = f"  {one.client} {one.session[:8]}"
@@ -211,7 +213,7 @@ def _capture_lines(captured: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             last = day(datetime.fromisoformat(counters["last_capture"]))
             yield f"  from {host}", f"{counters['observations']}, last {last}"
     if captured["last_event"]:
-        yield "last event", captured["last_event"]
+        yield "last event", day(datetime.fromisoformat(captured["last_event"]))
     yield "redactions", captured["redacted"]
     yield "spooled events", f"{captured['spooled']}, {captured['waiting_in_spool']} waiting"
     yield "lost events", captured["lost"]

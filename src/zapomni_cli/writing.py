@@ -18,10 +18,20 @@ from zapomni_cli.options import (
     global_option,
     json_option,
     label_options,
+    near_kind,
     redact_option,
     when_option,
 )
-from zapomni_cli.output import count_of, day, is_terminal, one_line, print_json, progress_bar
+from zapomni_cli.output import (
+    count_of,
+    day,
+    fit_install,
+    is_terminal,
+    one_line,
+    print_json,
+    progress_bar,
+    short_id,
+)
 from zapomni_cli.reading import print_memory
 from zapomni_cli.runtime import read_stdin, with_engine, with_observations
 from zapomni_core.adapters.documents import read_document
@@ -30,8 +40,14 @@ from zapomni_core.exceptions import (
     EmbeddingError,
     ProcessingError,
     ValidationError,
+    ZapomniError,
 )
-from zapomni_core.interfaces import AddMemoryRequest, AddMemoryResponse, UpdateMemoryRequest
+from zapomni_core.interfaces import (
+    AddMemoryRequest,
+    AddMemoryResponse,
+    UpdatedMemory,
+    UpdateMemoryRequest,
+)
 from zapomni_db.models import MemoryRecord
 
 __all__ = ["add", "fill_vectors", "pin", "update"]
@@ -72,7 +88,7 @@ def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labe
 
     TEXT may be - to read standard input. Inside a repository it belongs to that project, unless
     --project or --global says else; elsewhere it is global. The same text in the same project is
-    kept once. In a pipe the ids come alone, one a line. What looks like a secret is reported by
+    stored once. In a pipe the ids come alone, one a line. What looks like a secret is reported by
     its kind, and masked with --redact. If it resembles current memories of the project, they are
     shown with the command that says it replaces them. PDF, DOCX and HTML files need the extra
     `docs`:
@@ -94,46 +110,56 @@ def add(text: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool, **labe
 
 
 async def _add_text(engine: ZapomniEngine, request: AddMemoryRequest, *, as_json: bool) -> None:
+    if request.supersedes:
+        whole = await engine.memories.complete_id(request.supersedes)
+        request = request.model_copy(update={"supersedes": whole})
     response = await engine.add_memory(request)
     if as_json:
         print_json(response.model_dump(mode="json"))
     else:
-        _print_added(response)
+        _print_added(response, request.kind)
     if response.pending_vectors:
         await fill_vectors(engine)
 
 
-def _print_added(response: AddMemoryResponse, name: str = "") -> None:
+def _print_added(response: AddMemoryResponse, kind: str, name: str = "") -> None:
     if is_terminal():
-        verb = "Kept" if response.status == "created" else "Already kept"
+        verb = "Added" if response.status == "created" else "Already stored:"
         passages = f" ({count_of(response.chunks_created, 'passage')})"
         size = passages if response.chunks_created else ""
-        click.echo(f"{verb} {f'{name}: ' if name else ''}{response.memory_id}{size}")
+        click.echo(f"{verb} {f'{name}: ' if name else ''}{short_id(response.memory_id)}{size}")
     else:
         click.echo(response.memory_id)
-    if response.notice:
+    # That it was stored before, the line above says.
+    if response.notice and not (response.status == "duplicate" and is_terminal()):
         click.echo(response.notice, err=True)
+    if near := near_kind(kind):
+        click.echo(
+            f"Its kind is {one_line(kind, 40)!r}. If that is a typing error: "
+            f"zapomni update {short_id(response.memory_id)} --kind {near}",
+            err=True,
+        )
     for one in response.similar:
         click.echo(f"Similar, {day(one.occurred_at)}: {one_line(one.text)}", err=True)
         click.echo(
-            f"  If it is replaced: zapomni update {response.memory_id} --supersedes "
-            f"{one.memory_id}",
+            f"  If it is replaced: zapomni update {short_id(response.memory_id)} --supersedes "
+            f"{short_id(one.memory_id)}",
             err=True,
         )
 
 
 async def fill_vectors(engine: ZapomniEngine) -> None:
-    """Make missing vectors while the user watches; the text is kept whatever happens."""
+    """Make missing vectors while the user watches; the text is stored whatever happens."""
     try:
         # A program that reads our output may use the id.
         sys.stdout.flush()
         with progress_bar("Making vectors") as report:
             await engine.memories.fill_pending(report)
     except EmbeddingError:
-        # Why there are no vectors was said when the text was kept.
+        # Why there are no vectors was said when the text was stored.
         return
     except asyncio.CancelledError:
-        click.echo("The text is kept. `zapomni models reembed` makes its vectors.", err=True)
+        click.echo("The text is stored. `zapomni models reembed` makes its vectors.", err=True)
         raise
 
 
@@ -141,42 +167,52 @@ def _add_files(files: Sequence[Path], labels: dict[str, Any], *, as_json: bool) 
     if len(files) > 1 and labels.keys() & {"idempotency_key", "supersedes", "position"}:
         raise click.UsageError("--key, --supersedes and --position go with one file only.")
 
-    async def work(engine: ZapomniEngine) -> list[dict[str, Any]]:
-        outcomes: list[dict[str, Any]] = []
+    async def work(engine: ZapomniEngine) -> list[ZapomniError]:
+        done: list[tuple[Path, AddMemoryResponse | ZapomniError]] = []
         with progress_bar("Adding files") as report:
             for number, path in enumerate(files, 1):
-                outcomes.append(await _add_file(engine, path, labels, quiet=as_json))
+                done.append((path, await _add_file(engine, path, labels)))
                 report(number, len(files))
-        failed = [outcome for outcome in outcomes if "error" in outcome]
-        added = [outcome for outcome in outcomes if "error" not in outcome]
+        added = [(path, one) for path, one in done if isinstance(one, AddMemoryResponse)]
+        failed = [(path, one) for path, one in done if isinstance(one, ZapomniError)]
+        for path, response in () if as_json else added:
+            _print_added(response, labels.get("kind", ""), str(path))
+        for path, error in failed:
+            click.echo(f"{path}: {fit_install(error.message)}", err=True)
         if as_json:
-            print_json({"added": added, "failed": failed})
-        if any(outcome["pending_vectors"] for outcome in added):
+            print_json(
+                {
+                    "added": [
+                        {"file": str(path), **one.model_dump(mode="json")} for path, one in added
+                    ],
+                    "failed": [
+                        {"file": str(path), "error": one.message, "error_code": one.error_code}
+                        for path, one in failed
+                    ],
+                }
+            )
+        if any(response.pending_vectors for _, response in added):
             await fill_vectors(engine)
-        return failed
+        return [error for _, error in failed]
 
     if failed := with_engine(work):
-        wrong_input = all(outcome["error_code"].startswith("VAL_") for outcome in failed)
+        wrong_input = all(error.error_code.startswith("VAL_") for error in failed)
         click.get_current_context().exit(2 if wrong_input else 1)
 
 
 async def _add_file(
-    engine: ZapomniEngine, path: Path, labels: dict[str, Any], *, quiet: bool
-) -> dict[str, Any]:
+    engine: ZapomniEngine, path: Path, labels: dict[str, Any]
+) -> AddMemoryResponse | ZapomniError:
+    """Add a file; return what was wrong with it if it cannot be added: the others still can."""
     try:
         document = read_document(path)
         metadata = {**document.metadata, "format": document.kind, **labels.get("metadata", {})}
         defaults = {"kind": "document", "source": path.name}
-        response = await engine.add_memory(
+        return await engine.add_memory(
             AddMemoryRequest(**{**defaults, **labels, "text": document.text, "metadata": metadata})
         )
     except (ProcessingError, ValidationError) as error:
-        # One bad file does not keep the others out.
-        click.echo(f"{path}: {error.message}", err=True)
-        return {"file": str(path), "error": error.message, "error_code": error.error_code}
-    if not quiet:
-        _print_added(response, str(path))
-    return {"file": str(path), **response.model_dump(mode="json")}
+        return error
 
 
 @click.command(
@@ -223,19 +259,26 @@ def update(memory_id: str, *, as_json: bool, **options: Any) -> None:
         try:
             changes["text"] = read_document(path).text
         except ProcessingError as error:
-            raise click.ClickException(f"{path}: {error.message}") from error
+            raise click.ClickException(f"{path}: {fit_install(error.message)}") from error
     request = UpdateMemoryRequest(memory_id=memory_id, folder=str(Path.cwd()), **changes)
-    record = with_engine(lambda engine: engine.update_memory(request))
+    record = with_engine(lambda engine: _update(engine, request))
     _print_changed(record, "Changed", as_json=as_json)
     if record.notice:
         click.echo(record.notice, err=True)
+
+
+async def _update(engine: ZapomniEngine, request: UpdateMemoryRequest) -> UpdatedMemory:
+    whole = engine.memories.complete_id
+    ids = {"memory_id": await whole(request.memory_id)}
+    older = {"supersedes": [await whole(one) for one in request.supersedes or ()] or None}
+    return await engine.update_memory(request.model_copy(update={**ids, **older}))
 
 
 def _print_changed(record: MemoryRecord, verb: str, *, as_json: bool) -> None:
     if as_json:
         print_memory(record, as_json=True)
     else:
-        click.echo(f"{verb} {record.memory_id}" if is_terminal() else record.memory_id)
+        click.echo(f"{verb} {short_id(record.memory_id)}" if is_terminal() else record.memory_id)
 
 
 @click.command(
@@ -261,5 +304,5 @@ def pin(memory_id: str, *, observation: bool, off: bool, as_json: bool) -> None:
             click.echo(f"{verb} {number}" if is_terminal() else str(number))
         return
     request = UpdateMemoryRequest(memory_id=memory_id, pinned=not off)
-    record = with_engine(lambda engine: engine.update_memory(request))
+    record = with_engine(lambda engine: _update(engine, request))
     _print_changed(record, "Unpinned" if off else "Pinned", as_json=as_json)

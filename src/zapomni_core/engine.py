@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from zapomni_core.adapters.chunkers import SemanticChunker
-from zapomni_core.adapters.embedders import adapt_embedder, build_cache, build_embedders
+from zapomni_core.adapters.embedders import (
+    adapt_embedder,
+    build_cache,
+    build_embedders,
+    build_second,
+)
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.adapters.tokenizer import LazyTokenizer
-from zapomni_core.exceptions import ZapomniError
+from zapomni_core.infra.capture_key import load_redactor
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.infra.memory import return_memory
 from zapomni_core.infra.recall_log import recall_log
 from zapomni_core.interfaces import (
     AddMemoryRequest,
@@ -39,13 +44,13 @@ from zapomni_core.modules.memories import (
     EmbeddingChain,
     Memories,
     Progress,
-    parse_filters,
 )
 from zapomni_core.modules.observations import Observations
 from zapomni_core.scheduler.task_manager import TaskManager, open_tasks
+from zapomni_core.scheduler.upkeep import Upkeep
 from zapomni_core.settings import Settings, load_settings
 from zapomni_core.workflows.add_memory import MemoryWriter
-from zapomni_core.workflows.projects import Projects, show_project
+from zapomni_core.workflows.projects import Projects
 from zapomni_core.workflows.search_everything import Searcher
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryPage, MemoryRecord
@@ -53,11 +58,10 @@ from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.digest_file import SqliteDigest
 
 if TYPE_CHECKING:
-    from zapomni_core.adapters.local_embedder import LocalEmbedder
     from zapomni_core.modules.codebase import CodeMemory
     from zapomni_core.modules.graph import GraphExtractor, KnowledgeGraph
-    from zapomni_core.shared.redaction import Redactor
     from zapomni_core.workflows.check_health import Health
+    from zapomni_core.workflows.entity_cards import EntityCards
     from zapomni_core.workflows.export_memories import Exports
     from zapomni_core.workflows.import_records import RecordImports
     from zapomni_core.workflows.import_sources import Imports
@@ -69,10 +73,6 @@ if TYPE_CHECKING:
     from zapomni_db.graph_models import MemoryVersion
 
 __all__ = ["ZapomniEngine", "create_engine", "create_extractor", "open_storage"]
-
-BACKUP_AFTER_SECONDS = 5
-BACKUP_CHECK_SECONDS = 3600
-MODEL_IDLE_SECONDS = 300.0
 
 logger = get_logger(__name__)
 
@@ -95,7 +95,8 @@ async def create_engine(settings: Settings, *, wait: bool = True) -> ZapomniEngi
 
         reranker = CrossEncoder(settings.reranker.expanduser())
     storage = await open_storage(settings, wait=wait)
-    embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache)
+    second = build_second(settings)
+    embeddings = EmbeddingChain(embedders, storage.get_embeddings, cache, second=second)
     return ZapomniEngine(
         storage,
         chunker,
@@ -117,16 +118,6 @@ def create_extractor(settings: Settings) -> GraphExtractor:
 
     rules = RuleExtractor(load_gazetteer(settings.home / "gazetteer.txt"))
     return GraphExtractor(rules, build_extraction_model(settings))
-
-
-def _read_key(settings: Settings) -> bytes:
-    """Return the key that links two mentions of a masked secret."""
-    try:
-        from zapomni_core.infra.capture_key import capture_key
-
-        return capture_key(str(settings.home))
-    except OSError:
-        return os.urandom(32)  # The disk takes nothing: then nothing is linked either.
 
 
 class ZapomniEngine:
@@ -162,44 +153,33 @@ class ZapomniEngine:
             embedder = EmbeddingChain(embedders, lambda *asked: storage.get_embeddings(*asked))  # noqa: PLW0108
         self.storage = storage
         self.tasks = tasks or open_tasks(settings)
+        self.observations = observations or Observations(settings)
+        self.recalls = recall_log(settings)
         self._settings = settings
         self._chunker = chunker
-        self._code = code or SqliteCode(observations_path(settings))
-        self.observations = observations or Observations(settings)
         self._reranker = reranker
-        digest = Digest(
-            SqliteDigest(observations_path(settings)),
-            storage,
-            str(settings.server or ""),
-            lambda: self._redactor,
-        )
-        self.memories = Memories(
-            storage, embedder, self._choose_chunker, lambda: self._redactor, digest
-        )
+        # The one file of this machine, whichever engine holds the memories.
+        self._file = file = observations_path(settings)
+        self._code = code or SqliteCode(file)
+        # Only what adds texts needs its rules: a search does not import them.
+        self._redactor = cache(partial(load_redactor, str(settings.home)))
+        server = str(settings.server or "")
+        digest = Digest(SqliteDigest(file), storage, server, self._redactor)
+        self.memories = Memories(storage, embedder, self._choose_chunker, self._redactor, digest)
         self.citations = Citations(self._code, storage, str(settings.home))
         self.projects = Projects(self.observations, storage, self.memories)
         self._writer = MemoryWriter(self.memories, self.citations, self.projects)
+        answers = self.memories.answers
         self._searcher = Searcher(
-            storage,
-            embedder,
-            observations,
-            reranker,
-            self.citations,
-            self.projects,
-            self.memories.answers,
+            storage, embedder, observations, reranker, self.citations, self.projects, answers
         )
-        # Not the methods themselves: that would import both modules.
-        self.tasks.register(
-            "build_graph", lambda params, task: self.graph.run_build(params, task.report)
-        )
-        self.tasks.register(
-            "index_codebase", lambda given, task: self.code.run_index(given, task.report)
-        )
-        self.tasks.register(
-            "import_source", lambda given, task: self.imports.run(given, task.report)
-        )
-        self.recalls = recall_log(settings)
-        self._background: list[asyncio.Task[None]] = []
+        self._upkeep = Upkeep(settings, self.memories, lambda: self.trash)
+        self._opened = AsyncExitStack()  # What is opened when it is first used.
+        # Not the methods themselves: that would import their modules.
+        run = self.tasks.register
+        run("build_graph", lambda given, task: self.graph.run_build(given, task.report))
+        run("index_codebase", lambda given, task: self.code.run_index(given, task.report))
+        run("import_source", lambda given, task: self.imports.run(given, task.report))
 
     def _choose_chunker(self, kind: str, source: str) -> TextChunker:
         if kind != "document" or not source:
@@ -210,27 +190,25 @@ class ZapomniEngine:
         return ASTChunker(source, self._chunker, self._settings.chunk_size)
 
     @cached_property
-    def _redactor(self) -> Redactor:
-        # Only what adds texts needs it: a search does not import its rules.
-        from zapomni_core.shared.redaction import Redactor
-
-        return Redactor(os.environ, _read_key(self._settings))
-
-    @cached_property
     def graph(self) -> KnowledgeGraph:
         """The knowledge graph of memories."""
-        # Imported when it is needed: most commands need none.
+        # Imported when it is needed, as the parts below are: most commands need none.
         from zapomni_core.modules.graph import KnowledgeGraph
 
         create = partial(create_extractor, self._settings)
+        submit, reach = self.tasks.submit_task, self.projects.reach
+        graph = KnowledgeGraph(self.storage, create, submit, reach)
+        self._opened.push_async_callback(graph.close)
+        return graph
 
-        async def reach(
-            folder: str, wanted: str, agent: bool
-        ) -> tuple[list[str] | None, list[str]]:
-            found = await self.observations.reach(folder, wanted, agent=agent)
-            return found.projects, found.hidden
+    @cached_property
+    def cards(self) -> EntityCards:
+        """What is known about an entity, a file or a symbol."""
+        from zapomni_core.workflows.entity_cards import EntityCards
 
-        return KnowledgeGraph(self.storage, create, self.tasks.submit_task, reach)
+        return EntityCards(
+            self.graph, lambda: self.code, self.citations, self.observations, self.storage
+        )
 
     @cached_property
     def code(self) -> CodeMemory:
@@ -245,22 +223,19 @@ class ZapomniEngine:
             self._settings,
             self.tasks.submit_task,
             self._searcher.search,
-            self._redactor,
+            self._redactor(),
         )
 
     @cached_property
     def trash(self) -> Trash:
         """What was forgotten and can come back."""
         from zapomni_core.workflows.trash import Trash
-        from zapomni_db.sqlite.trash_file import SqliteTrash
+        from zapomni_db.sqlite.deletions import SqliteTrash
 
-        return Trash(
-            SqliteTrash(observations_path(self._settings)),
-            self.storage,
-            self.memories,
-            self.citations,
-            self.projects,
-        )
+        file = SqliteTrash(self._file)
+        trash = Trash(file, self.storage, self.memories, self.citations, self.projects)
+        self._opened.push_async_callback(trash.close)
+        return trash
 
     @cached_property
     def review(self) -> ReviewInbox:
@@ -268,14 +243,16 @@ class ZapomniEngine:
         from zapomni_core.workflows.review import ReviewInbox
         from zapomni_db.sqlite.review import SqliteReview
 
+        file = SqliteReview(self._file)
+        self._opened.push_async_callback(file.close)
         return ReviewInbox(
-            SqliteReview(observations_path(self._settings)),
+            file,
             self.storage,
             self._writer,
             self.trash,
             self.citations,
             self.projects,
-            lambda: self._redactor,
+            self._redactor,
             str(self._settings.home),
         )
 
@@ -284,14 +261,8 @@ class ZapomniEngine:
         """Whether everything works."""
         from zapomni_core.workflows.check_health import Health
 
-        return Health(
-            self._settings,
-            self.storage,
-            self.memories,
-            self.observations,
-            self._writer,
-            self._searcher,
-        )
+        rooms = self.storage, self.memories, self.observations
+        return Health(self._settings, *rooms, self._writer, self._searcher)
 
     @cached_property
     def exports(self) -> Exports:
@@ -299,7 +270,8 @@ class ZapomniEngine:
         from zapomni_core.workflows.export_memories import Exports
         from zapomni_db.sqlite.deletions import SqliteDeletions
 
-        deletions = SqliteDeletions(observations_path(self._settings))
+        deletions = SqliteDeletions(self._file)
+        self._opened.push_async_callback(deletions.close)
         return Exports(self.storage, self.citations, self.projects, deletions, self._settings)
 
     @cached_property
@@ -308,13 +280,9 @@ class ZapomniEngine:
         from zapomni_core.workflows.import_records import RecordImports
         from zapomni_db.sqlite.imports import SqliteImports
 
-        return RecordImports(
-            self.storage,
-            self.observations,
-            SqliteImports(observations_path(self._settings)),
-            self._settings,
-            self.merges,
-        )
+        imports = SqliteImports(self._file)
+        self._opened.push_async_callback(imports.close)
+        return RecordImports(self.storage, self.observations, imports, self._settings, self.merges)
 
     @cached_property
     def merges(self) -> MemoryMerges:
@@ -329,7 +297,7 @@ class ZapomniEngine:
             self.exports.deletions,
             self._settings,
             self.trash,
-            lambda: self._redactor,
+            self._redactor,
         )
 
     @cached_property
@@ -344,7 +312,7 @@ class ZapomniEngine:
             self.exports,
             self.record_imports.imports,
             self._settings,
-            lambda: self._redactor,
+            self._redactor,
         )
 
     @cached_property
@@ -360,13 +328,15 @@ class ZapomniEngine:
         from zapomni_core.workflows.import_sources import Imports
         from zapomni_db.sqlite.imports import SqliteImports
 
+        file = SqliteImports(self._file)
+        self._opened.push_async_callback(file.close)
         return Imports(
-            SqliteImports(observations_path(self._settings)),
+            file,
             self._settings,
             self._writer,
             self.trash,
             self.tasks.submit_task,
-            lambda: self._redactor,
+            self._redactor,
         )
 
     async def __aenter__(self) -> Self:
@@ -382,23 +352,10 @@ class ZapomniEngine:
 
     async def close(self) -> None:
         """Stop background work between two batches and release everything."""
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._upkeep.close()
         await self.memories.close()
         await self.tasks.close()
-        if "graph" in vars(self):
-            await self.graph.close()
-        if "review" in vars(self):
-            await self.review.close()
-        if "exports" in vars(self):
-            await self.exports.deletions.close()
-        if "record_imports" in vars(self):
-            await self.record_imports.imports.close()
-        if "imports" in vars(self):
-            await self.imports.close()
-        if "trash" in vars(self):
-            await self.trash.close()
+        await self._opened.aclose()
         await self._code.close()
         if self._reranker is not None:
             await self._reranker.close()
@@ -445,12 +402,9 @@ class ZapomniEngine:
 
         If that is another model than the stored vectors', a backup is made first.
         """
-        from zapomni_core.workflows.backup import back_up  # few calls need it
+        from zapomni_core.workflows.backup import back_up_before_reembedding
 
-        active = await self.storage.get_space()
-        configured = [await one.space() for one in self.memories.embeddings.embedders[:1]]
-        if active is not None and configured not in ([], [active]):
-            await back_up(self._settings, reason="before-reembed")
+        await back_up_before_reembedding(self._settings, self.storage, self.memories.embeddings)
         return await self.memories.reembed(progress)
 
     # --- memories, in the words of the library -----------------------------------------------
@@ -462,87 +416,29 @@ class ZapomniEngine:
 
     async def list_memories(self, request: ListRequest) -> MemoryPage:
         """List memories, pinned first, then newest first."""
-        filters, reach = await self.projects.narrow(parse_filters(request.filters), request.folder)
-        narrowed = request.model_copy(update={"filters": filters})
-        page = await self.memories.list_memories(narrowed)
-        elsewhere = 0
-        if reach.has_elsewhere:
-            others = [*(reach.projects or ()), *reach.hidden]
-            there = filters.model_copy(update={"projects": None, "not_projects": others})
-            listed = await self.memories.list_memories(ListRequest(limit=1, filters=there))
-            elsewhere = listed.total
-        items = await self.projects.name(page.items)
-        return MemoryPage(items=items, total=page.total, elsewhere=elsewhere)
+        return await self.projects.list_memories(request)
 
     async def get_history(
         self, memory_id: str, as_of: datetime | None = None
     ) -> list[MemoryVersion]:
         """Return the versions of a memory, oldest first, or what it was at a time."""
-        names = await self.observations.names()
-        return [
-            version.model_copy(
-                update={
-                    "fields": {
-                        **version.fields,
-                        "project": show_project(version.fields["project"], names),
-                    }
-                }
-            )
-            for version in await self.memories.get_history(memory_id, as_of)
-        ]
+        return await self.projects.get_history(memory_id, as_of)
 
     # --- long-lived processes ---------------------------------------------------------------
 
     def start_background_work(self) -> None:
         """Run tasks, fill in missing vectors, watch a storage server and make daily backups."""
-        if self._settings.server is not None:
-            self.memories.keep_checking_storage(self._settings.health_check_seconds)
-        self.memories.keep_filling_vectors()
-        if not self._background:
-            self._background = [
-                asyncio.create_task(self._back_up_daily()),
-                asyncio.create_task(self._release_idle_models()),
-                asyncio.create_task(self.memories.catch_up_digest()),
-            ]
+        self._upkeep.start()
         self.tasks.start()
 
     @property
     def has_model(self) -> bool:
         """Whether a model is in memory."""
-        return any(local.is_loaded for local in self._local_embedders())
+        return any(model.is_loaded for model in self._upkeep.local_models())
 
     def learn_secrets(self, environ: Mapping[str, str]) -> None:
         """Find the secrets of another process's environment in texts, too."""
-        self._redactor.learn(environ)
-
-    def _local_embedders(self) -> list[LocalEmbedder]:
-        if not self.memories.embeddings.embedders:
-            return []
-        from zapomni_core.adapters.local_embedder import LocalEmbedder
-
-        found = self.memories.embeddings.embedders
-        return [one for one in found if isinstance(one, LocalEmbedder)]
-
-    async def _release_idle_models(self) -> None:
-        while True:
-            await asyncio.sleep(MODEL_IDLE_SECONDS / 5)
-            released = [one.release_idle(MODEL_IDLE_SECONDS) for one in self._local_embedders()]
-            if any(released):
-                logger.info("model_released")
-                await asyncio.to_thread(return_memory)
-
-    async def _back_up_daily(self) -> None:
-        await asyncio.sleep(BACKUP_AFTER_SECONDS)  # The call that opened the engine comes first.
-        while True:
-            await self.back_up_if_due()
-            await self._empty_trash()
-            await asyncio.sleep(BACKUP_CHECK_SECONDS)
-
-    async def _empty_trash(self) -> None:
-        try:
-            await self.trash.empty_expired()
-        except ZapomniError as error:
-            logger.warning("trash_not_emptied", error_code=error.error_code)
+        self._redactor().learn(environ)
 
     @operation()
     async def back_up_if_due(self) -> None:

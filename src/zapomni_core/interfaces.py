@@ -263,7 +263,8 @@ class Embedder(Protocol):
 class ModelEmbedder(Protocol):
     """An embedder that knows its model.
 
-    Implemented by the adapters `local`, `ollama`, `openai` and `sentence_transformers`.
+    Implemented by the adapters `local`, `multilingual`, `folder`, `ollama`, `openai` and
+    `sentence_transformers`.
     """
 
     name: str

@@ -54,11 +54,16 @@ class Settings(BaseModel):
         default=SecretStr(""),
         description="A Redis that keeps embeddings for many machines: redis://host:6379/0.",
     )
-    embedder: Literal["local", "ollama", "openai", "sentence-transformers", "none"] = Field(
-        default="local", description="What turns text into vectors; none means word search only."
+    embedder: Literal["local", "ollama", "openai", "sentence-transformers", "folder", "none"] = (
+        Field(
+            default="local",
+            description="What turns text into vectors; none means word search only.",
+        )
     )
     embedding_model: str = Field(
-        default="", description="Model name for the embedder; empty means the embedder's default."
+        default="",
+        description="Model name for the embedder, or the folder of an encoder; empty means the "
+        "embedder's default.",
     )
     ollama_host: str = Field(default="http://127.0.0.1:11434", description="Address of Ollama.")
     openai_base_url: str = Field(

@@ -161,7 +161,10 @@ class CodeSymbol(_CodeModel):
 
 
 class CodeEdge(_CodeModel):
-    """One symbol calls, inherits from or is decorated by another."""
+    """One symbol refers to another: it calls, inherits from, is decorated by, overrides or uses it.
+
+    `register`: a decorator, whose name this is, hands the other one on.
+    """
 
     kind: str
     caller: CodeSymbol

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from zapomni_db.models import EntityData, FrozenModel, RelationshipData
 
 __all__ = [
+    "CooccurringPair",
     "Edge",
     "EdgeKey",
     "EdgeQuery",
     "Entity",
     "EntityName",
+    "EntityPast",
     "EntityQuery",
     "Evidence",
     "ExtractedChunk",
@@ -24,6 +26,7 @@ __all__ = [
     "GraphStats",
     "MemoryVersion",
     "Merge",
+    "PastEdge",
     "UnreadChunk",
 ]
 
@@ -61,6 +64,21 @@ class ExtractedChunk(FrozenModel):
     """Between these entities."""
 
 
+class CooccurringPair(NamedTuple):
+    """Two entities that sentences of memories name together without stating how they relate."""
+
+    key: EdgeKey
+    together: int
+    """In how many memories."""
+    source_memories: int
+    target_memories: int
+    """In how many memories each of them is mentioned."""
+    strength: float
+    """As it is stored; 0: not above chance, and so not shown."""
+    is_stated: bool
+    """Whether another relationship between the two is stated."""
+
+
 class GraphGrowth(NamedTuple):
     """What was not there before."""
 
@@ -86,6 +104,9 @@ class EntityQuery(FrozenModel):
     offset: int = 0
     hidden: list[str] = []
     """What memories of these projects say does not count."""
+    nodes: bool = False
+    """Only nodes of the picture: no dates, versions, addresses and references unless `types` asks
+    for them, and no word that is written like a name but does not repeat."""
 
 
 class Entity(FrozenModel):
@@ -144,6 +165,8 @@ class EdgeQuery(FrozenModel):
     """At most so many of each entity in each direction, the weightiest first."""
     hidden: list[str] = []
     """What memories of these projects say does not count."""
+    nodes: bool = False
+    """Only relationships to nodes of the picture."""
 
 
 class Evidence(FrozenModel):
@@ -159,6 +182,24 @@ class Evidence(FrozenModel):
     valid_from: datetime | None
     valid_to: datetime | None
     """None: the beginning is not known, or it still holds."""
+
+
+class PastEdge(NamedTuple):
+    """A relationship that held and no longer does, and the last sentence that stated it."""
+
+    key: EdgeKey
+    sentence: Evidence
+    """Its `valid_to` is when the relationship ended."""
+
+
+class EntityPast(NamedTuple):
+    """When memories mentioned an entity, and what held of it once."""
+
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    """When the first and the newest memory that mention it were stated."""
+    ended: list[PastEdge] = []
+    """The last one to end first."""
 
 
 class GraphStats(FrozenModel):

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
         WholeMemory,
     )
     from zapomni_db.graph_models import (
+        CooccurringPair,
         Edge,
         EdgeKey,
         EdgeQuery,
         Entity,
         EntityName,
+        EntityPast,
         EntityQuery,
         Evidence,
         ExtractedChunk,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         EmbeddingSpace,
         EntityData,
         Hits,
+        IndexedChunk,
         MemoryData,
         MemoryFilter,
         MemoryPage,
@@ -227,8 +230,9 @@ class SearchStore(Protocol):
         chunk_ids: Sequence[str],
         names: Sequence[str],
         as_of: datetime | None,
-    ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
-        """Return `get_tokens`, `get_named` and `find_named`, at once."""
+        passage_ids: Sequence[str] = (),
+    ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
+        """Return `get_tokens`, `get_named`, `find_named` and `get_passages`, at once."""
         ...
 
     async def get_hop(
@@ -278,9 +282,13 @@ class SearchStore(Protocol):
         ...
 
     async def get_similarities(
-        self, query_embedding: Sequence[float], chunk_ids: Sequence[str]
+        self, query_embedding: Sequence[float], chunk_ids: Sequence[str], *, second: bool = False
     ) -> dict[str, float]:
-        """Return how near these chunks are, where they have a vector."""
+        """Return how near these chunks are, where they have a vector: in the second space if asked.
+
+        Raises:
+            ValidationError: The vector has another dimension than those of the space.
+        """
         ...
 
     async def get_places(self, chunk_ids: Sequence[str], filters: MemoryFilter) -> dict[str, Place]:
@@ -295,13 +303,25 @@ class SearchStore(Protocol):
         """Return the chunks' token vectors in the active space, where there are any."""
         ...
 
+    async def get_contexts(self, after: str | None, limit: int) -> list[IndexedChunk]:
+        """Return chunks with the words they are found by in addition, after one of them."""
+        ...
+
+    async def store_contexts(self, contexts: Mapping[str, str]) -> None:
+        """Replace the additional words of chunks, by id; deleted chunks are passed over."""
+        ...
+
     async def bm25_search(self, request: TextSearchRequest) -> list[BM25SearchResult]:
         """Return the chunks matching any term, best first. No term can be a syntax error."""
         ...
 
 
 class EmbeddingStore(Protocol):
-    """Stores vectors; one embedding space is active, and two are never mixed."""
+    """Stores vectors; one embedding space is active, and two are never mixed.
+
+    Next to it there may be a second space: of the passages that the model of the first one does not
+    read.
+    """
 
     async def get_space(self) -> EmbeddingSpace | None:
         """Return the space searches use, or None before the first vector."""
@@ -325,12 +345,30 @@ class EmbeddingStore(Protocol):
         """Store vectors for pending chunks; chunks deleted meanwhile are passed over."""
         ...
 
+    async def get_unseen(self, space: EmbeddingSpace, limit: int) -> list[PendingChunk]:
+        """Return the chunks after those that were checked for this second space, oldest first."""
+        ...
+
+    async def store_second(
+        self, space: EmbeddingSpace, vectors: Sequence[ChunkVector], seen: str
+    ) -> None:
+        """Store vectors in the second space, and that chunks were checked up to `seen`.
+
+        Another second space ends, unless there are no vectors. Chunks deleted meanwhile are passed
+        over.
+        """
+        ...
+
     async def activate_space(self, space: EmbeddingSpace) -> int:
         """Make searches use this space if no chunk is pending in it.
 
         Returns how many still are: 0 means the switch is done and the other spaces' vectors
         are gone.
         """
+        ...
+
+    async def tidy(self) -> int:
+        """Bring what is stored into the form that is searched best; return in how many steps."""
         ...
 
 
@@ -367,6 +405,28 @@ class GraphStore(Protocol):
 
         Raises:
             ValidationError: A relationship names an entity that is not among the passage's.
+        """
+        ...
+
+    async def get_cooccurring(self) -> tuple[list[CooccurringPair], int]:
+        """Return the pairs that sentences name together, and how many memories there are.
+
+        What was withdrawn does not count.
+        """
+        ...
+
+    async def set_associations(self, associations: Sequence[tuple[EdgeKey, float]]) -> None:
+        """Set how strongly pairs that sentences name together are associated.
+
+        Those with 0 are not shown. Pairs deleted meanwhile are passed over.
+        """
+        ...
+
+    async def end_statements(self) -> None:
+        """End what a later text says is over; what nothing ends any longer holds again.
+
+        A text says so by a statement of the same relationship that had ended when it was made, and
+        whose beginning is not known.
         """
         ...
 
@@ -439,6 +499,21 @@ class GraphReadStore(Protocol):
         """Return the strongest, then newest sentences that state each relationship then."""
         ...
 
+    async def get_past(
+        self,
+        entity_id: str,
+        as_of: datetime | None,
+        limit: int,
+        *,
+        hidden: Sequence[str] = (),
+        without: Sequence[str] = (),
+    ) -> EntityPast:
+        """Return when an entity was mentioned, and its relationships that had ended by then.
+
+        At most `limit` of those, none of the types in `without`.
+        """
+        ...
+
     async def find_named(self, names: Sequence[str], as_of: datetime | None) -> list[str]:
         """Return the ids of all entities whose name or alias is one of these, folded."""
         ...
@@ -493,8 +568,8 @@ class CopyStore(Protocol):
         """
         ...
 
-    async def list_ids(self, filters: MemoryFilter) -> list[str]:
-        """Return the ids of all memories that match, in the order of the ids."""
+    async def list_ids(self, filters: MemoryFilter, *, prefix: str = "") -> list[str]:
+        """Return the ids of all memories that match and begin so, in the order of the ids."""
         ...
 
     async def import_memories(self, memories: Sequence[MemoryCopy]) -> None:

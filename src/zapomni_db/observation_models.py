@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __all__ = [
     "ActivityCount",
+    "AskedIn",
     "CaptureOverview",
     "Failure",
     "HostActivity",
@@ -21,7 +22,10 @@ __all__ = [
     "SessionGroup",
     "SessionStory",
     "SessionSummary",
+    "SessionWork",
     "Timeline",
+    "WorkCommit",
+    "WorkStep",
 ]
 
 Order = Literal["relevance", "blended", "recent"]
@@ -176,6 +180,57 @@ class Failure(ObservationModel):
         description="What was changed before the command succeeded."
     )
     passed: ObservationPreview | None = Field(description="The run that succeeded, if any.")
+
+
+class WorkStep(ObservationModel):
+    """A command that failed or passed around an edit."""
+
+    id: int
+    timestamp: int
+    command: str
+    message: str = Field(default="", description="What it said; empty if it passed.")
+
+
+class WorkCommit(ObservationModel):
+    """A commit: made in a session, or of a repository's history."""
+
+    id: int
+    timestamp: int
+    commit: str = Field(description="The beginning of its hash is enough for git.")
+    subject: str
+    author: str = Field(default="", description="Empty if a session made it.")
+
+
+class SessionWork(ObservationModel):
+    """What was done about some files in one session, and why as far as that is known."""
+
+    session_id: str
+    project: str
+    host: str
+    branch: str
+    first_at: int
+    last_at: int
+    edits: int
+    files: list[str] = Field(description="Those of the files that were edited, the last one first.")
+    prompts: list[str] = Field(description="What the user had asked for, in order.")
+    failure: WorkStep | None = Field(
+        default=None,
+        description="What had failed before the first edit: for the same prompt, or it passed "
+        "after an edit.",
+    )
+    passed: WorkStep | None = Field(default=None, description="When that passed again.")
+    failed_after: WorkStep | None = Field(
+        default=None, description="What failed after the last edit, and did not pass later."
+    )
+    commits: list[WorkCommit] = []
+
+
+class AskedIn(ObservationModel):
+    """The session in which something was done at a time, and the prompt before it."""
+
+    session_id: str
+    host: str
+    prompt: str
 
 
 class KnownProject(ObservationModel):

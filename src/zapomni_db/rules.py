@@ -7,7 +7,7 @@ followed, and which versions a memory had.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIASES_SHOWN",
+    "COOCCURRENCE",
     "EVER",
+    "FACTS",
     "FIELDS",
+    "FORMS",
     "HOME_FIELDS",
     "LEAST_LIKENESS",
+    "RELATED",
+    "SHOWN",
     "Replaced",
     "Statement",
     "SubjectStatement",
@@ -34,6 +39,7 @@ __all__ = [
     "find_root",
     "fold",
     "join_edges",
+    "last_ended",
     "likeness",
     "most_certain",
     "refuse_superseding",
@@ -53,6 +59,18 @@ S = TypeVar("S", bound=Hashable)
 # The same fact may be stated in every note; only the newest changes are compared.
 MAX_CHANGES = 200
 LEAST_LIKENESS = 0.45
+FACTS = ("DATE", "REFERENCE", "SELF", "URL", "VERSION")
+"""Types of what is said about things: found and read, but no nodes of the picture."""
+FORMS = (
+    "CODEOWNERS", "Cargo.lock", "Cargo.toml", "Gemfile", "Gemfile.lock", "composer.json", "go.mod",
+    "package-lock.json", "package.json", "poetry.lock", "pyproject.toml", "requirements-dev.txt",
+    "requirements.txt", "uv.lock", "yarn.lock",
+)  # fmt: skip
+"""Files that state relationships by their form. Of other indexed code only its first passages
+are read into the graph, for what they import: the rest has a graph of its own."""
+SHOWN = 0.5
+"""A name is a node when the confidences of its mentions add up to this: one sure mention does, and
+so do several of a word that is only written like a name."""
 ALIASES_SHOWN = 10
 EVER = -62_135_596_800_000_000  # the first day of the year 1: the beginning is not known
 
@@ -73,6 +91,12 @@ def likeness(first: str, second: str) -> float:
 def _pairs(name: str) -> set[str]:
     padded = f" {name} "
     return {padded[i : i + 2] for i in range(len(padded) - 1)} if name else set()
+
+
+COOCCURRENCE = "cooccurrence"
+"""The source of evidence that only names two entities together."""
+RELATED = "RELATED_TO"
+"""The type of relationships of which no more than that is known."""
 
 
 def weigh(strength: float, support: int) -> float:
@@ -226,7 +250,36 @@ def join_edges(edges: Iterable[tuple[EdgeKey, float, int]]) -> list[Edge]:
         if key.source_id != key.target_id:
             known = joined.get(key, (0.0, 0))
             joined[key] = max(known[0], strength), known[1] + support
-    return [Edge(key, *both, weigh(*both)) for key, both in joined.items()]
+    # The strength of an association counts the sentences already.
+    return [
+        Edge(key, *both, both[0] if key.type == RELATED else weigh(*both))
+        for key, both in joined.items()
+    ]
+
+
+def last_ended(
+    statements: Iterable[tuple[EdgeKey, int | None, S]],
+    holding: Collection[EdgeKey],
+    now: int,
+    limit: int,
+) -> list[tuple[EdgeKey, int, S]]:
+    """Return relationships that no longer hold, the last to end first: each by its last statement.
+
+    Args:
+        statements: A relationship, when this statement of it ended, and the statement; the
+            strongest first.
+        holding: The relationships that hold.
+        now: Until when something may have ended.
+        limit: How many to return.
+    """
+    last: dict[EdgeKey, tuple[int, S]] = {}
+    for key, end, statement in statements:
+        if end is None or end > now or key in holding or key.source_id == key.target_id:
+            continue
+        if key not in last or end > last[key][0]:
+            last[key] = end, statement
+    order = sorted(last.items(), key=lambda item: (-item[1][0], item[0]))
+    return [(key, *ended) for key, ended in order[:limit]]
 
 
 # --- Replaced memories ------------------------------------------------------------------

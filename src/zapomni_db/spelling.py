@@ -13,16 +13,17 @@ ONE_WRONG, TWO_WRONG = 5, 9
 MOST_TEXTS = 50
 """So many passages with words like it are read for each misspelt word."""
 
-_WORD = re.compile(r"[^\W\d_]+")
+# Both are compiled when they are first needed: most words are spelt right, and in ASCII.
+_WORD = r"[^\W\d_]+"
 # Scripts that write without blanks: what looks like one word there is many.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-)
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 
 
 def allowed_distance(word: str) -> int:
     """Return how many letters of a word may be wrong: none in short ones, and in numbers."""
-    if len(word) < ONE_WRONG or not word.isalpha() or _UNSPACED.search(word):
+    if len(word) < ONE_WRONG or not word.isalpha():
+        return 0
+    if not word.isascii() and re.search(_UNSPACED, word):
         return 0
     return 1 if len(word) < TWO_WRONG else 2
 
@@ -51,7 +52,9 @@ def nearest_word(word: str, texts: Iterable[str]) -> str | None:
     most = allowed_distance(word)
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update({found for found in _WORD.findall(text.lower()) if len(found) >= ONE_WRONG})
+        counts.update(
+            {found for found in re.findall(_WORD, text.lower()) if len(found) >= ONE_WRONG}
+        )
     near = [
         (wrong, -counts[found], found)
         for found in counts

@@ -31,7 +31,7 @@ from zapomni_web.page import (
 )
 from zapomni_web.routes import CHANGES, PAGES, Page, PageChange
 
-__all__ = ["create_app", "static_address"]
+__all__ = ["create_app", "environment", "read_static", "static_address"]
 
 TYPES = {
     "css": "text/css; charset=utf-8",
@@ -44,7 +44,8 @@ logger = get_logger(__name__)
 
 
 @cache
-def _static() -> dict[str, bytes]:
+def read_static() -> dict[str, bytes]:
+    """Return the static files by name."""
     folder = resources.files("zapomni_web") / "static"
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
 
@@ -52,13 +53,14 @@ def _static() -> dict[str, bytes]:
 @cache
 def static_address(name: str) -> str:
     """Return the address of a static file; it changes with any of them."""
-    digest = hashlib.sha256(b"".join(body for _, body in sorted(_static().items())))
+    digest = hashlib.sha256(b"".join(body for _, body in sorted(read_static().items())))
     return f"/static/{digest.hexdigest()[:12]}/{name}"
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Return what renders templates: everything stored is escaped."""
+    made = Environment(
         loader=PackageLoader("zapomni_web"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         finalize=text.finalize,
@@ -67,14 +69,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(ago=text.ago, markdown=text.render_markdown, moment=text.moment)
-    environment.globals.update(
+    made.filters.update(ago=text.ago, markdown=text.render_markdown, moment=text.moment)
+    made.globals.update(
         address=address,
         command_line=text.command_line,
         navigation=[page for page in PAGES if page.nav],
         static=static_address,
     )
-    return environment
+    return made
 
 
 def create_app(site: Site) -> Starlette:
@@ -182,7 +184,7 @@ def _render(
         "done": asked.site.changes.get(done_id) if done_id else None,
         **values,
     }
-    body = _environment().get_template(template).render(shown)
+    body = environment().get_template(template).render(shown)
     return Response(body, status, media_type="text/html; charset=utf-8")
 
 
@@ -243,7 +245,7 @@ async def _events(site: Site, request: Request) -> Response:
 
 async def _send_static(request: Request) -> Response:
     name = request.path_params["name"]
-    body = _static().get(name)
+    body = read_static().get(name)
     if body is None or request.url.path != static_address(name):
         return Response("Not found", 404, media_type="text/plain")
     kind = TYPES[name.rpartition(".")[2]]

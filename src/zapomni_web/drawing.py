@@ -7,7 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from zapomni_core.modules.graph import MemoryReading, ViewedEntity, ViewedRelationship
+from zapomni_core.modules.graph import (
+    FACT_TYPES,
+    MemoryReading,
+    ViewedEntity,
+    ViewedRelationship,
+)
 from zapomni_db.graph_models import Evidence
 from zapomni_db.models import MemorySummary
 from zapomni_web.page import address
@@ -42,6 +47,10 @@ LOOKS = {
     "URL": ("pentagon", 1),
     "CONCEPT": ("star", 3),
     "MEMORY": ("note", 2),
+    "DECISION": ("flag", 5),
+    "COMPONENT": ("hexagon", 5),
+    "SERVICE": ("hexagon", 3),
+    "SELF": ("circle", 2),
 }
 OTHER = ("dot", 0)
 # In a box from -10 to 10.
@@ -186,7 +195,8 @@ def draw_memory(
     """
     if not (said.statements or near) or not can_draw():
         return None
-    entities = said.entities[: MOST_NEAR - 1 - len(near)]
+    named = [one for one in said.entities if one.type not in FACT_TYPES]
+    entities = named[: MOST_NEAR - 1 - len(near)]
     ids = {one.name: one.entity_id for one in entities}
     known = set(ids.values())
     memories = {memory_id: "this memory", **{one.memory_id: one.preview for one in near}}

@@ -24,7 +24,7 @@ HEARTBEAT_SECONDS = 15.0
 
 
 class Live:
-    """Tells listening tabs what has changed.
+    """Notifies open tabs of changes.
 
     Args:
         engine: Whose memories, observations and tasks.

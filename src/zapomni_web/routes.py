@@ -47,6 +47,7 @@ PAGES = [
     Page("/import", "imports:show", nav="Import", key="i"),
     Page("/add", "memory:new", nav="Add", key="a"),
     Page("/trash", "trash:show", nav="Trash", key="b"),
+    Page("/graph/path", "graph:path"),
     Page("/code/files", "code:files"),
     Page("/code/file", "code:file"),
     Page("/code/symbol", "code:symbol"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,26 @@ def test_set_up_installs_from_the_lock_and_asks_for_nothing_else():
     editable = re.search(r"^EDITABLE := (.*)", MAKEFILE, re.MULTILINE)
     assert editable is not None
     assert {"--no-deps", "--no-build-isolation"} <= set(editable[1].split())
+
+
+@pytest.mark.parametrize("lock", ["run.txt", "dev.txt"])
+def test_the_lock_pins_packages_with_the_extras_that_others_ask_for(lock):
+    """Otherwise pip looks at newer releases for `name[extra]` and refuses them as not pinned."""
+    locked = {canonicalize_name(entry.name): entry.extras for entry, _ in read_entries(lock)}
+    here = default_environment()
+    asked: dict[str, set[str]] = {}
+    for name, extras in locked.items():
+        try:
+            requirements = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:  # for another Python or system
+            continue
+        for wanted in map(Requirement, requirements):
+            fits = wanted.marker is None or any(
+                wanted.marker.evaluate({**here, "extra": extra}) for extra in {"", *extras}
+            )
+            if fits and wanted.extras and canonicalize_name(wanted.name) in locked:
+                asked.setdefault(canonicalize_name(wanted.name), set()).update(wanted.extras)
+
+    assert asked, "nothing asks for an extra: this test checks nothing"
+    missing = {name: extras - locked[name] for name, extras in asked.items()}
+    assert {name: extras for name, extras in missing.items() if extras} == {}

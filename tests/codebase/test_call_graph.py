@@ -10,7 +10,7 @@ import pytest
 from reading import edges, resolved
 
 from zapomni_core.modules.codebase import Resolver, Snapshot
-from zapomni_core.modules.codebase.evaluate import Type, parse_type
+from zapomni_core.modules.codebase.callgraph import Type, parse_type
 from zapomni_core.modules.codebase.languages import LANGUAGES
 
 
@@ -40,6 +40,15 @@ def test_by_scope():
         "C.m -> a.py:f",
         " -> a.py:f",
     ]
+
+
+def test_a_module_calls_nothing_that_it_neither_defines_nor_imports():
+    files = {
+        "a.ts": "export class Request { send() { const once = () => {}; once() } }\n",
+        "b.ts": "import undo from 'undo';\ntype Error = string;\n"
+        "export function f() { const { once } = undo(); once(); throw new Error() }\n",
+    }
+    assert resolved(files) == ["Request.send -> a.ts:Request.send.once"]
 
 
 def test_a_local_name_hides_the_one_outside():
@@ -472,3 +481,174 @@ def test_types_are_read_as_they_are_written(text, types):
 @pytest.mark.parametrize("mark", ["List[", "(", "[", "[]", "a|", "a<", "a,", "]", "map["])
 def test_types_nested_without_end_are_read_all_the_same(mark):
     assert len(parse_type(mark * 3000)) <= 1
+
+
+# --- Scripts: what a module exports, and by which name ------------------------------------
+
+
+def test_scripts_export_by_default_under_other_names_and_through_files_that_import_each_other():
+    files = {
+        "src/internal.ts": "export * from './action';\nexport * from './spy';\n"
+        "export { stop as halt } from './spy';\nexport * as all from './spy';\n",
+        "src/action.ts": "import { report, halt, all } from './internal';\n"
+        "export function act() { report(); halt(); all.stop() }\n",
+        "src/spy.ts": "import { act } from './internal';\nimport Box, { make } from './box';\n"
+        "export function report() { act() }\n"
+        "export function stop() { new Box().open(); make(); JSON.parse('') }\n"
+        "class Other { parse() {} }\n",
+        "src/box.ts": "class Box { #lid = new Lid(); open() { this.#lift(); this.#lid.turn() }\n"
+        "  #lift() {} }\nclass Lid { turn() {} }\n"
+        "function build(): void;\nfunction build(how?: number) {}\n"
+        "export default Box;\nexport { build as make };\n",
+        "src/tests/a.test.ts": "import { report } from '..';\nreport();\n",
+        "src/index.ts": "export { report } from './spy';\n",
+    }
+    assert sorted(resolved(files)) == [
+        " -> src/spy.ts:report",
+        "Box -> src/box.ts:Lid",
+        "Box.open -> src/box.ts:Box.lift",
+        "Box.open -> src/box.ts:Lid.turn",
+        "act -> src/spy.ts:report",
+        "act -> src/spy.ts:stop",
+        "act -> src/spy.ts:stop",
+        "report -> src/action.ts:act",
+        "stop -> src/box.ts:Box",
+        "stop -> src/box.ts:Box.open",
+        "stop -> src/box.ts:build#2",
+    ]
+
+
+def test_modules_of_node_export_what_they_assign():
+    files = {
+        "a.js": "const run = require('./run');\nconst { walk, sit } = require('./more');\n"
+        "const task = require('./task.js');\n"
+        "function go() { run(); walk(); sit(); task() }\n",
+        "run.js": "function run() {}\nmodule.exports = run;\n",
+        "more.js": "const stay = () => 1;\nexports.walk = function () {};\n"
+        "module.exports.sit = stay;\n",
+        "task.js": "export default function () {}\n",
+    }
+    assert resolved(files) == [
+        "go -> run.js:run",
+        "go -> more.js:walk",
+        "go -> more.js:stay",
+        "go -> task.js:default",
+    ]
+
+
+# --- References that are no calls ---------------------------------------------------------
+
+
+def test_a_call_of_what_a_call_returned_is_one_call():
+    files = python(a="def f(x):\n    return lambda y: y\ndef g():\n    return f(1)(2)\n")
+    assert resolved(files) == ["g -> a.py:f"]
+    script = {"a.js": "function f(x) { return y => y }\nfunction g() { return f(1)(2) }\n"}
+    assert resolved(script) == ["g -> a.js:f"]
+
+
+def test_a_function_that_is_passed_on_or_put_into_a_table_is_used():
+    files = python(
+        handlers="""
+        def start(): ...
+        def stop(): ...
+        class Late: ...
+        """,
+        app="""
+        import handlers
+        from handlers import start, stop
+
+        TABLE = {"start": start, "stop": handlers.stop}
+        ORDER = [start, stop]
+
+        def run(stop):
+            begin(target=start)
+            map(stop, [])
+            try:
+                pass
+            except handlers.Late:
+                return isinstance(stop, (int, handlers.Late))
+
+        class Loop:
+            def __init__(self):
+                on("tick", self.tick)
+                on("tock", self.count)
+                self.count = 0
+            def tick(self): ...
+        """,
+    )
+    assert sorted(set(resolved(files, "use"))) == [
+        " -> handlers.py:start",
+        " -> handlers.py:stop",
+        "Loop.__init__ -> app.py:Loop.tick",
+        "run -> handlers.py:Late",
+        "run -> handlers.py:start",
+    ]
+
+
+def test_names_are_used_as_values_in_scripts_too():
+    files = {
+        "a.js": "import { save } from './b.js';\n"
+        "export const routes = { save, list: show };\n"
+        "function show() {}\n"
+        "function setup(app) { app.on('x', show); return [save] }\n",
+        "b.js": "export function save() {}\n",
+    }
+    assert sorted(set(resolved(files, "use"))) == [
+        " -> a.js:show",
+        " -> b.js:save",
+        "setup -> a.js:show",
+        "setup -> b.js:save",
+    ]
+
+
+def test_a_decorated_function_is_registered_unless_its_decorator_only_describes_it():
+    files = python(
+        a="""
+        @app.route("/")
+        def index(): ...
+        class Shop:
+            @property
+            def name(self): ...
+            @app.task
+            def sell(self): ...
+        """
+    )
+    found = edges(files, "register")
+    assert [(e.caller.qualified_name, e.callee.qualified_name, e.name, e.line) for e in found] == [
+        ("", "index", "route", 2),
+        ("Shop", "Shop.sell", "task", 7),
+    ]
+    assert resolved(python(a="def f(x): return f\n@f(1)\ndef g(): ...\n")) == []
+
+
+def test_methods_that_override_one_are_its_references():
+    files = python(
+        base="""
+        class Base:
+            def __init__(self): ...
+            def run(self): ...
+            def stop(self): ...
+        """,
+        more="""
+        from base import Base
+        class Middle(Base): ...
+        class Last(Middle):
+            def __init__(self): ...
+            def run(self): ...
+            def other(self): ...
+        """,
+    )
+    assert resolved(files, "override") == ["Last.run -> base.py:Base.run"]
+    script = {"a.ts": "interface Store { get(): void }\nclass Disk implements Store { get() {} }\n"}
+    assert resolved(script, "override") == ["Disk.get -> a.ts:Store.get"]
+
+
+def test_a_method_that_tests_override_is_no_guess_among_several():
+    files = python(
+        {
+            "src/client": "class Client:\n    def transmit(self): ...\n",
+            "src/use": "def go(thing):\n    thing.transmit()\n",
+            "tests/test_client": "class Fake:\n    def transmit(self): ...\n",
+        }
+    )
+    assert resolved(files) == ["go -> src/client.py:Client.transmit"]

@@ -263,7 +263,6 @@ EXPECTED = {
         function top
         """,
         """
-        module -> decorate
         Foo.__init__ -> make_cache
         Foo.value -> self.svc.get
         Foo.go.inner -> x.run
@@ -440,7 +439,6 @@ EXPECTED = {
         function h
         """,
         """
-        module -> Injectable
         C -> Foo
         C.constructor -> super
         C.m -> a.go
@@ -494,7 +492,8 @@ def test_queries_name_only_kinds_and_captures_we_know(name):
     assert kinds <= set(SymbolKind.__args__)
     assert {one for one in captures if not one.startswith(("definition.", "_"))} <= {
         *("name", "body", "receiver", "returns", "wrapper", "wrapped", "doc", "comment"),
-        *("call", "invocation", "inherit", "inheriting", "decorate"),
+        *("call", "invocation", "inherit", "inheriting", "decorate", "use"),
+        *("export", "exported", "default"),
         *("import", "module", "imported", "path", "alias", "star", "tree"),
         *("bind", "parameter", "property", "value", "type", "element", "enter"),
         *("return", "yield"),
@@ -574,7 +573,7 @@ def test_bases_are_found(name):
 
 
 IMPORTED = {
-    "sample.js": "./m::def ./m:a:b ./m:c:c ./n.js::ns ./o:x:x ./p::w ./r:q:q",
+    "sample.js": "./m:default:def ./m:a:b ./m:c:c ./n.js::ns ./o:x:x ./p::w ./r:q:q",
     "sample.ts": "./a:A:A",
     "sample.go": "fmt::fmt x/y/z::al",
     "sample.rs": "crate.a:b:b crate.a:c:d super:f:f inner::inner",

@@ -8,6 +8,7 @@ from builders import memory, vector
 from graph_builders import (
     EVERYTHING,
     READER,
+    REDIS,
     day,
     entity,
     extracted,
@@ -42,6 +43,73 @@ async def edges(storage, *ids, **query) -> list[tuple]:
 async def counts(storage) -> tuple[int, int, int]:
     stats = await storage.get_graph_stats(READER)
     return stats.entities, stats.relationships, stats.mentions
+
+
+# --- Names that occur together --------------------------------------------------------------
+
+
+async def together(storage, *names, **fields) -> str:
+    pairs = [("Redis", "RELATED_TO", name, {"strength": 0.0, "source": "cooccurrence"})
+             for name in names]  # fmt: skip
+    return await learn(storage, f"Redis, {', '.join(names)}", ["Redis", *names], pairs, **fields)
+
+
+async def test_names_that_occur_together_are_shown_once_they_have_a_strength(storage):
+    await together(storage, "Kafka", "Shop")
+    gone = await together(storage, "Kafka")
+    await learn(storage, "Shop uses Redis now.", ["Shop", "Redis"], [("Shop", "USES", "Redis")])
+    await storage.store_memory(memory("nothing"))
+
+    pairs, total = await storage.get_cooccurring()
+    kafka, shops = sorted(pairs, key=lambda pair: pair.key)
+    assert total == 4
+    assert (kafka.together, kafka.source_memories, kafka.target_memories) == (2, 3, 2)
+    assert (kafka.strength, kafka.is_stated, shops.is_stated) == (0.0, False, True)
+    assert await edges(storage, "redis") == [USES]
+    stats = await storage.get_graph_stats(READER)
+    assert (stats.relationship_types, stats.closed_relationships) == ({"USES": 1}, 0)
+
+    await storage.set_associations([(kafka.key, 0.3), (EdgeKey("a", "b", "RELATED_TO"), 0.3)])
+
+    assert sorted(await edges(storage, "redis")) == sorted([USES, kafka.key])
+    (edge,) = await storage.get_edges(["TECHNOLOGY:kafka"], EdgeQuery())
+    assert (edge.strength, edge.support, edge.weight) == (pytest.approx(0.3), 2, edge.strength)
+    await storage.delete_memory(gone)
+    left = {pair.key: pair for pair in (await storage.get_cooccurring())[0]}[kafka.key]
+    assert (left.together, left.strength) == (1, pytest.approx(0.3))
+    await storage.set_associations([(kafka.key, 0.0)])
+    assert await edges(storage, "redis") == [USES]
+
+
+# --- What later texts say is over -------------------------------------------------------------
+
+
+async def test_a_later_statement_that_it_is_over_ends_a_relationship_and_deleting_it_revives(
+    storage,
+):
+    await shop(storage, occurred_at=day(2025, 1))
+    march = day(2025, 3)
+    over = await learn(
+        storage,
+        "Shop no longer uses Redis.",
+        ["Shop", "Redis"],
+        [("Shop", "USES", "Redis", {"valid_to": march})],
+        occurred_at=march,
+    )
+    await learn(storage, "Shop uses Kafka.", ["Shop", "Kafka"], [("Shop", "USES", "Kafka")])
+    await storage.end_statements()
+
+    assert USES not in await edges(storage)
+    assert USES in await edges(storage, as_of=day(2025, 2))
+    uses = ("Shop", "USES", "Redis")
+    await learn(storage, "Shop uses Redis again.", uses[::2], [uses], occurred_at=day(2025, 5))
+    await storage.end_statements()
+    assert USES in await edges(storage)  # It was taken up again.
+    assert USES not in await edges(storage, as_of=day(2025, 4))
+
+    await storage.delete_memory(over)
+    await storage.end_statements()
+    assert USES in await edges(storage, as_of=day(2025, 4))
 
 
 # --- Kept and found ---------------------------------------------------------------------
@@ -319,11 +387,21 @@ async def test_unread_passages_come_in_order_by_project_or_memory_and_after_anot
         assert await storage.count_unread(READER, scope) == len(texts)
 
 
-async def test_code_is_not_read_for_the_graph_of_notes(storage):
-    await storage.store_memory(memory("import redis", kind="code"))
+async def test_of_code_only_beginnings_of_files_and_manifests_are_read(storage):
+    vectors = (vector(1), vector(2))
+    for path in ("src/app.py", "web/package.json", "my-package.json"):
+        text = f"begin {path} | end {path}"
+        await storage.store_memory(memory(text, *vectors, kind="code", source=path))
 
-    assert await storage.get_unread(READER, EVERYTHING, None, 10) == []
-    assert await storage.count_unread(READER, EVERYTHING) == 0
+    unread = await storage.get_unread(READER, EVERYTHING, None, 10)
+
+    assert [chunk.text for chunk in unread] == [
+        "begin src/app.py",
+        "begin web/package.json",
+        "end web/package.json",
+        "begin my-package.json",
+    ]
+    assert await storage.count_unread(READER, EVERYTHING) == 4
 
 
 async def test_an_overlapping_passage_says_how_much_it_repeats(storage):
@@ -449,3 +527,53 @@ async def test_an_update_that_leaves_the_text_alone_leaves_the_graph_alone(stora
 
     assert await edges(storage) == [USES]
     assert await storage.count_unread(READER, EVERYTHING) == 0
+
+
+async def test_nodes_are_what_is_sure_or_repeats_and_no_facts(storage):
+    """Counted from the mentions that are there: what is deleted or changed counts no longer."""
+
+    async def named(**query) -> list[str]:
+        return [e.name for e in await storage.find_entities(EntityQuery(nodes=True, **query))]
+
+    async def write(text: str) -> str:
+        memory_id = await storage.store_memory(memory(text))
+        (chunk,) = await storage.get_unread(READER, GraphScope(memory_ids=[memory_id]), None, 1)
+        weak = mentioned(text, "Zolid").model_copy(update={"confidence": 0.3, "source": "learned"})
+        sure = [mentioned(text, "Redis"), mentioned(text, "2024", "DATE")]
+        facts = [stated(text, sure[0], "USES", one) for one in (weak, sure[1])]
+        found = ExtractedChunk(chunk_id=chunk.chunk_id, entities=[weak, *sure], relationships=facts)
+        await storage.store_extractions(READER, [found])
+        return memory_id
+
+    async def around() -> set[str]:
+        edges = await storage.get_edges([REDIS], EdgeQuery(nodes=True))
+        return {edge.key.target_id for edge in edges}
+
+    first = await write("Redis uses Zolid since 2024")
+    assert await named() == ["Redis"]
+    assert await around() == set()
+    assert [e.name for e in await storage.list_entities(None, 9)] == ["Redis"]
+    assert await storage.find_entities(EntityQuery(text="zolid", exact=True)) != []
+    assert await named(types=["DATE"]) == ["2024"]
+    second = await write("Again Redis uses Zolid in 2024")
+    assert await named() == ["Redis", "Zolid"]
+    assert await around() == {"TECHNOLOGY:zolid"}
+    assert (await storage.get_graph_stats(READER)).entity_types == {"TECHNOLOGY": 2}
+    await storage.delete_memory(first)
+    assert await named() == ["Redis"]
+    other = memory("Something else")
+    await storage.update_memory(second, MemoryPatch(text=other.text, chunks=other.chunks))
+    assert await named() == []
+
+
+async def test_a_passage_read_again_is_as_sure_as_its_new_reader(storage):
+    text = "Zolid is a queue"
+    memory_id = await storage.store_memory(memory(text))
+    (chunk,) = await storage.get_unread(READER, GraphScope(memory_ids=[memory_id]), None, 1)
+    for reader, confidence, shown in (("a", 0.1, []), ("b", 0.9, ["Zolid"]), ("c", 0.2, [])):
+        named = mentioned(text, "Zolid").model_copy(update={"confidence": confidence})
+        found = ExtractedChunk(chunk_id=chunk.chunk_id, entities=[named], relationships=[])
+        growth = await storage.store_extractions(reader, [found])
+        assert growth.mentions == (reader == "a")
+        entities = await storage.find_entities(EntityQuery(nodes=True))
+        assert [e.name for e in entities] == shown

@@ -7,7 +7,7 @@ import pytest
 from graph_builders import READER, day, learn
 from zapomni_core.exceptions import EntityNotFoundError, ValidationError
 from zapomni_core.modules.graph import GraphViewRequest
-from zapomni_core.modules.graph.view import get_view
+from zapomni_core.modules.graph.reading import get_view
 
 pytestmark = pytest.mark.anyio
 
@@ -115,6 +115,24 @@ async def test_what_was_merged_is_named(storage):
 
     assert found.merged == {"TECHNOLOGY:kafka": "Kafka"}
     assert {"Shop", "Linux"} <= set(names(found))
+
+
+async def test_dates_and_addresses_are_not_in_the_picture_unless_asked_for(storage):
+    await shop(storage)
+    for name in ("Shop", "Erlang"):
+        await learn(
+            storage,
+            f"{name} 3.2",
+            [name, ("3.2", "VERSION")],
+            [(name, "RELATED_TO", "3.2")],
+        )
+
+    whole, near = await view(storage), await view(storage, entity="Shop", depth=3)
+
+    assert "3.2" not in names(whole) + names(near)
+    assert "Erlang" not in names(near)
+    assert names(await view(storage, entity="3.2"))[0] == "3.2"
+    assert "3.2" in names(await view(storage, entity="Shop", types=["VERSION"]))
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 301}, {"limit": 0}, {"depth": 4}])

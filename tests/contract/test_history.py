@@ -79,6 +79,17 @@ async def test_a_superseded_memory_and_its_successors_have_one_history(storage):
         assert [v.valid_to for v in line] == [day(2025, 3), day(2025, 5), None]
 
 
+async def test_what_was_replaced_in_one_moment_is_in_the_order_it_was_stored(storage):
+    at = day(2025, 1)
+    first = await storage.store_memory(memory("first", timestamp=at))
+    second = await storage.store_memory(memory("second", supersedes=first, timestamp=at))
+    again = await storage.store_memory(memory("again", supersedes=second, timestamp=at))
+    last = await storage.store_memory(memory("last", supersedes=again, timestamp=at))
+    for asked in (first, last):
+        line = await storage.get_history(asked)
+        assert [v.memory_id for v in line] == [first, second, again, last]
+
+
 async def test_history_goes_with_the_memory(storage):
     memory_id = await storage.store_memory(memory("one"))
     await change_text(storage, memory_id, "two")

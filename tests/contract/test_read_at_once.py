@@ -68,12 +68,15 @@ async def test_pool_and_hop_are_what_single_reads_return(storage):
     chunks = sorted((await storage.find_matches(["redis"], 100))["redis"])
     (entity,) = named = await storage.find_named(["redis", "absent"], None)
 
-    pool = await storage.get_pool(chunks, chunks, ["redis", "absent"], None)
+    pool = await storage.get_pool(chunks, chunks, ["redis", "absent"], None, chunks[:2])
     passages, mentions = await storage.get_hop(chunks[1:], [entity, "absent"], None, 1)
 
     assert pool == (
-        await storage.get_tokens(chunks), await storage.get_named(chunks, None), named
-    )  # fmt: skip
+        await storage.get_tokens(chunks),
+        await storage.get_named(chunks, None),
+        named,
+        await storage.get_passages(chunks[:2]),
+    )
     assert len(pool[1]) == 2
     assert passages == await storage.get_passages(chunks[1:])
     assert mentions == await storage.get_mentions([entity, "absent"], None, 1)

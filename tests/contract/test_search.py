@@ -205,6 +205,16 @@ async def test_entities_are_created_once_and_updated_after(storage):
     assert (await storage.get_stats())["total_entities"] == 2
 
 
+@pytest.mark.parametrize("parent", ["nul\0chat", "\"}'", "\u202e\ufffd"])
+async def test_odd_names_of_parents_and_projects_do_not_matter(storage, parent):
+    for position, text in enumerate(("hello", "goodbye")):
+        given = memory(text, vector(1), parent=parent, position=position, project=f"p{parent}")
+        await storage.store_memory(given)
+    found = await storage.rank_by_words(words("hello", "goodbye", limit=9))
+    places = await storage.get_places(list(found), MemoryFilter())
+    assert [(p.group_size, len(p.neighbours)) for p in places.values()] == [(2, 1), (2, 1)]
+
+
 async def test_passages_know_their_neighbours_within_a_memory_and_across_a_conversation(storage):
     await storage.store_memory(
         memory("one | two | three", vector(1), vector(0, 1), vector(0, 0, 1))
@@ -233,6 +243,10 @@ async def test_passages_know_their_neighbours_within_a_memory_and_across_a_conve
     assert {texts[c] for c, p in places.items() if p.selected} == {"hello", "how are you", "fine"}
     groups = {texts[c]: place.group for c, place in places.items()}
     assert groups["hello"] == groups["fine"] != groups["one"] == groups["three"]
+    positions = {texts[c]: place.position for c, place in places.items()}
+    assert positions == {
+        "one": 0, "two": 1, "three": 2, "hello": 1, "how are you": 2, "fine": 5
+    }  # fmt: skip
 
 
 async def test_scores_can_be_had_for_chosen_chunks_alone(storage):

@@ -73,7 +73,7 @@ async def test_writers_hooks_index_graph_and_searches_at_once_have_no_error_of_a
     commands = [
         [("index", str(work), "--json")],
         [("graph", "build"), ("graph", "status", "--json")],
-        [("search", "deploy", "--json"), ("status", "--json"), ("recent", "--json")],
+        [("search", "deploy", "--json"), ("status", "--json"), ("recent", "--all", "--json")],
     ]
     users = [
         threading.Thread(target=run_again_and_again, args=(stop, failures, *chosen))

@@ -24,7 +24,7 @@ from zapomni_db.sqlite.storage import SqliteStorage
 pytestmark = pytest.mark.skipif(power.why_not() is not None, reason=power.why_not() or "")
 
 # `make soak` asks for twenty times as many.
-POINTS = int(os.environ.get("POWER_POINTS", "250"))
+POINTS = int(os.environ.get("POWER_POINTS", "150"))
 
 State = dict[str, tuple[str, int]]
 
@@ -268,7 +268,7 @@ class OtherModel:
     async def space(self) -> EmbeddingSpace:
         return self.SPACE
 
-    async def embed(self, texts: list[str], _space: object) -> OtherModel.Made:
+    async def embed(self, texts: list[str], _space: object, _code: object) -> OtherModel.Made:
         return self.Made(texts)
 
 

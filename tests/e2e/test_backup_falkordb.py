@@ -12,6 +12,7 @@ import redis
 
 from command import add, answer, as_json, patient_hook, refused
 from zapomni_core.engine import create_engine
+from zapomni_core.infra import encryption
 from zapomni_core.interfaces import AddMemoryRequest, SearchRequest
 from zapomni_core.settings import load_settings
 
@@ -85,6 +86,7 @@ def test_memories_of_a_server_and_the_local_file_come_back_together(private_home
 def test_a_servers_backup_is_encrypted_whole_and_refused_where_there_is_no_server(
     private_home, on_server, monkeypatch
 ):
+    monkeypatch.setattr(encryption, "LOG_N", 12)  # How long an attacker takes is not tested.
     first = add("The first note.")
     key = {"ZAPOMNI_BACKUP_PASSPHRASE": "four plain words"}
     made = as_json("backup", "--encrypt", **key)

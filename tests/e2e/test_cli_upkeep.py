@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from command import NOTE, add, answer, as_json, refused, zapomni, zapomni_process
 from zapomni_cli.main import cli
+from zapomni_core.infra.sharing import VERSION
 from zapomni_core.settings import load_settings
 from zapomni_core.workflows import check_health
 
@@ -122,7 +124,7 @@ def test_reembed_without_a_model_says_how_to_get_one(no_model):
 def test_demo_recalls_and_does_not_touch_the_home(model, private_home):
     told = answer("demo")
     assert told.count("\n? ") == 5
-    assert re.search(r"claude mcp add --scope user zapomni -- \S*zapomni serve", told)
+    assert re.search(r"^  \S*zapomni init$", told, re.MULTILINE)
     assert not private_home.exists()
 
 
@@ -145,3 +147,71 @@ def test_serve_answers_an_agent():
     }
     told = zapomni_process("serve", given=json.dumps(hello).encode() + b"\n")
     assert json.loads(told.stdout)["result"]["serverInfo"]["name"] == "zapomni"
+
+
+def test_a_report_has_what_a_bug_report_needs_and_nothing_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    monkeypatch.setenv("ZAPOMNI_PRIVATE_PATHS", "/srv/secretive/*")
+    add("The launch codes are in the zebra vault.", "--project", "hush-hush")
+    file = tmp_path / "report.json"
+    answer("doctor", "--report", str(file))
+    text = file.read_text("utf-8")
+    for private in ("zebra", "hush-hush", "secretive", str(tmp_path), os.environ["ZAPOMNI_HOME"]):
+        assert private not in text
+    report = json.loads(text)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert report["versions"]["zapomni"] == VERSION
+    assert report["counts"]["total_memories"] == 1
+    assert report["settings"]["embedder"] == {"from": "environment", "value": "none"}
+    assert report["settings"]["private_paths"]["value"] == "set"
+    assert {one["status"] for one in report["checks"]} <= {"ok", "warning", "skipped"}
+    assert zapomni("doctor", "--report", str(file)).returncode == 2
+    assert json.loads(answer("doctor", "--report", "-"))["versions"] == report["versions"]
+
+
+PLANTED = ("Ada Lovelace", "Project Nightjar", "nightjar", "db.lovelace.example", "hunter2")
+
+
+@pytest.mark.parametrize("broken", ["spool", "server", "settings", "embedder", "damaged", "synced"])
+def test_no_trouble_makes_a_report_name_anything_of_the_user(broken, tmp_path, monkeypatch):
+    home = tmp_path / "Ada Lovelace" / "Project Nightjar"
+    home.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("HOME", str(tmp_path / "Ada Lovelace"))
+    monkeypatch.setenv("ZAPOMNI_HOME", str(home))
+    monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
+    monkeypatch.chdir(home)
+    add(
+        "Project Nightjar belongs to Ada Lovelace; its password is hunter2.",
+        "--project",
+        "nightjar",
+    )
+    if broken == "spool":
+        (home / "spool" / "bad").mkdir(parents=True, mode=0o700)
+        (home / "spool" / "bad" / "1-nightjar.json").write_text('"hunter2"', "utf-8")
+    elif broken == "server":
+        url = "falkordb://ada:hunter2@db.lovelace.example:1/nightjar"
+        monkeypatch.setenv("ZAPOMNI_STORAGE", url)
+    elif broken == "settings":
+        (home / "config.toml").write_text('embeder = "nightjar-hunter2"\n', "utf-8")
+    elif broken == "embedder":
+        monkeypatch.setenv("ZAPOMNI_EMBEDDER", "openai")
+        monkeypatch.setenv("ZAPOMNI_OPENAI_BASE_URL", "http://127.0.0.1:1/nightjar")
+        monkeypatch.setenv("ZAPOMNI_EMBEDDING_MODEL", "nightjar-embed")
+    elif broken == "damaged":
+        (home / "zapomni.db").write_bytes(b"Ada Lovelace, hunter2" * 1000)
+    else:
+        (tmp_path / "Ada Lovelace" / ".dropbox").mkdir()
+        monkeypatch.setattr(
+            check_health, "find_syncing_program", lambda folder: f"a program that syncs {folder}"
+        )
+    report = answer("doctor", "--report", "-")
+    assert "failed" in {one["status"] for one in json.loads(report)["checks"]}
+    assert [words for words in PLANTED if words.lower() in report.lower()] == []
+
+
+def test_a_report_of_a_damaged_database_says_so(private_home):
+    private_home.mkdir(mode=0o700)
+    (private_home / "zapomni.db").write_bytes(b"this is not a database" * 100)
+    report = json.loads(answer("doctor", "--report", "-"))
+    assert report["counts"] == {"error_code": "SCHEMA_004"}
+    assert "failed" in {one["status"] for one in report["checks"]}

@@ -47,7 +47,7 @@ async def index(client: Client, **arguments) -> dict:
 
 
 async def test_indexing_is_shown_to_every_agent_and_the_rest_on_request(repository):
-    async with piped(cwd=repository.root) as client:
+    async with in_process(every_tool=False) as client:
         usual = {tool.name for tool in (await client.list_tools()).tools}
     async with piped("--tools", "all", cwd=repository.root) as client:
         all_of_them = {tool.name: tool for tool in (await client.list_tools()).tools}

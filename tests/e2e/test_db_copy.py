@@ -185,25 +185,25 @@ def test_a_destination_with_other_memories_is_left_alone(target, tmp_path, refus
 def big(tmp_path_factory):
     """A database of many memories, which copies only read."""
     path = tmp_path_factory.mktemp("big") / "big.db"
-    fill(path, 1500)
+    fill(path, 700)
     return path
 
 
 def test_a_copy_killed_again_and_again_is_whole_in_the_end(big, target):
     command = [sys.executable, "-m", "zapomni_cli", "db", "copy", str(big), target]
     killed = 0
-    for _ in range(4):
+    for _ in range(3):
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         before = kept(target)
         while child.poll() is None and kept(target) <= before:
-            time.sleep(0.01)
+            time.sleep(0.03)
         if child.poll() is None:
             killed += 1
             child.kill()
         child.wait()
     assert killed
     found = copy(big, target)
-    assert (found["memories"], found["passages"]) == ("1500", "3000")
+    assert (found["memories"], found["passages"]) == ("700", "1400")
 
 
 def kept(target: str) -> int:
@@ -314,9 +314,13 @@ def test_the_report_counts_what_the_store_counts(target, tmp_path, monkeypatch):
 
     report = copy(home / "zapomni.db", target)
 
-    assert int(report["entities"]) == counted["entities"] == stats["total_entities"] > 5
+    with closing(sqlite3.connect(home / "zapomni.db")) as db:
+        (stored,) = db.execute("SELECT count(*) FROM graph_entities WHERE root IS NULL").fetchone()
+    # Dates, and names that are no nodes yet, are copied too.
+    assert int(report["entities"]) == stats["total_entities"] == stored > counted["entities"] > 5
     edges = counted["relationships"] + counted["closed_relationships"]
-    assert int(report["relationships"]) == edges > 2
+    # Pairs of names that may yet turn out to be related are copied, too.
+    assert int(report["relationships"]) > edges > 2
     assert int(report["mentions"]) == counted["mentions"] > 5
     assert int(report["memories"]) == stats["total_memories"] + stats["code_files"] == 5
     assert int(report["passages"]) == stats["total_chunks"]

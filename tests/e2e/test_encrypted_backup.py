@@ -174,7 +174,7 @@ def test_without_the_package_the_extra_is_named(private_home, tmp_path):
         env={**os.environ, **KEY, "PYTHONPATH": str(tmp_path / "site")},
     )
     assert done.returncode == 2
-    assert b"zapomni[encrypt]" in done.stderr
+    assert b"[encrypt]'" in done.stderr
     assert answer("backup")
 
 

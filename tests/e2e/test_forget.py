@@ -177,7 +177,7 @@ import asyncio, os, signal, sys
 from zapomni_core.engine import create_engine
 from zapomni_core.settings import load_settings
 from zapomni_db.sqlite.storage import SqliteStorage
-from zapomni_db.sqlite.trash_file import SqliteTrash
+from zapomni_db.sqlite.deletions import SqliteTrash
 
 owner, step, undo, *ids = sys.argv[1:]
 kind = {"storage": SqliteStorage, "trash": SqliteTrash}[owner.split("-")[0]]

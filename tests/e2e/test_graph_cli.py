@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import stat
@@ -12,7 +13,10 @@ import pytest
 
 import command
 from command import UNKNOWN, add, on_terminal
+from graph_builders import entity, stated
 from zapomni_cli.main import run
+from zapomni_core.settings import load_settings
+from zapomni_db.sqlite.storage import SqliteStorage
 
 NOTES = ("Celery depends on Redis.", "Sentry uses Celery.", "Kubernetes runs on Linux.")
 
@@ -126,29 +130,88 @@ def test_an_empty_graph_is_no_failure():
     assert "GRAPH_001" in refused(3, "graph", "related", "anything")
 
 
-def test_show_draws_a_tree(graph):
-    drawn = answer("graph", "show", "Redis")
-    assert drawn.splitlines() == [
-        "Redis (TECHNOLOGY)",
-        "└── ←DEPENDS_ON─ Celery",
-        "    └── ←USES─ Sentry",
+def test_show_reads_like_a_card(graph):
+    card = answer("graph", "show", "Redis")
+    today = as_json("get", graph[0])["occurred_at"][:10]
+    assert card.splitlines() == [
+        "Redis  TECHNOLOGY",
+        f"1 mention, first {today}, last {today}",
+        "",
+        "Relationships",
+        "  ←DEPENDS_ON─ Celery",
+        f"      {NOTES[0]}  {today}  {graph[0]}",
+        "",
+        "Further away",
+        "  Redis ←DEPENDS_ON─ Celery ←USES─ Sentry",
+        "",
+        "Memories",
+        f"  {today}  {graph[0]}  {NOTES[0]}",
     ]
     code, shown = on_terminal("graph", "show", "Redis")
     assert code == 0
-    assert "└── ←DEPENDS_ON─ Celery" in shown
-    assert as_json("graph", "show", "Redis")["entity"]["name"] == "Redis"
+    assert "←DEPENDS_ON─ Celery" in shown
+    assert f"{today}  {graph[0][:8]}  {NOTES[0]}" in shown
+    found = as_json("graph", "show", "Redis")
+    assert found["entity"]["name"] == "Redis"
+    assert [hit["name"] for hit in found["related"]] == ["Celery", "Sentry"]
+    assert found["candidates"] == []
+    assert "Did you mean: Redis?" in refused(3, "graph", "show", "Reddis")
 
 
-def test_a_tree_that_is_cut_off_still_shows_the_way(graph):
-    drawn = answer("graph", "show", "Redis", "--depth", "2", "--limit", "1")
-    assert drawn.splitlines() == ["Redis (TECHNOLOGY)", "└── ←DEPENDS_ON─ Celery"]
+def test_a_card_says_what_changed_and_leaves_out_what_says_nothing():
+    add("Grace Hopper works at Acme Corp. See src/navy.py and 2026-01-10.", "--when", "2026-01-10")
+    add("Grace Hopper works at Globex Inc.", "--when", "2026-06-10")
+    answer("graph", "build")
+
+    card = answer("graph", "show", "Grace Hopper")
+
+    related, changed = card.partition("Changed")[::2]
+    assert "─WORKS_AT→ Globex" in related
+    assert "2 mentions, first 2026-01-10, last 2026-06-10" in related
+    assert "─WORKS_AT→ Acme from 2026-01-10 until 2026-06-10; now Globex Inc" in changed
+    assert "Grace Hopper works at Acme Corp." in changed
+    assert "src/navy.py" in card.partition("\nFiles\n")[2]
+    names = [one["target"] for one in as_json("graph", "show", "Grace Hopper")["relationships"]]
+    assert "2026-01-10" not in names
+    (ended,) = as_json("graph", "show", "Grace Hopper")["ended"]
+    assert (ended["target"], ended["replaced_by"]) == ("Acme", ["Globex Inc"])
+    then = answer("graph", "show", "Grace Hopper", "--as-of", "2026-03-01")
+    assert "─WORKS_AT→ Acme" in then.partition("Memories")[0]
+    assert "Changed" not in then
+
+
+def test_a_path_explains_a_connection_step_by_step(graph):
+    lines = [line.split("\t") for line in answer("graph", "path", "sentry", "redis").splitlines()]
+    assert [line[:4] for line in lines] == [
+        ["Sentry", "USES", "Celery", NOTES[1]],
+        ["Celery", "DEPENDS_ON", "Redis", NOTES[0]],
+    ]
+    assert [line[5] for line in lines] == [graph[1], graph[0]]
+    code, shown = on_terminal("graph", "path", "Redis", "Sentry")
+    assert code == 0
+    assert "Redis and Sentry: 2 steps" in shown
+    assert shown.index("1. Celery ─DEPENDS_ON→ Redis") < shown.index("2. Sentry ─USES→ Celery")
+    assert f"{graph[1][:8]}  {NOTES[1]}" in shown
+    assert answer("get", graph[1][:8]) == NOTES[1]
+    found = as_json("graph", "path", "Redis", "Sentry")
+    assert [step["forward"] for step in found["steps"]] == [False, False]
+    assert {one["memory_id"] for one in found["memories"]} == {graph[0], graph[1]}
+
+
+def test_a_path_that_is_not_there_is_said(graph):
+    code, out, err = zapomni("graph", "path", "Redis", "Linux")
+    assert (code, out) == (0, "")
+    assert "No way of at most 6 steps connects them" in err
+    assert "same entity" in zapomni("graph", "path", "Redis", "redis")[2]
+    assert "Did you mean: Linux?" in refused(3, "graph", "path", "Redis", "Linus")
+    assert as_json("graph", "path", "Redis", "Linux")["steps"] == []
 
 
 def test_on_a_terminal_related_and_entities_are_laid_out(graph):
     code, shown = on_terminal("graph", "related", "Redis")
     assert code == 0
     assert NOTES[0] in shown
-    assert graph[0] in shown
+    assert graph[0][:8] in shown
     assert "Celery" in on_terminal("graph", "entities")[1]
     assert "passages" in on_terminal("graph", "status")[1]
 
@@ -164,12 +227,6 @@ def test_entities_are_merged_and_parted(graph):
 
 
 def test_a_name_of_two_things_lists_both(graph):
-    import asyncio
-
-    from graph_builders import entity
-    from zapomni_core.settings import load_settings
-    from zapomni_db.sqlite.storage import SqliteStorage
-
     async def tell():
         async with SqliteStorage(load_settings().database_path) as storage:
             both = [entity("Mercury", "PLACE"), entity("Mercury", "TECHNOLOGY")]
@@ -181,6 +238,24 @@ def test_a_name_of_two_things_lists_both(graph):
     assert "Several entities have this name" in err
     assert sorted(line.split("\t")[1] for line in out.splitlines()) == ["PLACE", "TECHNOLOGY"]
     assert len(as_json("graph", "related", "mercury")["candidates"]) == 2
+
+
+def test_names_and_types_steer_no_terminal(graph):
+    red = "\x1b[31mred\n"
+    ends = [entity(f"{red}one", f"{red}TYPE"), entity("Two")]
+    said = stated(f"{red}said", ends[0], f"{red}USES", ends[1])
+
+    async def tell():
+        async with SqliteStorage(load_settings().database_path) as storage:
+            await storage.store_entities(ends, [said])
+
+    asyncio.run(tell())
+    for args in (("show", "Two"), ("show", f"{red}one"), ("path", f"{red}one", "Two")):
+        assert "\x1b[31m" not in answer("graph", *args)
+        code, shown = on_terminal("graph", *args)
+        assert code == 0
+        assert "\x1b[31m" not in shown
+        assert "red" in shown
 
 
 def test_export_writes_a_private_file_and_overwrites_none(graph, tmp_path):
@@ -226,7 +301,7 @@ def test_history_shows_versions_and_what_superseded_what():
     code, shown = on_terminal("history", first)
     assert code == 0
     assert "changed text" in shown
-    assert f"superseded by {second}" in shown
+    assert f"superseded by {second[:8]}" in shown
     assert "did not exist" in zapomni("history", first, "--as-of", "2020-01-01")[2]
     refused(3, "history", UNKNOWN)
 
@@ -243,3 +318,19 @@ def test_purging_finds_what_a_memory_said_before_and_leaves_nothing(private_home
     left = b"".join(path.read_bytes() for path in private_home.glob("zapomni.db*"))
     for word in (b"hunter2", b"Brill GmbH", b"Anna Berger"):
         assert word not in left
+
+
+def test_names_are_learned_from_what_was_added_and_facts_are_no_nodes():
+    add("# 12. Use Zolid Queue\n\n## Status\n\nAccepted\n\n## Decision\n\nWe use Zolid Queue 2.1.")
+    add("Quibble Yarrow: Retries of Zolid Queue took 3 minutes<br>on 2026-03-02, see #4711, .json.")
+    answer("graph", "build")
+    found = {one["name"]: one["type"] for one in as_json("graph", "entities", "--limit", "100")}
+    assert found["ADR-12"] == "DECISION"
+    assert found["Quibble Yarrow"] == "PERSON"
+    assert found["Zolid Queue"] == "TECHNOLOGY"
+    assert not {"#4711", "2026-03-02", "<br>", ".json", "we", "3"} & found.keys()
+    assert "Use Zolid Queue" in answer("graph", "show", "ADR-12")
+    shown = answer("graph", "show", "Zolid Queue")
+    assert "TECHNOLOGY" in shown
+    assert "Retries of Zolid Queue" in shown
+    assert as_json("graph", "entities", "--type", "REFERENCE")[0]["name"] == "#4711"

@@ -72,11 +72,11 @@ def test_the_list_says_how_much_there_is_and_what_is_deleted_soon(projects, tmp_
     assert found["bytes"] == sum(path.stat().st_size for path in projects.rglob("*.jsonl"))
     assert found["oldest"].startswith("2026-05-01")
     assert found["deleted_soon"] == 2
-    said = zapomni("import").stderr.decode()
-    assert "1 source, " in said
-    assert "3 files not imported yet" in said
-    assert "2 of them deleted within a week" in said
-    assert "keep them with zapomni import claude-code" in said
+    said = on_terminal("import")[1]
+    assert "Claude Code sessions: 2" in said
+    assert "3 files are not imported yet. Import with: zapomni import claude-code" in said
+    assert "2 of them will be deleted within a week" in said
+    assert "2 deleted within a week" in answer("import")
     (tmp_path / "home" / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 365}')
     assert "claude-code" in answer("import")
     assert listed()["deleted_soon"] == 0

@@ -18,6 +18,7 @@ import pytest
 from command import answer, zapomni
 from zapomni_cli.host_setup.hosts import HOSTS, hosts_of
 from zapomni_cli.main import COMMANDS
+from zapomni_core.infra.sharing import VERSION
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,7 +105,10 @@ def test_with_no_host_here_it_says_what_to_do(home):
 def test_a_dry_run_shows_the_change_and_makes_none(home):
     (home / ".cursor").mkdir()
     before = everything_under(home)
-    shown = answer("init", "--dry-run")
+    plan = answer("init", "--dry-run")
+    assert "server  ~/.cursor/mcp.json: 10 lines added" in plan
+    assert "afterShellExecution" not in plan
+    shown = answer("init", "--dry-run", "--verbose")
     assert '+    "zapomni": {' in shown
     assert "afterShellExecution" in shown
     assert everything_under(home) == before
@@ -123,7 +127,7 @@ def test_at_a_terminal_it_asks_first(home, typed, code):
     (home / ".cursor").mkdir()
     ended, shown = at_a_terminal(typed, "init")
     assert ended == code, shown
-    assert "Do this?" in shown
+    assert "Connect?" in shown
     assert (home / ".cursor" / "mcp.json").exists() == (code == 0)
 
 
@@ -446,7 +450,7 @@ def test_plugins_carry_the_name_and_version_of_the_package():
         *market["plugins"],
     ]
     for manifest in [*manifests, parsed(GEMINI / "gemini-extension.json")]:
-        assert (manifest["name"], manifest["version"]) == (project["name"], project["version"])
+        assert (manifest["name"], manifest["version"]) == (project["name"], VERSION)
         assert manifest.get("license") == (project["license"] if manifest in manifests else None)
     catalog = parsed(ROOT / "plugins" / ".agents" / "plugins" / "marketplace.json")
     (entry,) = catalog["plugins"]

@@ -46,7 +46,7 @@ def found(folder: Path, *arguments: str) -> list[str]:
         done = zapomni("search", *arguments)
     assert done.returncode == 0, done.stderr.decode()
     texts = sorted(line.split("\t")[6] for line in done.stdout.decode().splitlines())
-    return [*texts, *(one for one in done.stderr.decode().splitlines() if "--all" in one)]
+    return [*texts, *(one for one in done.stderr.decode().splitlines() if "projects: --all" in one)]
 
 
 def test_a_memory_belongs_to_the_repository_it_is_added_in(storage, repositories, tmp_path):

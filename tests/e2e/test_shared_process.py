@@ -440,7 +440,7 @@ def test_it_ends_on_a_signal_and_loses_no_call(start, home):
 
 def test_a_model_that_is_not_used_is_dropped_and_loaded_again(start, home, model, monkeypatch):
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "local")
-    pid = start_process(engine__MODEL_IDLE_SECONDS=1.0)
+    pid = start_process(upkeep__MODEL_IDLE_SECONDS=1.0)
     host = start()
     host.add("The zebra lives in Lisbon.")
 

@@ -238,16 +238,16 @@ def test_a_terminal_is_told_how_to_follow_and_what_became_of_a_task(tasks):
     tasks("cancel", task_id)
     code, shown = on_terminal("tasks", "retry", task_id, "--background")
     assert code == 0
-    assert f"zapomni tasks watch {task_id}" in shown
+    assert f"zapomni tasks watch {task_id[:8]}" in shown
     wait_until(task_id, is_running)
-    _, shown = on_terminal("tasks", "cancel", task_id)
+    _, shown = on_terminal("tasks", "cancel", task_id[:8])
     assert "stops at its next step" in shown
-    code, shown = on_terminal("tasks", "watch", task_id)
+    code, shown = on_terminal("tasks", "watch", task_id[:8])
     assert code == 1
     _, shown = on_terminal("tasks", "cancel", task_id)
     assert "is cancelled" in shown
     _, shown = on_terminal("tasks")
-    assert task_id in shown
+    assert task_id[:8] in shown
 
 
 @pytest.mark.parametrize("command", ["show", "watch", "cancel", "retry"])

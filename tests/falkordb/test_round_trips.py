@@ -98,7 +98,7 @@ async def test_every_read_of_a_search_is_one_round_trip(client, admin):
         lambda: client.get_summaries(ids),
         client.get_state,
         lambda: client.begin_search(["zebra", "next", "absent"], 1),
-        lambda: client.get_pool(chunks, chunks, ["zebra"], now),
+        lambda: client.get_pool(chunks, chunks, ["zebra"], now, chunks),
         lambda: client.get_hop(chunks, ["x"], now, 3),
         lambda: client.get_hits(ids, chunks, beginning=9, cosines=True, others=chunks),
         lambda: client.find_hits(words),
@@ -123,7 +123,7 @@ async def test_a_read_of_nothing_does_not_ask_the_server(client, admin):
     assert await client.get_named([], None) == {}
     assert await client.get_mentions([], None, 3) == {}
     assert await client.get_summaries([]) == {}
-    assert await client.get_pool([], [], [], None) == ({}, {}, [])
+    assert await client.get_pool([], [], [], None) == ({}, {}, [], {})
     assert await client.get_hits([], []) == ({}, {}, {}, {}, 0)
     assert await client.find_hits(TextSearchRequest(terms=[])) == ({}, {})
 

@@ -116,3 +116,29 @@ def test_no_command_hook_or_server_touches_the_network(watched, tmp_path):
     seen = watched.read_text(encoding="utf-8").splitlines()
     assert len([line for line in seen if line.startswith("started")]) >= 9
     assert [line for line in seen if not line.startswith("started")] == []
+
+
+def test_the_library_that_runs_the_model_reports_to_no_one(tmp_path, monkeypatch):
+    """Left alone it writes an id of the device and a queue of events under HOME, and sends them.
+
+    Native code: the hook above does not see its connections, so its files are looked for.
+    """
+    home = tmp_path / "somebody"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    run("-m", "zapomni_cli", "add", "We deploy on Tuesdays.")
+    if "pending_vectors\t0" not in run("-m", "zapomni_cli", "stats"):
+        pytest.skip("the model is not here: zapomni models pull")
+    written = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
+    assert [name for name in written if not name.startswith(".zapomni/")] == []
+
+
+def test_nothing_loads_that_library_without_switching_it_off():
+    source = Path(__file__).parents[2] / "src"
+    loading = [
+        path.name
+        for path in source.rglob("*.py")
+        if "import onnxruntime" in path.read_text("utf-8")
+    ]
+    assert loading == ["onnx.py"]

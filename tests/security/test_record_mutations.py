@@ -20,7 +20,7 @@ from zapomni_core.modules.observations import HOSTS
 from zapomni_core.modules.observations.spool import spool_state
 
 # `make soak` asks for more.
-EVENTS = int(os.environ.get("MUTATED_EVENTS", "400"))
+EVENTS = int(os.environ.get("MUTATED_EVENTS", "250"))
 FIRST = int(os.environ.get("MUTATED_FIRST", "0"))
 
 
@@ -65,7 +65,7 @@ def test_capture_goes_on_after_every_mutated_event(home):
     note(
         "capture-cleaned",
         "mutated events",
-        f"{EVENTS}, {found} of them stored, {codes[1]} refused; capture went on after each",
+        f"{EVENTS}, {found} of them stored, {codes[1]} refused; capture continued after each",
     )
 
 

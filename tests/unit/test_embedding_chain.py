@@ -172,6 +172,16 @@ async def test_a_question_is_not_answered_with_the_vector_of_the_same_text():
     assert small.asked == [["a"], ["a"]]
 
 
+async def test_a_question_in_other_letters_is_not_embedded_again():
+    small = Recorder(SMALL)
+    chain = EmbeddingChain([small])
+    first = await chain.embed_query("When do we deploy?")
+    assert await chain.embed_query("when  do we deploy") is first
+    await chain.embed_query("when do they deploy")
+    assert small.asked == [["When do we deploy?"], ["when do they deploy"]]
+    assert chain.hit_rate == pytest.approx(1 / 3)
+
+
 async def test_the_cache_forgets_what_was_used_longest_ago():
     small = Recorder(SMALL)
     chain = EmbeddingChain([small], cache_size=2)

@@ -68,7 +68,7 @@ def test_no_words_from_below_reach_the_user(error):
 
 def test_wrong_input_is_told_in_the_errors_own_words():
     assert explain(ValidationError("limit must be 1 to 50"))["error"] == (
-        "The input is invalid. limit must be 1 to 50"
+        "The input is invalid: limit must be 1 to 50"
     )
 
 

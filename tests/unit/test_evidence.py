@@ -106,7 +106,18 @@ def test_a_passage_like_many_others_is_less_sure_than_the_only_one():
     crowd = passages(cosine=0.6)
     for candidate in crowd:
         candidate.cosine, candidate.first_score = 0.6, 0.9
-    assert measure(crowd, calibrated=False, holders="c0 c1 c2 c3 c4")[0] < alone
+    among_many = measure(crowd, calibrated=False, holders="c0 c1 c2 c3 c4")[0]
+    assert among_many < alone
+    # Which of them answers is not known, that the question is answered here is.
+    assert (evidence_word(alone), evidence_word(among_many)) == ("strong", "weak")
+
+
+def test_a_question_like_everything_here_belongs_here_more_than_one_like_nothing():
+    def evidence_above(mean: float) -> float:
+        pool = passages(cosine=mean + 0.4, similarities=[0.5], late=0.1)
+        return measure(pool, calibrated=True, mean=mean)[0]
+
+    assert 0.9 > evidence_above(0.3) > evidence_above(0.1) + 0.02
 
 
 def test_a_fact_stored_twice_is_surer_than_one_of_three_that_differ():
@@ -122,9 +133,9 @@ def test_a_fact_stored_twice_is_surer_than_one_of_three_that_differ():
 
 def test_passages_of_one_parent_are_no_rivals_but_turns_of_a_conversation_are():
     def evidence_of(texts: dict[str, str]) -> float:
-        pool = passages(cosine=0.6, lone=False)
+        pool = passages(cosine=0.6, group_size=2)
         pool[1] = Candidate(
-            "c1", memory_id="m1", group="g0", lone=False, cosine=0.6, first_score=0.9
+            "c1", memory_id="m1", group="g0", group_size=2, cosine=0.6, first_score=0.9
         )
         find_turns(pool, texts)
         return measure(pool, calibrated=False)[0]

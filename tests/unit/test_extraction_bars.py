@@ -97,7 +97,7 @@ async def test_sentences_of_others_are_scored_by_pairs(tmp_path):
     path.write_text(
         json.dumps(
             {
-                "sentence": ["Keras", "uses", "TensorFlow", "and", "foo"],
+                "sentence": ["Keras", "uses", "TensorFlow", "while", "foo"],
                 "ner": [[0, 0, "product"], [2, 2, "product"], [4, 4, "misc"]],
                 "relations": [[0, 0, 2, 2, "usage", "", False, False]],
             }

@@ -9,9 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from subprocess import PIPE
 
@@ -19,6 +18,7 @@ import pytest
 
 import zapomni
 from zapomni import AddMemoryRequest, SearchRequest
+from zapomni_core.infra.sharing import VERSION
 
 ROOT = Path(__file__).parents[2]
 BOUND = 180
@@ -67,9 +67,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_the_version_is_that_of_the_distribution():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-
-    assert zapomni.__version__ == project["version"]
+    assert zapomni.__version__ == metadata.version("zapomni") == VERSION
 
 
 # --- asynchronous ---------------------------------------------------------------------------
@@ -298,6 +296,7 @@ NOT_FOR_CALLERS = {
         "keep_filling_vectors",
         "put_copy",
         "reembed",
+        "tidy",
         "update",
     },
     # One process that serves several environments.

@@ -6,7 +6,10 @@ from zapomni_core.shared.languages import (
     is_english_model,
     is_foreign,
     is_unread_token,
+    languages_of,
+    readable_part,
     readable_share,
+    reads_text,
     unread_share,
 )
 
@@ -18,12 +21,20 @@ FOREIGN = (
     "Der Server wird mit dem Skript neu gestartet.",
     "El servidor está en la red y las copias se guardan por la noche.",
     "Le serveur est dans la salle avec les sauvegardes.",
+    "Diese Funktion darf immer aufgerufen werden.",
+    "Cada una tiene su propia clave.",
+    "Toutes peuvent être désactivées.",
 )
 ENGLISH = (
     "Which port does staging use?",
     "The café's naïve façade",
     "get_user_by_id(user_id: int) -> User | None",
     "El Niño is what the team called the release",
+    "wrapping python as a wrapper",
+    "iterate over file names in directory python",
+    "those eighty meg files take a while to copy into my directories",
+    "def to_snake_case(text): l, d, s = map(str, text); return s or no",
+    "MIT, the hat die, sin(x) in EST, DOS",
     "postgres",
     "",
 )
@@ -48,6 +59,17 @@ def test_a_question_mostly_in_another_script_is_not_read():
     assert 0 < readable_share("where is the configuration of Миша in staging") < 1
 
 
+def test_of_a_passage_in_another_script_names_and_terms_are_read():
+    assert readable_part("Класс Path.read_text() из pathlib-модуля") == "Path.read_text pathlib-"
+    assert readable_part("数据库PostgreSQL的v2在哪里") == "PostgreSQL v2"
+    assert readable_part("数据库在哪里") == ""
+    for text in (*ENGLISH, "Der Server wird mit dem Skript neu gestartet."):
+        assert readable_part(text) == text
+        assert reads_text("all-MiniLM-L6-v2-int8", text)
+    assert not reads_text("all-MiniLM-L6-v2-int8", "数据库在哪里")
+    assert reads_text("multilingual-e5-small", "数据库在哪里")
+
+
 def test_unknown_tokens_and_letters_of_other_scripts_are_not_read():
     assert all(map(is_unread_token, ("[UNK]", "д", "##ж", "数")))
     assert not any(map(is_unread_token, ("port", "##ing", "?", "é", "—", "5")))
@@ -56,3 +78,22 @@ def test_unknown_tokens_and_letters_of_other_scripts_are_not_read():
 def test_only_the_family_of_the_shipped_model_is_known_to_be_english():
     assert is_english_model("all-MiniLM-L6-v2-int8")
     assert not is_english_model("multilingual-e5-small")
+
+
+@pytest.mark.parametrize(
+    ("question", "languages"),
+    [
+        ("wie lange wird gespeichert", ["de"]),
+        ("где хранятся решения", ["ru"]),
+        ("¿dónde está la base de datos?", ["es"]),
+        ("où sont les journaux", ["fr"]),
+        ("why did the worker die", []),
+        ("requests per second", []),
+        ("list as a string", []),
+        ("vi mode in LA", []),
+        ("数据库", []),
+        ("де зберігаються рішення", []),
+    ],
+)
+def test_the_language_of_a_question_is_read_from_its_smallest_words(question, languages):
+    assert languages_of(question, is_question=True) == languages

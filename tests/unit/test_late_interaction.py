@@ -9,7 +9,9 @@ from zapomni_core.shared.late_interaction import (
     BYTES_PER_TOKEN,
     DIMENSION,
     TokenCodec,
+    join_windows,
     max_similarities,
+    mean_similarities,
     score_tokens,
 )
 
@@ -51,17 +53,34 @@ def test_each_question_token_gets_the_best_token_of_each_passage(codec):
 
 
 def test_what_stands_out_scores_highest_and_a_window_takes_the_best_of_its_passages():
-    rows = [np.array(row, dtype=np.float32) for row in ([0.9, 0.1], [0.2, 0.2], [0.1, 0.8])]
+    rows = np.array([[0.9, 0.1], [0.2, 0.2], [0.1, 0.8]], dtype=np.float32)
 
-    alone = score_tokens([[row] for row in rows], [1.0, 1.0])
-    joined = score_tokens([[rows[0], rows[2]], [rows[1]], [rows[2]]], [1.0, 1.0])
+    alone = score_tokens(rows, [1.0, 1.0])
+    windows = join_windows(rows, np.array([[-1, 2], [-1, -1], [-1, -1]]))
+    joined = score_tokens(windows, [1.0, 1.0])
 
     assert alone[0] == 1.0
     assert alone[1] == min(alone) == 0.0
+    assert windows[0] == pytest.approx([0.9, 0.8])
     assert joined[0] == 1.0
     assert DIMENSION == 96
 
 
 def test_candidates_that_are_all_alike_score_alike():
-    row = np.array([0.5, 0.5], dtype=np.float32)
-    assert score_tokens([[row], [row]], [1.0, 1.0]) == [1.0, 1.0]
+    rows = np.array([[0.5, 0.5], [0.5, 0.5]], dtype=np.float32)
+    assert score_tokens(rows, [1.0, 1.0]) == [1.0, 1.0]
+
+
+def test_one_word_that_is_there_says_more_than_three_that_are_a_little_alike():
+    rows = np.array([[1.0, 0.2, 0.2], [0.5, 0.5, 0.5]], dtype=np.float32)
+
+    best = mean_similarities(rows, [True, True, True], 3)
+
+    assert best[0] > 4 * best[1]
+
+
+def test_of_a_long_question_the_best_tokens_count_and_of_a_token_unlike_all_nothing():
+    rows = np.array([[0.9, 0.9, -0.8, 0.1]], dtype=np.float32)
+
+    assert mean_similarities(rows, [True, True, True, True], 2) == pytest.approx([0.9**4])
+    assert mean_similarities(rows, [False, False, True, False], 2) == [0.0]

@@ -131,6 +131,7 @@ async def test_every_answer_is_marked_as_quoted_fits_its_schema_and_has_no_empty
     done = await call("get_task_status", task_id=task, wait_seconds=300)
     assert done["status"] == "completed"
     await call("get_related", entity="Acme")
+    assert await call("find_path", source="Alice Novak", target="Acme")
     await call("find_entities", query="Acme")
     await call("graph_status")
     await call("merge_entities", source="Alice Novak", into="Acme")

@@ -33,6 +33,7 @@ MORE_TOOLS = CODE_TOOLS | {
     "review_memories",
     "export_graph",
     "find_entities",
+    "find_path",
     "get_history",
     "graph_status",
     "merge_entities",
@@ -122,7 +123,10 @@ async def test_every_tool_has_title_description_hints_and_schemas():
         assert tool.output_schema["properties"]
         assert tool.input_schema["additionalProperties"] is False
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    exploring = {"get_related", "find_entities", "graph_status", "get_history", "get_task_status"}
+    exploring = {
+        *("get_related", "find_entities", "find_path", "graph_status"),
+        *("get_history", "get_task_status"),
+    }
     memories = {"search_memory", "get_memory", "get_stats"}
     assert reading == OBSERVATION_TOOLS | CODE_TOOLS | exploring | memories
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}

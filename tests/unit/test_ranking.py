@@ -6,6 +6,7 @@ import pytest
 
 from zapomni_core.modules.memories.scoring import (
     Candidate,
+    as_first,
     diversify,
     explain,
     fuse,
@@ -19,6 +20,7 @@ from zapomni_core.modules.memories.scoring import (
     trust,
 )
 from zapomni_core.shared.dates import date_window
+from zapomni_db.models import VectorRanking
 from zapomni_db.observation_models import ObservationMatch
 
 
@@ -98,6 +100,50 @@ def test_trust_moves_the_weight_from_words_to_vectors():
     assert words.score > near.score
     fuse([words, near], 1.0, tokens=False, vectors=True)
     assert near.score > words.score
+
+
+def in_other_language(**scores) -> list[Candidate]:
+    words = Candidate("words", bm25=9, cosine=0.2, context=0.2, second=0.1, **scores)
+    near = Candidate("near", bm25=1, cosine=0.9, context=0.9, second=0.5, **scores)
+    half = Candidate("half", bm25=8, cosine=0.6, context=0.6, second=0.3, **scores)
+    return [words, near, half]
+
+
+def test_what_is_asked_in_the_language_of_the_passages_is_found_by_words_and_vectors():
+    asked_alike, *_ = pool = in_other_language()
+    fuse(pool, 0.0, tokens=False, vectors=True, shared=1.0)
+    assert max(pool, key=lambda c: c.score).chunk_id == "half"
+    assert asked_alike.weights["words"] > 0.4
+    shared = [candidate.score for candidate in pool]
+    # Its smallest words say it as well, whatever else it has.
+    fuse(pool, 0.0, tokens=False, vectors=True, reads=0.5, shared=0.0)
+    assert [candidate.score for candidate in pool] == shared
+
+
+def test_what_is_asked_in_another_language_is_found_by_vectors():
+    pool = in_other_language()
+    fuse(pool, 0.0, tokens=False, vectors=True, shared=0.3)
+    assert max(pool, key=lambda c: c.score).chunk_id == "near"
+
+
+def test_words_alone_are_not_worth_more_than_words_and_vectors():
+    english = Candidate("english", bm25=8.5)
+    pool = [*in_other_language(), english]
+    fuse(pool, 0.0, tokens=False, vectors=False, reads=0.0)
+    assert max(pool, key=lambda c: c.score).chunk_id == "half"
+
+
+def test_what_the_first_model_makes_of_other_languages_counts_a_little():
+    far, near = (
+        VectorRanking(scores={}),
+        VectorRanking(scores={}, mean=0.1, deviation=0.1, count=1000),
+    )
+    assert as_first({"a": 0.3}, near, far, {"a": 0.9}) == {"a": 0.3}
+    asked = {"a": 0.3, "b": 0.3}
+    foreign = as_first(asked, near, near, {"a": 0.7}, reads=0.5)
+    assert foreign == pytest.approx({"a": 0.4, "b": 0.3}, abs=0.01)
+    english = as_first(asked, near, near, {"a": 0.7})
+    assert english == pytest.approx({"a": 0.34, "b": 0.3}, abs=0.01)
 
 
 def test_without_vectors_words_alone_decide():
@@ -190,7 +236,7 @@ def test_an_explanation_ranks_a_hit_in_every_arm_that_found_it():
         "cosine": {"score": 0.2, "rank": 2},
     }
     assert why["weights"] == {"words": 1.0}
-    assert set(why["boosts"]) == set("recency date hop graph crowd newer demoted".split())
+    assert set(why["boosts"]) == set("recency date hop names graph crowd newer demoted".split())
 
 
 def test_scores_never_rise_along_the_list():

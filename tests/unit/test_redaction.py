@@ -96,6 +96,8 @@ def test_what_is_masked_is_not_masked_again():
         "cache_key = 'user:profile:v2'",
         "| password | string | yes |",
         "label.password=Password",
+        "設定のkeyは値です",
+        "データbase64のkey: 値を返します",
     ],
 )
 def test_text_without_a_secret_stays_as_it_is(text):
@@ -137,6 +139,8 @@ def test_text_without_a_secret_stays_as_it_is(text):
         ("SMTP_PASS=tigers", "tigers"),
         ("smtpPass: 'tigers'", "tigers"),
         ("PASSWD=tiger12", "tiger12"),
+        ("管理者のpw: tiger12!", "tiger12"),
+        ("合言葉のpass = 'tiger12'", "tiger12"),
         ("CREATE USER a IDENTIFIED BY tiger12;", "tiger12"),
         ("alter user a identified by tigers", "tigers"),
         (f"artifact_{PAT}", PAT[12:]),

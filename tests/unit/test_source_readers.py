@@ -136,6 +136,15 @@ def test_records_of_a_repository_name_their_file_and_what_they_replace(tmp_path)
     assert order.index(mysql.native_id) < order.index(postgres.native_id)
 
 
+def test_records_may_be_among_other_pages_about_the_architecture(tmp_path):
+    folder = repository(tmp_path / "shop") / "docs" / "architecture"
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("# Architecture\n", "utf-8")
+    (folder / "adr-002-docs.md").write_text("# ADR 002: Docs\n\n## Decision\n\nX.\n", "utf-8")
+    (found,) = memories(read_all(ADR, environment(tmp_path, tmp_path / "shop")))
+    assert found.metadata["file"] == "docs/architecture/adr-002-docs.md"
+
+
 def test_a_record_without_a_date_has_that_of_its_first_commit(tmp_path):
     repo = repository(tmp_path / "shop")
     (repo / "adr").mkdir()
@@ -356,13 +365,14 @@ def test_a_compressed_rollout_reads_the_same(tmp_path):
     assert read_all(CODEX, environment(tmp_path)) == plain
 
 
-def test_a_small_archive_that_would_expand_without_end_is_left(tmp_path):
+def test_a_small_archive_that_would_expand_without_end_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr("zapomni_core.adapters.sources.codex.MAX_EXPANDED", 4 << 20)
     file = write_rollouts(tmp_path, Path("/w/shop"))
     record = b'{"timestamp":"2026-05-01T10:00:00Z","type":"world_state","payload":{}}\n'
     packed = file.with_name(f"{file.name}.zst")
-    packed.write_bytes(zstandard.compress(file.read_bytes() + record * 2_000_000, 19))
+    packed.write_bytes(zstandard.compress(file.read_bytes() + record * 150_000, 9))
     file.unlink()
-    assert packed.stat().st_size < 200_000
+    assert packed.stat().st_size < 20_000
     assert reasons(read_all(CODEX, environment(tmp_path)))[-1] == "archive that expands too far"
 
 

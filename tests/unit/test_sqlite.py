@@ -11,9 +11,11 @@ import subprocess
 import sys
 import threading
 import time
+from array import array
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
 from builders import SPACE, memory, vector
@@ -23,7 +25,12 @@ from zapomni_core.exceptions import (
     SchemaError,
     TransactionError,
 )
-from zapomni_db.models import EmbeddingSpace, MemoryFilter, VectorSearchRequest
+from zapomni_db.models import (
+    EmbeddingSpace,
+    MemoryFilter,
+    TextSearchRequest,
+    VectorSearchRequest,
+)
 from zapomni_db.sqlite import backups, connection, migrations
 from zapomni_db.sqlite import vectors as vectors_module
 from zapomni_db.sqlite.storage import SqliteStorage
@@ -332,6 +339,16 @@ async def test_vectors_written_changed_and_deleted_elsewhere_are_noticed(path):
         assert "first" not in await texts_near(reader, vector(1))
 
 
+async def test_far_more_vectors_than_before_are_noticed_at_once(path):
+    async with SqliteStorage(path) as reader, SqliteStorage(path) as writer:
+        await writer.store_memory(memory("first", vector(1)))
+        assert await texts_near(reader, vector(1)) == ["first"]
+        # An import by another process, between two questions.
+        await writer.store_memories([memory(f"more {i}", vector(0, 1, i)) for i in range(500)])
+        everything = near(vector(0, 1)).model_copy(update={"limit": 600, "min_similarity": -1.0})
+        assert len(await reader.vector_search(everything)) == 501
+
+
 async def test_a_cache_that_missed_pruned_changes_reloads_whole(path, monkeypatch):
     async with SqliteStorage(path) as reader, SqliteStorage(path) as writer:
         gone = await writer.store_memory(memory("gone", vector(1)))
@@ -369,27 +386,139 @@ async def test_the_cache_agrees_with_the_file_after_any_mix_of_changes(path):
     assert len(cached) == 26 + 90
 
 
-async def test_of_very_many_vectors_the_nearest_are_still_found(path, monkeypatch):
-    monkeypatch.setattr(vectors_module, "SIGNS_FROM", 500)
+WIDE = EmbeddingSpace(model="wide", dimension=100)
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """Lets 500 vectors be as many as a large home has."""
+    monkeypatch.setattr(vectors_module, "MANY_VECTORS", 500)
     monkeypatch.setattr(vectors_module, "NEAR_AT_LEAST", 300)
+
+
+def clustered(count: int) -> list[list[float]]:
     dice = random.Random(3)
-    space = EmbeddingSpace(model="wide", dimension=100)
     centres = [[dice.gauss(0, 1) for _ in range(100)] for _ in range(20)]
-    vectors = [[x + dice.gauss(0, 0.7) for x in centres[n % 20]] for n in range(1500)]
+    return [[x + dice.gauss(0, 0.7) for x in centres[n % 20]] for n in range(count)]
+
+
+def exactly(vectors: list[list[float]], query: list[float], limit: int) -> list[float]:
+    matrix = np.array(vectors) / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return sorted(matrix @ query / np.linalg.norm(query), reverse=True)[:limit]
+
+
+@pytest.mark.usefixtures("few_are_many")
+async def test_of_very_many_vectors_the_nearest_are_still_found(path):
+    vectors = clustered(1500)
     async with SqliteStorage(path) as storage:
-        await storage.store_memories(
-            [memory(f"m{n}", v, space=space, project=f"p{n % 3}") for n, v in enumerate(vectors)]
-        )
+        made = [memory(f"m{n}", v, space=WIDE, project=f"p{n % 3}") for n, v in enumerate(vectors)]
+        await storage.store_memories(made)
         for query in vectors[:10]:
-            found = await storage.rank_by_vector(
-                VectorSearchRequest(query_embedding=query, limit=10, min_similarity=-1)
+            asked = {"query_embedding": query, "limit": 10, "min_similarity": -1}
+            found = await storage.rank_by_vector(VectorSearchRequest(**asked))
+            narrow = MemoryFilter(project="p1")
+            own = await storage.rank_by_vector(VectorSearchRequest(**asked, filters=narrow))
+            assert list(found.scores.values()) == pytest.approx(
+                exactly(vectors, query, 10), abs=1e-4
             )
-            monkeypatch.setattr(vectors_module, "SIGNS_FROM", 10**9)
-            exact = await storage.rank_by_vector(
-                VectorSearchRequest(query_embedding=query, limit=10, min_similarity=-1)
-            )
-            monkeypatch.setattr(vectors_module, "SIGNS_FROM", 500)
-            assert found.scores == exact.scores
+            own_best = exactly(vectors[1::3], query, 10)
+            assert list(own.scores.values()) == pytest.approx(own_best, abs=1e-4)
+            assert (found.count, own.count) == (1500, 500)
+            nearly = await storage.get_similarities(query, list(found.scores))
+            assert nearly == pytest.approx(found.scores, abs=0.01)
+
+
+@pytest.mark.usefixtures("few_are_many")
+async def test_very_many_vectors_agree_with_the_file_after_any_mix_of_changes(path):
+    vectors = clustered(1200)
+    asked = VectorSearchRequest(query_embedding=vectors[0], limit=2000, min_similarity=-1)
+    async with SqliteStorage(path) as storage:
+        made = [memory(f"m{n}", v, space=WIDE) for n, v in enumerate(vectors[:800])]
+        ids = [one.memory_id for one in await storage.store_memories(made)]
+        await storage.rank_by_vector(asked)
+        for memory_id in {*ids[::3], *ids[-5:]}:
+            await storage.delete_memory(memory_id)
+        more = [memory(f"n{n}", v, space=WIDE) for n, v in enumerate(vectors[800:])]
+        await storage.store_memories(more)
+        cached = await storage.rank_by_vector(asked)
+        nearly = await storage.get_similarities(vectors[0], list(cached.scores))
+    async with SqliteStorage(path) as fresh:
+        loaded = await fresh.rank_by_vector(asked)
+
+    assert cached.scores == pytest.approx(loaded.scores)
+    assert nearly == pytest.approx(cached.scores, abs=0.01)
+    assert cached.count == len(cached.scores)
+
+
+async def test_vectors_of_an_older_home_are_found_and_packed_little_by_little(path):
+    vectors = clustered(30)
+    asked = VectorSearchRequest(query_embedding=vectors[0], limit=50, min_similarity=-1)
+    async with SqliteStorage(path) as storage:
+        made = [memory(f"m{n}", v, space=WIDE) for n, v in enumerate(vectors)]
+        await storage.store_memories(made)
+    # As version 21 stored them: float32, and a row of tokens only where there are some.
+    db = sqlite3.connect(path, isolation_level=None)
+    for number, one in enumerate(vectors, 1):
+        blob = array("f", one).tobytes()
+        db.execute("UPDATE chunk_vectors SET vector = ? WHERE chunk_id = ?", (blob, number))
+    db.execute("ALTER TABLE chunk_tokens DROP COLUMN rest")
+    db.execute("DELETE FROM chunk_tokens WHERE chunk_id > 20")
+    db.execute("DROP TABLE unpacked_vectors")
+    db.execute("PRAGMA user_version = 21")
+
+    async with SqliteStorage(path) as storage:
+        before = await storage.rank_by_vector(asked)
+        assert await storage.check_integrity() == {}
+        await storage.store_memory(memory("new", clustered(31)[-1], space=WIDE))
+        sizes = []
+        while await storage.write("packing", vectors_module.pack_old_vectors, 7):
+            sizes += db.execute("SELECT sum(length(vector)) FROM chunk_vectors").fetchone()
+        again = await storage.rank_by_vector(asked)
+        assert await storage.check_integrity() == {}
+    async with SqliteStorage(path) as fresh:
+        after = await fresh.rank_by_vector(asked)
+        assert await fresh.tidy() == 0
+    db.close()
+
+    assert sizes == sorted(sizes, reverse=True)
+    assert (len(sizes), sizes[-1]) == (5, 31 * 108)
+    assert len(before.scores) == 30
+    assert after.scores == pytest.approx(again.scores, abs=1e-4)
+    assert {i: again.scores[i] for i in before.scores} == before.scores
+
+
+async def test_of_common_words_those_passages_are_ranked_that_have_most_of_them(path):
+    words = ["amber", "birch", "cedar", "delta", "ember"]
+    texts = [" ".join(words[:n]) + f" n{i}" for n in range(1, 6) for i in range(10)]
+    async with SqliteStorage(path) as storage:
+        await storage.store_memories([memory(text) for text in texts])
+        for limit, least in ((10, 4), (25, 3), (40, 2), (60, 1)):
+            asked = TextSearchRequest(terms=words, limit=limit, together=True)
+            found = await storage.get_passages(list(await storage.rank_by_words(asked)))
+            counts = [len(passage.text.split()) - 1 for passage in found.values()]
+            assert (min(counts), len(counts)) == (least, min(limit, 50))
+        assert await storage.rank_by_words(asked.model_copy(update={"terms": ["amber"]}))
+        assert await storage.rank_by_words(asked.model_copy(update={"terms": ["none", "no"]})) == {}
+
+
+async def test_the_segments_of_the_word_index_become_one_and_the_same_is_found(path):
+    asked = TextSearchRequest(terms=["amber", "n3", "n9"], limit=50)
+    async with SqliteStorage(path) as storage:
+        for number in range(14):
+            await storage.store_memory(memory(f"amber n{number} " + "filler " * number))
+        before = await storage.rank_by_words(asked)
+        db = sqlite3.connect(path, isolation_level=None)
+        count = "SELECT count(DISTINCT segid) FROM chunks_fts_idx"
+        (scattered,) = db.execute(count).fetchone()
+        steps = await storage.tidy()
+        (merged,) = db.execute(count).fetchone()
+        db.close()
+
+        assert (scattered, merged) == (14, 1)
+        assert steps > 0
+        assert await storage.tidy() == 0
+        assert await storage.rank_by_words(asked) == before
+        assert await storage.check_integrity() == {}
 
 
 async def test_using_a_closed_store_is_a_clear_error(path):

@@ -42,6 +42,11 @@ def addresses(home: Home) -> dict[str, list[str]]:
             "/recalls?session=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E&used=0",
         ],
         "/graph": ["/graph?entity=Acme&depth=2", "/graph", "/graph?view=table"],
+        "/graph/path": [
+            "/graph/path?source=Ada+Lovelace&target=PostgreSQL",
+            "/graph/path",
+            "/graph/path?source=%3Cscript%3Ewindow.hurt%3D1%3C%2Fscript%3E&target=Acme",
+        ],
         "/import": ["/import"],
         "/import/{source}": ["/import/git", "/import/git?since=30d"],
         "/code": ["/code"],

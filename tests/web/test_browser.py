@@ -137,7 +137,8 @@ def test_single_keys_can_be_switched_off(tab):
 
 def test_tabs_share_one_connection_and_all_hear_of_a_change(tab, home):
     context = tab.page.context
-    tab.open("/search")
+    with tab.page.expect_request("**/events", timeout=60_000):
+        tab.open("/search")
     other = context.new_page()
     streams: list[str] = []
     for page in (tab.page, other):

@@ -14,7 +14,7 @@ from zapomni_core.settings import load_settings
 TEXTS = (
     "Grace Hopper works at Acme Corp.",
     "Acme Corp uses PostgreSQL.",
-    "The shop is built on PostgreSQL and Redis.",
+    "The shop app is built on PostgreSQL and Redis.",
     "We moved from PostgreSQL to CockroachDB.",
 )
 
@@ -46,8 +46,8 @@ def test_the_drawing_and_the_table_show_the_same(site):
 
     assert {"Acme", "PostgreSQL"} <= set(nodes(drawing))
     assert 'class="edge typed"' in drawing.text
-    assert "“PostgreSQL is backed up every night by Acme Corp.”" in drawing.shown
-    assert "PostgreSQL is backed up every night by Acme Corp." in table.shown
+    assert "“Acme Corp uses PostgreSQL.”" in drawing.shown
+    assert "Acme Corp uses PostgreSQL." in table.shown
     assert '<svg class="graph"' not in table.text
     for name in nodes(drawing):
         assert name.removesuffix("…") in table.shown
@@ -60,7 +60,7 @@ def test_json_is_what_the_command_prints(site, home, monkeypatch):
 
     assert shown == as_json("graph", "relationships", "Acme", "--depth", "2")
     listed = zapomni("graph", "relationships", "Acme").stdout.decode().splitlines()
-    assert any(line.split("\t")[:3] == ["PostgreSQL", "RELATED_TO", "Acme"] for line in listed)
+    assert any(line.split("\t")[:3] == ["Acme", "USES", "PostgreSQL"] for line in listed)
 
 
 def test_an_entity_is_in_the_middle_with_steps_around_it(own):
@@ -107,6 +107,25 @@ def test_a_name_that_is_not_there_leads_to_those_that_are(own):
 
     assert "No entity has this name" in page.shown
     assert "/graph?entity=Grace+Hopper" in page.text
+
+
+def test_a_connection_is_explained_step_by_step(own):
+    page = own.get("/graph?entity=Grace+Hopper")
+    assert 'action="/graph/path"' in page.text
+    source = id_of("Grace Hopper")
+
+    way = own.get(f"/graph/path?source={source}&target=PostgreSQL")
+
+    assert "<h1>Grace Hopper and PostgreSQL</h1>" in way.text
+    assert way.text.count("<blockquote>") == 2
+    assert "Grace Hopper works at Acme Corp." in way.shown
+    memory = as_json("graph", "path", source, "PostgreSQL")["memories"][0]["memory_id"]
+    assert f'href="/m/{memory}"' in way.text
+    assert own.json(f"/graph/path.json?source={source}&target=PostgreSQL") == as_json(
+        "graph", "path", source, "PostgreSQL"
+    )
+    none = own.get("/graph/path?source=Grace+Hopper&target=Nemo")
+    assert "is not in the graph" in none.shown
 
 
 def test_merging_names_both_first_and_is_undone(own):
@@ -196,7 +215,7 @@ def test_a_person_points_drags_zooms_expands_and_goes_back_in_time(tab):
     node.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
-    said = "PostgreSQL is backed up every night by Acme Corp."
+    said = "Acme Corp uses PostgreSQL."
     assert panel.locator("blockquote").all_inner_texts().count(f"“{said}”") == 1
 
     place = node.get_attribute("transform")

@@ -121,7 +121,7 @@ def test_all_checks_are_run_when_asked_for(own):
     names = {one["name"] for one in own.json("/health.json")["checks"]}
     assert names == {one["name"] for one in as_json("doctor")["checks"]}
     assert "All checks were run just now" in done.shown
-    assert "kept, found, read and deleted" in done.shown
+    assert "stored, found, read and deleted" in done.shown
     assert own.json("/search.json")["total"] == 1
 
 

@@ -63,7 +63,7 @@ async def test_adding_twice_answers_with_the_first_id_and_says_so(engine):
     assert again.memory_id == first.memory_id
     assert again.status == "duplicate"
     assert again.chunks_created == 0
-    assert "already kept" in again.notice
+    assert "already stored" in again.notice
 
 
 async def test_a_retry_with_the_same_key_never_duplicates(engine):

@@ -632,6 +632,7 @@ export function total(prices: Price[], tax = 0): number {
         ("// All of them.", "/* All. */", "reworded"),
         ("(sum, one) => sum + one.amount", "(sum, one) => (sum + one.amount)", "reworded"),
         ("tax);\n", "tax)\n", "reworded"),
+        ("prices: Price[], tax = 0)", "\n  prices: Price[],\n  tax = 0,\n)", "reworded"),
         ("tax = 0", "tax = 1", "changed"),
         ("prices: Price[]", "prices: readonly Price[]", "changed"),
         ("): number", "): bigint", "changed"),

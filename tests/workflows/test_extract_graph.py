@@ -60,7 +60,8 @@ def facts(extraction: Extraction) -> set[tuple[str, str, str, str]]:
 
 async def test_rules_alone_are_the_default():
     found = await extract()
-    assert [entity.name for entity in found.entities] == ["Django", "Redis", "Kafka", "2023"]
+    names = [entity.name for entity in found.entities]
+    assert names == ["Django", "Redis", "Blorb", "Kafka", "2023"]
     assert facts(found) == {("Django", "USES", "Redis", "rules")}
     assert found.notice is None
 

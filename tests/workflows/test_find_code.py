@@ -78,6 +78,42 @@ async def test_filters_hold_for_every_hit(code, repository):
     assert await search(code, repository, "token", kind="interface") == []
 
 
+async def test_code_comes_before_tests_before_docs_unless_the_question_says_otherwise(
+    wordy_engine, tmp_path
+):
+    here = Repository(
+        tmp_path / "bank",
+        {
+            "docs/refunds.md": "# Refund\n\nRefund a payment twice: it is refused.\n",
+            "tests/test_refund.py": "def test_refund_a_payment_twice():\n"
+            "    refund(payment)  # a payment is refunded twice\n",
+            "src/refund.py": "def give_back(payment):\n"
+            "    # twice: a refund of a refund\n    payment.refund()\n",
+        },
+    )
+    await index(wordy_engine, here.root)
+
+    async def paths(query: str) -> list[str]:
+        found = await search(wordy_engine.code, here, query)
+        return list(dict.fromkeys(name.split(":")[0] for name in found))
+
+    code, test, docs = "src/refund.py", "tests/test_refund.py", "docs/refunds.md"
+    assert await paths("refund a payment twice") == [code, test, docs]
+    assert (await paths("tests for refund a payment twice"))[0] == test
+    assert (await paths("refund payment tests"))[0] == test
+    assert (await paths("refund a payment twice for a test"))[0] == code
+    assert (await paths("docs about refund a payment twice"))[0] == docs
+
+
+async def test_a_symbol_that_tests_override_is_not_ambiguous(code, repository):
+    fake = "class FakeToken:\n    def renew(self, now):\n        pass\n"
+    repository.write("tests/test_auth.py", fake)
+    await index_again(code, repository)
+    assert (await symbol(code, repository, "renew")).symbol.path == "src/auth.py"
+    given = await symbol(code, repository, "tests/test_auth.py:renew")
+    assert given.symbol.path == "tests/test_auth.py"
+
+
 async def test_a_symbol_appears_once(code, repository):
     body = "".join(f"    print('walrus number {n} of many more words')\n" for n in range(120))
     repository.write("src/long.py", f"def walrus():\n{body}")

@@ -628,9 +628,13 @@ async def test_kind_code_is_not_for_notes(wordy_engine):
         await wordy_engine.add_memory(AddMemoryRequest(text="x = 1", kind="code"))
 
 
-async def test_code_is_not_read_into_the_knowledge_graph(wordy_engine, repository):
-    await index(wordy_engine, repository.root)
-    assert (await wordy_engine.graph.get_status()).unread_passages == 0
+async def test_of_code_only_the_beginnings_of_files_are_read_into_the_knowledge_graph(
+    wordy_engine, repository
+):
+    indexed = await index(wordy_engine, repository.root)
+    with_text = sum(file.stat().st_size > 0 for file in repository.root.glob("[dsw]*/*"))
+    status = await wordy_engine.graph.get_status()
+    assert status.passages > status.unread_passages == with_text == indexed["added"] - 1
 
 
 # --- Watching -----------------------------------------------------------------------------
@@ -678,3 +682,12 @@ async def test_an_index_leaves_no_file_open(repository, database):
         assert [path for path in opened_files() if path.startswith(str(database))] == []
     finally:
         gc.enable()
+
+
+async def test_a_name_that_is_covered_like_a_secret_does_not_stop_the_index(
+    wordy_engine, repository
+):
+    repository.write(
+        "src/net.py", "def go(url):\n    new_auth = get_netrc_auth(url)\n    new_auth()\n"
+    )
+    assert (await index(wordy_engine, repository.root))["added"] == 6

@@ -190,7 +190,8 @@ async def test_text_in_other_alphabets_and_a_line_of_a_megabyte_are_read(engine)
 
     await build(engine)
 
-    assert (await related(engine, "Анна Каренина")).related[0].name == "Redis"
+    (found,) = await engine.graph.find_entities(EntityQuery(text="Анна Каренина"))
+    assert found.type == "PERSON"
     assert (await engine.graph.get_status()).unread_passages == 0
 
 
@@ -392,3 +393,53 @@ async def test_searches_for_entities_have_limits(engine):
 async def test_history_of_an_unknown_memory_is_an_error(engine):
     with pytest.raises(NotFoundError):
         await engine.memories.get_history("nobody")
+
+
+# --- Names that memories teach -----------------------------------------------------------
+
+
+async def test_an_abbreviation_is_what_any_memory_says_it_abbreviates(engine):
+    await keep(
+        engine,
+        "Mails were sent by the GDA last year.",
+        "The Government Digital Agency (GDA) runs it.",
+    )
+    await build(engine)
+    await keep(engine, "We asked the GDA for help.")
+    await build(engine)
+
+    (found,) = await engine.graph.find_entities(EntityQuery(text="GDA"))
+
+    assert (found.name, found.type) == ("Government Digital Agency", "ORG")
+    assert found.mentions == 4
+
+
+async def test_a_name_has_the_kind_that_one_memory_gives_it(engine):
+    await keep(engine, "The cache of Quillon Vex is slow.", "Quillon Vex: I fixed it.")
+    await build(engine)
+
+    (found,) = await engine.graph.find_entities(EntityQuery(text="Quillon Vex"))
+
+    assert (found.type, found.mentions) == ("PERSON", 2)
+
+
+async def test_a_name_is_forgotten_with_the_memories_that_repeat_it(engine):
+    first, _ = await keep(engine, "The jobs are in Zolid now.", "Retries of Zolid are slow.")
+    await build(engine)
+    assert [e.name for e in await engine.graph.find_entities(EntityQuery())] == ["Zolid"]
+
+    await engine.memories.delete(first)
+
+    assert await engine.graph.find_entities(EntityQuery()) == []
+
+
+async def test_dates_versions_and_references_are_facts_and_no_nodes(engine):
+    await keep(engine, "We use Redis 7.2 since 2024-05-01, see #4711 and https://example.org/x.")
+    await build(engine)
+
+    assert [e.name for e in await engine.graph.find_entities(EntityQuery())] == ["Redis"]
+    assert [e.name for e in await engine.graph.find_entities(EntityQuery(types=["VERSION"]))] == [
+        "Redis 7.2"
+    ]
+    assert (await related(engine, "Redis")).related == []
+    assert (await engine.graph.get_status()).entity_types == {"TECHNOLOGY": 1}

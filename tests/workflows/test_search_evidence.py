@@ -113,6 +113,18 @@ async def test_words_alone_are_evidence_enough_and_the_explanation_says_so(wordy
     assert response.nothing_close
 
 
+async def test_a_phrase_of_a_short_question_says_more_than_one_of_a_long_question(wordy_engine):
+    ids = await add_notes(wordy_engine)
+    short = "staging database port"
+    long = f"{short}, rolling upgrades, blue whales, garden chairs"
+    answers = [await search(wordy_engine, asked, explain=True) for asked in (short, long)]
+    hits = [answer.results[0] for answer in answers]
+    assert [hit.memory_id for hit in hits] == [ids[4], ids[4]]
+    shares = [hit.explanation["evidence"]["phrases"] for hit in hits]
+    assert shares[0] > 2 * shares[1] > 0
+    assert hits[0].evidence > hits[1].evidence
+
+
 async def test_observations_have_evidence_by_their_words(wordy_engine):
     with closing(open_database(load_settings().database_path)) as db:
         for number in range(3):

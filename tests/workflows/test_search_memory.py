@@ -179,6 +179,14 @@ async def test_a_repeated_question_is_answered_from_memory_until_anybody_writes(
     assert (await search(engine, "which colour")).count == 1
 
 
+async def test_a_question_in_other_letters_has_the_same_answer(engine):
+    await engine.add_memory(AddMemoryRequest(text="The first answer is blue."))
+    first = await search(engine, "Which colour?")
+    assert await search(engine, "which  colour") is first
+    assert await search(engine, "which colour", limit=3) is not first
+    assert await search(engine, "which colours") is not first
+
+
 async def test_a_hook_event_empties_no_answer_about_memories(wordy_engine, private_home):
     await wordy_engine.add_memory(AddMemoryRequest(text="The first answer is blue."))
     memories = await search(wordy_engine, "blue", within="memories")

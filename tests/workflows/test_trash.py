@@ -16,7 +16,7 @@ from zapomni_core.settings import load_settings
 from zapomni_core.workflows.copy_storage import compare_storages
 from zapomni_core.workflows.trash import TRASH_DAYS
 from zapomni_db.models import EmbeddingSpace
-from zapomni_db.sqlite.trash_file import SqliteTrash
+from zapomni_db.sqlite.deletions import SqliteTrash
 
 pytestmark = pytest.mark.anyio
 

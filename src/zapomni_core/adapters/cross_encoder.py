@@ -6,13 +6,12 @@ its folder is given by the setting `reranker` and nothing is ever downloaded for
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from zapomni_core.adapters.loaded_model import LoadedModel
+from zapomni_core.adapters.onnx import load_onnxruntime
 from zapomni_core.exceptions import SearchError
 
 __all__ = ["CrossEncoder"]
@@ -23,31 +22,24 @@ WINDOW = 512
 LONGEST_TEXT = 8000
 
 
-class CrossEncoder:
+class CrossEncoder(LoadedModel["_RerankModel"]):
     """Scores pairs with the model in a folder, loaded with the first question."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(1, "rerank")
         self._folder = folder
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="rerank")
-        self._model: _RerankModel | None = None
 
     async def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """Return how well each passage answers, 0 to 1, in order."""
-        context = contextvars.copy_context()  # errors carry the operation's correlation id
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor, context.run, self._score, query, list(passages)
-        )
+        return await self._work(self._score, query, list(passages))
 
-    async def close(self) -> None:
-        """Let the worker go."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+    def _load(self) -> _RerankModel:
+        return _RerankModel(self._folder)
 
     def _score(self, query: str, passages: list[str]) -> list[float]:
         try:
-            if self._model is None:
-                self._model = _RerankModel(self._folder)
-            return [self._model.score(query, passage) for passage in passages]
+            model = self._loaded()
+            return [model.score(query, passage) for passage in passages]
         except SearchError:
             raise
         except Exception as error:  # onnxruntime's and tokenizers' errors share no other base
@@ -61,8 +53,9 @@ class CrossEncoder:
 
 class _RerankModel:
     def __init__(self, folder: Path) -> None:
-        import onnxruntime  # a native library, on first use
         import tokenizers
+
+        onnxruntime = load_onnxruntime()
 
         if not all((folder / name).is_file() for name in (WEIGHTS, TOKENIZER)):
             raise SearchError(

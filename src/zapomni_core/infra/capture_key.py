@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["capture_key"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from zapomni_core.shared.redaction import Redactor
+
+__all__ = ["capture_key", "load_redactor"]
 
 KEY_FILE = "capture.key"
 
@@ -40,3 +44,14 @@ def capture_key(home: str) -> bytes:
             os.unlink(part)
     with open(file, "rb") as stream:
         return stream.read(64)
+
+
+def load_redactor(home: str) -> Redactor:
+    """Return what masks the secrets of this process's environment; its rules are imported now."""
+    from zapomni_core.shared.redaction import Redactor
+
+    try:
+        key = capture_key(home)
+    except OSError:
+        key = os.urandom(32)  # The disk takes nothing: two mentions of a secret are not linked.
+    return Redactor(os.environ, key)

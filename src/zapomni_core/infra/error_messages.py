@@ -38,15 +38,15 @@ _UNKNOWN = (
 )
 
 _BY_CLASS: dict[type[BaseException], tuple[str, str]] = {
-    ValidationError: ("The input is invalid. {message}", "Correct the input and try again."),
+    ValidationError: ("The input is invalid: {message}", "Correct the input and try again."),
     NotFoundError: (
         "There is no memory with this id. It may have been deleted.",
         "Search for the memory to find its id.",
     ),
     DatabaseError: ("The database reported a failure.", "Try again, then run `zapomni doctor`."),
     DatabaseConnectionError: (
-        "The database cannot be opened or reached. Often this passes by itself.",
-        "Try again in a moment, then run `zapomni doctor`.",
+        "The database cannot be opened or reached.",
+        "Run `zapomni doctor`: it says what is wrong and what to do.",
     ),
     QueryError: ("The database could not answer.", "Try again, then run `zapomni doctor`."),
     DatabaseTimeoutError: (
@@ -80,7 +80,7 @@ _BY_CLASS: dict[type[BaseException], tuple[str, str]] = {
         "Try again in a moment.",
     ),
     ConfigurationError: (
-        "A setting is wrong. {message}",
+        "A setting is wrong: {message}",
         "Correct the environment variable or config.toml, then start again.",
     ),
     CircuitBreakerOpenError: (
@@ -177,7 +177,7 @@ _BY_CODE: dict[str, tuple[str, str]] = {
         "Run `git status` in that folder to see what is the matter. Then sync again.",
     ),
     "EMB_001": (
-        "The embedding service cannot be reached. Often this passes by itself.",
+        "The embedding service cannot be reached.",
         "Check that Ollama is running: `ollama list`. Then try again.",
     ),
     "EMB_002": (
@@ -198,7 +198,7 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     ),
     "CODE_001": (
         "There is no symbol or file with this name in the index.",
-        "Look for it: `zapomni code search`. If it is new, index the repository again.",
+        "Search for it: `zapomni code search`. If it is new, index the repository again.",
     ),
     "CODE_002": (
         "This repository is not in the index.",
@@ -214,7 +214,7 @@ _BY_CODE: dict[str, tuple[str, str]] = {
     ),
     "GRAPH_001": (
         "There is no entity with this name or id in the graph.",
-        "Look for it: `zapomni graph entities`. If a memory names it, build the graph first.",
+        "Search for it: `zapomni graph entities`. If a memory names it, build the graph first.",
     ),
     "GRAPH_002": (
         "There is no merge to undo.",

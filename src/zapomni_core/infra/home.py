@@ -29,6 +29,7 @@ OWN = frozenset(
         "falkordb",
         "gazetteer.txt",
         "init.json",
+        "patterns",
         "roots.json",
         "run",
         "spool",

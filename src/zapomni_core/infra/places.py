@@ -85,6 +85,7 @@ PLACES = (
     TextPlace("names for the graph", "gazetteer.txt", "named", "It is yours to edit."),
     TextPlace("record of init", "init.json", "named", "`zapomni init --uninstall` needs it."),
     TextPlace("key of captures", "capture.key*", "no text"),
+    TextPlace("compiled patterns of hooks", "patterns", "no text"),
     TextPlace("repositories that talk to remotes of sync", "sync/**/*", "no text"),
     TextPlace("id of this device", "device*", "no text"),
     TextPlace("mark that modes cannot be repaired", "open-home", "no text"),

@@ -7,14 +7,12 @@ slows a search nor stops it. What cannot be written is dropped.
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zapomni_core.settings import Settings
 
@@ -39,8 +37,7 @@ WAIT_SECONDS = 1.0
 MOST_WAITING = 1_000
 
 
-@dataclass(frozen=True)
-class RecalledItem:
+class RecalledItem(NamedTuple):
     """A memory or an observation as it was given."""
 
     memory_id: str = ""
@@ -56,8 +53,7 @@ class RecalledItem:
         return str(self.observation_id), "observation", self.tokens, self.evidence
 
 
-@dataclass(frozen=True)
-class _Given:
+class _Given(NamedTuple):
     """A recall that waits to be written."""
 
     moment: float
@@ -75,8 +71,7 @@ class _Given:
         return Recall(self.moment, self.client, "", project, self.how, self.query, items)
 
 
-@dataclass(frozen=True)
-class _Opened:
+class _Opened(NamedTuple):
     """Items that were opened; it waits to be written."""
 
     moment: float
@@ -169,7 +164,12 @@ class RecallLog:
         from zapomni_db.sqlite.recalls import record_batch, sweep_recalls
 
         with self._writing:
-            redactor = self._load_redactor()
+            if self._redactor is None:
+                # Not for those who only search: the answer is given by now.
+                from zapomni_core.infra.capture_key import load_redactor
+
+                self._redactor = load_redactor(self._home)
+            redactor = self._redactor
             for environ in environments:
                 redactor.learn(environ)
             rows = [entry.row(self._home) for entry in waiting]
@@ -177,19 +177,6 @@ class RecallLog:
             if not self._is_swept:
                 self._is_swept = True
                 sweep_recalls(self._home, self._days, time.time())
-
-    def _load_redactor(self) -> Redactor:
-        if self._redactor is None:
-            # Not for those who only search: the answer is given by now.
-            from zapomni_core.infra.capture_key import capture_key
-            from zapomni_core.shared.redaction import Redactor
-
-            try:
-                key = capture_key(self._home)
-            except OSError:
-                key = os.urandom(32)
-            self._redactor = Redactor(os.environ, key)
-        return self._redactor
 
     # --- Reading ------------------------------------------------------------------------
 

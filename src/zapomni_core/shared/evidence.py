@@ -7,7 +7,7 @@ gets little. Prompts, which are no questions, have `word_evidence`. Standard lib
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from zapomni_core.shared.text import found_phrases, found_words
@@ -16,6 +16,7 @@ __all__ = [
     "FEWEST_TEXTS",
     "STRONG",
     "WEAK",
+    "enough_weight",
     "evidence_in_text",
     "evidence_word",
     "inverse_frequency",
@@ -53,10 +54,14 @@ def weigh_terms(counts: Mapping[str, int], total: int) -> dict[str, float]:
     }
 
 
-def word_share(weights: Mapping[str, float], found: Collection[str], total: int) -> float:
+def enough_weight(weights: Mapping[str, float], total: int) -> float:
+    """Return how much of a question's words, by weight, counts as all of them."""
+    return min(sum(weights.values()), ENOUGH_WORDS * math.log(max(total, FEWEST_TEXTS)))
+
+
+def word_share(weights: Mapping[str, float], found: Iterable[str], enough: float) -> float:
     """Return the share of a question's words, by weight, that were found."""
-    asked = min(sum(weights.values()), ENOUGH_WORDS * math.log(max(total, FEWEST_TEXTS)))
-    return min(sum(weights[term] for term in found) / asked, 1.0) if asked > 0 else 0.0
+    return min(sum(map(weights.__getitem__, found)) / enough, 1.0) if enough > 0 else 0.0
 
 
 def phrase_weight(rarity: float) -> float:
@@ -99,7 +104,8 @@ def evidence_in_text(
     rarity = sum(
         max(weights[word] for word in phrase.split()) for phrase in found_phrases(possible, text)
     )
-    return to_evidence(word_logit(word_share(weights, found, total), phrase_weight(rarity)))
+    share = word_share(weights, found, enough_weight(weights, total))
+    return to_evidence(word_logit(share, phrase_weight(rarity)))
 
 
 def evidence_word(evidence: float) -> Literal["strong", "weak", "none"]:

@@ -8,6 +8,7 @@ at the levels that lose least for normally distributed ones (Lloyd-Max).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ __all__ = [
     "BYTES_PER_TOKEN",
     "DIMENSION",
     "TokenCodec",
+    "excess_of",
+    "join_windows",
     "max_similarities",
     "mean_similarities",
     "score_tokens",
@@ -31,6 +34,8 @@ _LEVELS = (-1.510, -0.4528, 0.4528, 1.510)
 _CUT = 0.9816
 # A token's excess over the others counts a little more than its share: peaks tell most.
 _POWER = 1.25
+# So many tokens at a time stay in a processor's own memory.
+BLOCK = 512
 
 
 class TokenCodec:
@@ -39,7 +44,7 @@ class TokenCodec:
     def __init__(self, data: bytes) -> None:
         import numpy as np
 
-        numbers = np.frombuffer(data, dtype=np.float32)
+        numbers = np.frombuffer(data, dtype=np.float16).astype(np.float32)
         self._directions = numbers[:-DIMENSION].reshape(DIMENSION, -1)
         self._deviations = numbers[-DIMENSION:]
 
@@ -66,49 +71,64 @@ def max_similarities(question: bytes, passages: Sequence[bytes]) -> NDArray[np.f
     """Return the cosine of the best token: one row per passage, one column per question token."""
     import numpy as np
 
-    asked = np.frombuffer(question, dtype=np.float32).reshape(-1, DIMENSION)
+    asked = np.frombuffer(question, dtype=np.float32).reshape(-1, DIMENSION).T.copy()
     codes = np.frombuffer(b"".join(passages), dtype=np.uint8).reshape(-1, BYTES_PER_TOKEN)
-    # take and einsum cost a third of what indexing and a sum of squares do.
-    rows = np.take(_table(), codes, axis=0).reshape(-1, DIMENSION)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    cosines = rows @ asked.T / lengths[:, np.newaxis]
+    cosines = np.empty((len(codes), asked.shape[1]), dtype=np.float32)
+    table = _table()
+    for start in range(0, len(codes), BLOCK):
+        # take and einsum cost a third of what indexing and a sum of squares do.
+        rows = table.take(codes[start : start + BLOCK], axis=0).reshape(-1, DIMENSION)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        block = np.matmul(rows, asked, out=cosines[start : start + BLOCK])
+        block /= lengths[:, np.newaxis]
     counts = [len(packed) // BYTES_PER_TOKEN for packed in passages]
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     best: NDArray[np.float32] = np.maximum.reduceat(cosines, starts, axis=0)
     return best
 
 
-def score_tokens(
-    windows: Sequence[Sequence[NDArray[np.float32]]], weights: Sequence[float]
-) -> list[float]:
-    """Score candidates 0..1 by what their best tokens have above the average of them all.
-
-    A candidate is given by the rows of `max_similarities` of one or several passages.
-    """
+def join_windows(rows: NDArray[np.float32], near: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Return the best of each row and of those near it, given by number; -1: none."""
     import numpy as np
 
-    best = np.array([np.max(rows, axis=0) if len(rows) > 1 else rows[0] for rows in windows])
-    excess = np.maximum(best - best.mean(axis=0), 0) ** _POWER
-    scores = excess @ np.asarray(weights, dtype=np.float32)
+    # The last row is of no passage: -1 points to it.
+    padded = np.vstack([rows, np.full_like(rows[:1], -np.inf)])
+    best: NDArray[np.float32] = np.maximum(rows, padded[near].max(axis=1))
+    return best
+
+
+def score_tokens(rows: NDArray[np.float32], weights: Sequence[float]) -> list[float]:
+    """Score rows of `max_similarities` 0..1 by what they have above the average of them all."""
+    import numpy as np
+
+    scores = excess_of(rows, rows.mean(axis=0), np.asarray(weights, dtype=np.float32))
     low, high = float(scores.min()), float(scores.max())
     return ((scores - low) / (high - low)).tolist() if high > low else [1.0] * len(scores)
 
 
-def mean_similarities(
-    rows: Sequence[NDArray[np.float32]], counted: Sequence[bool], most: int
-) -> tuple[list[float], list[float]]:
-    """Return two means of each row over its counted tokens.
+def excess_of(
+    rows: NDArray[np.float32], mean: NDArray[np.float32], weights: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return what each row has above the mean, over all tokens by weight."""
+    import numpy as np
 
-    That of the best, at most so many, and that of the lowest third.
+    above: NDArray[np.float32] = np.maximum(rows - mean, 0) ** _POWER @ weights
+    return above
+
+
+def mean_similarities(rows: NDArray[np.float32], counted: Sequence[bool], most: int) -> list[float]:
+    """Return the mean of fourth powers of each row's best counted tokens, at most so many.
+
+    A word that is there counts; three that are a little like anything do not make up for it.
     """
     import numpy as np
 
-    found = np.sort(np.array(rows)[:, list(counted)], axis=1)
-    best: list[float] = found[:, -most:].mean(axis=1).tolist()
-    least: list[float] = found[:, : max(found.shape[1] // 3, 1)].mean(axis=1).tolist()
-    return best, least
+    squares = np.maximum(np.sort(rows[:, list(counted)], axis=1)[:, -most:], 0) ** 2
+    means: list[float] = (squares * squares).mean(axis=1).tolist()
+    return means
 
 
+@cache
 def _table() -> NDArray[np.float32]:
     """Return the four numbers that every byte encodes."""
     import numpy as np

@@ -9,8 +9,7 @@ no faster. What this cannot see is listed in docs/capture.md.
 
 from __future__ import annotations
 
-import re
-
+from zapomni_core.shared import quick_re as re
 from zapomni_core.shared.hashing import keyed_hash
 from zapomni_core.shared.redaction_rules import (
     ABOUT,
@@ -31,6 +30,7 @@ from zapomni_core.shared.redaction_rules import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from re import Match
 
     Span = tuple[int, int, str]
 
@@ -466,17 +466,17 @@ def _end_of_value(text: str, end: int) -> int:
     return end
 
 
-def _is_named_secret(
-    text: str, name: re.Match[str], rest: re.Match[str], value: str, group: str
-) -> bool:
+def _is_named_secret(text: str, name: Match[str], rest: Match[str], value: str, group: str) -> bool:
     trust = {"p": _PASSWORD, "t": _TOKEN, "k": _KEY}[str(name.lastgroup)]
     word = name[0]
     head = _head(text, name.start())
     before = head[-1:]
     first = text[name.start()]
-    glued = before.isalpha() and not (first.isupper() and before.islower())
+    # Where words have no blanks between them, a name begins after letters of another script.
+    is_letter = before.isascii() and before.isalpha()
+    glued = is_letter and not (first.isupper() and before.islower())
     if glued:
-        run = re.findall(r"[A-Za-z][a-z]*|[A-Z]+", head)[-1].lower() if head else ""
+        run = re.findall(r"[A-Za-z][a-z]*|[A-Z]+", head)[-1].lower()
         if word == "pass" and run in NOT_PASS:
             return False
         if word in ("pw", "pwd") and run not in GLUED_PW:
@@ -532,7 +532,7 @@ def _head(text: str, end: int) -> str:
 
 
 def _is_bare_secret(
-    text: str, rest: re.Match[str], value: str, trust: int, *, flag: bool, name: str
+    text: str, rest: Match[str], value: str, trust: int, *, flag: bool, name: str
 ) -> bool:
     """Judge a value without quotes: it may be a variable, a call, a type or a word of prose."""
     after = text[rest.end() : rest.end() + 1]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
+from zapomni_core.shared.languages import languages_of
+from zapomni_core.shared.stemming import choose_parts, compounds, passage_stems
+
 __all__ = [
     "as_spoken",
     "context_words",
     "encodable",
+    "find_names",
     "found_phrases",
     "found_words",
     "has_nul",
@@ -21,9 +25,11 @@ __all__ = [
     "is_turn",
     "query_phrases",
     "query_terms",
+    "question_key",
     "rare_words",
     "replace_words",
     "share_of_words",
+    "split_turn",
     "word_stems",
 ]
 
@@ -34,6 +40,7 @@ MAX_CONTEXT_WORDS = 200
 MAX_QUERY_CHARS = 10_000
 LONGEST_IDENTIFIER = 100
 MAX_RARE_WORDS = 10
+MAX_NAMES, LONGEST_NAME = 12, 6
 SHORTEST_STEM = 3
 
 # FTS5's tokenizer ends a word at an underscore, so we do too.
@@ -45,14 +52,34 @@ _IDENTIFIER = re.compile(
 )
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Chinese and Japanese write without blanks: FTS5 would take a whole clause for one word.
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2,}")
+# Chinese and Japanese write without blanks: FTS5 would take a whole clause for one word. Korean
+# writes particles and endings together with their word.
+_UNSPACED = re.compile(
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2,}|[\uac00-\ud7a3]{2,}"
+)
+# Thai, Lao, Burmese and Khmer: letters and, between them, the marks at which FTS5 ends a word.
+# Their letters are few: three of them are about as rare as two Chinese ones.
+_UNSPACED_LETTERS = re.compile("[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff]{2,}")
 # Letters that are also written in another way, and that FTS5 does not fold as it folds accents.
 _FOLDED = str.maketrans(
     {"ё": "е", "ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d"}  # noqa: RUF001
 )
 _UNFOLDED = re.compile("[ёßłøæœđЁẞŁØÆŒĐ]")
 _TURN = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}): (?=\S)")
+
+# What is written around words, and between two of them.
+_OPENING = "\"'`\u2018\u201c\u201e\u00ab\u00bf\u00a1"
+_CLOSING = (
+    "\"'`\u2019\u201d\u201c\u00bb-.,;:!?\u2026\u2013\u2014\u3002\uff0c\uff01\uff1f"
+    "\u3001\uff1b\uff1a"
+)
+# Of Latin, Greek and Cyrillic letters. A name is a run of words with capitals; numbers and small
+# words may be inside.
+_CAPITAL = "A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0400-\u042f"
+_NAME = re.compile(
+    rf"\b(?:[{_CAPITAL}]\.|[{_CAPITAL}][\w-]*+)"
+    rf"(?:(?: of(?: the)?| the| de| von| van)? (?:[{_CAPITAL}]\.|[{_CAPITAL}\d][\w-]*+))++"
+)
 
 _ENDINGS = ("ing", "ed", "es", "s", "e")
 # Words that say nothing about what is asked. Small on purpose: every other word may matter.
@@ -87,6 +114,17 @@ def query_terms(query: str) -> list[str]:
     return (telling or words)[:MAX_TERMS]
 
 
+def question_key(query: str) -> str:
+    """Return what questions have in common that differ in case, blanks and punctuation only.
+
+    What is inside of a word means something (`user_id`, `.env`, `C++`), and so do capitals that are
+    not all of it or its first letter (`userId`).
+    """
+    words = [word.lstrip(_OPENING).rstrip(_CLOSING) for word in query.split()]
+    plain = [word.lower() if word in (word.upper(), word.capitalize()) else word for word in words]
+    return " ".join(filter(None, plain)) or query
+
+
 def encodable(words: Sequence[str]) -> list[str]:
     """Leave out what is no UTF-8: it matches nothing that was ever stored."""
     return [
@@ -114,6 +152,25 @@ def rare_words(text: str, asked: Collection[str]) -> list[str]:
     ]
     telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
     return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+
+
+def find_names(text: str, asked: Collection[str]) -> list[str]:
+    """Return the names of several words in a text that are not asked for, in small letters.
+
+    Those of a conversation are not worth it: it comes back to the same names whatever it is about.
+    """
+    turns = [turn[1] for line in text.split("\n") if (turn := _TURN.match(line))]
+    if len({*turns}) < len(turns):
+        return []
+    known = {word[:5] for word in asked} | _STOP_WORDS
+    names: dict[str, None] = {}
+    for found in _NAME.finditer(text):
+        words = [word.lower() for word in _WORD.findall(found[0])]
+        while words and words[0] in _STOP_WORDS:
+            words.pop(0)
+        if 1 < len(words) <= LONGEST_NAME and not all(w in known or w[:5] in known for w in words):
+            names[" ".join(words)] = None
+    return list(names)[:MAX_NAMES]
 
 
 def replace_words(query: str, corrected: Mapping[str, str]) -> str:
@@ -145,10 +202,19 @@ def share_of_words(terms: Collection[str], text: str) -> float:
     return len(found_words(terms, text)) / len(terms) if terms else 0.0
 
 
-def word_stems(text: str) -> dict[str, str]:
-    """Return the informative words of a text by their stems: enough to compare two texts."""
-    words = (word.lower() for word in _WORD.findall(text[:MAX_QUERY_CHARS]))
-    return {_stem(word): word for word in words if word not in _STOP_WORDS}
+def word_stems(text: str, most: int = MAX_QUERY_CHARS) -> dict[str, str]:
+    """Return the informative words of a text by their stems: enough to compare two texts.
+
+    Of a text with more stems than `most`, one more than that.
+    """
+    found: dict[str, str] = {}
+    for match in _WORD.finditer(text[:MAX_QUERY_CHARS]):
+        word = match[0].lower()
+        if word not in _STOP_WORDS:
+            found[_stem(word)] = word
+            if len(found) > most:
+                break
+    return found
 
 
 def _stem(word: str) -> str:
@@ -164,9 +230,21 @@ def is_stop_token(token: str) -> bool:
     return token in _STOP_WORDS or (len(token) == 1 and not token.isalnum())
 
 
-def context_words(text: str, occurred_at: datetime | None = None) -> str:
-    """Return what a passage should be found by though it does not stand in it."""
+def context_words(
+    text: str, occurred_at: datetime | None = None, known: Container[str] = ()
+) -> str:
+    """Return what a passage should be found by though it does not have it.
+
+    Args:
+        text: The passage.
+        occurred_at: When what it says happened.
+        known: Those parts of its compounds that the index has.
+    """
     words = list(dict.fromkeys(_parts(text)))[:MAX_CONTEXT_WORDS]
+    if languages := languages_of(text):
+        words += passage_stems(languages, text)
+    if known and "de" in languages:
+        words += dict.fromkeys(chain.from_iterable(choose_parts(compounds(text), known).values()))
     if occurred_at is not None:
         words.append(f"{occurred_at.day} {occurred_at:%B %Y}")
     return " ".join(words)
@@ -175,14 +253,19 @@ def context_words(text: str, occurred_at: datetime | None = None) -> str:
 def _parts(text: str) -> list[str]:
     """Return what else a text's words may be asked by.
 
-    The words inside identifiers, pairs of characters of unspaced scripts, words with letters that
-    are also written in another way.
+    The words inside identifiers, pairs or triples of characters of unspaced scripts, words with
+    letters that are also written in another way.
     """
     words = dict.fromkeys(_IDENTIFIER.findall(text))
     parts = list(chain.from_iterable(map(_parts_of, words)))
-    for run in [] if text.isascii() else _UNSPACED.findall(text):
+    if text.isascii():
+        return parts
+    for run in _UNSPACED.findall(text):
         parts += [run[i : i + 2] for i in range(len(run) - 1)]
-    if not text.isascii() and _UNFOLDED.search(text):
+    for run in _UNSPACED_LETTERS.findall(text):
+        letters = "".join(filter(str.isalpha, run))
+        parts += [letters[i : i + 3] for i in range(max(len(letters) - 2, 1))]
+    if _UNFOLDED.search(text):
         words_of_text = dict.fromkeys(_WORD.findall(text.lower()))
         parts += [word.translate(_FOLDED) for word in words_of_text if _UNFOLDED.search(word)]
     return parts
@@ -204,12 +287,23 @@ def as_spoken(text: str) -> str:
     return f'{turn[1]} said, "{text[turn.end() :]}"'
 
 
-def is_turn(text: str) -> bool:
-    """Return whether a text is one turn of a conversation: `Anna: text`, and no other speaker."""
+def split_turn(text: str) -> tuple[str, str]:
+    """Return who says a text and what: `Anna: text`, and no other speaker.
+
+    Of any other text, no speaker and the whole.
+    """
     turn = _TURN.match(text)
     if turn is None or turn[1].lower() in _LABELS:
-        return False
-    return not any(_TURN.match(line) for line in text[turn.end() :].split("\n")[1:])
+        return "", text
+    said = text[turn.end() :]
+    if any(_TURN.match(line) for line in said.split("\n")[1:]):
+        return "", text
+    return turn[1], said
+
+
+def is_turn(text: str) -> bool:
+    """Return whether a text is one turn of a conversation."""
+    return bool(split_turn(text)[0])
 
 
 def has_nul(value: Any) -> bool:

@@ -34,8 +34,10 @@ from zapomni_core.infra.encryption import decrypt_file, encrypt_file, is_encrypt
 from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.places import note_export
+from zapomni_core.modules.memories import EmbeddingChain
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.copy_storage import compare_storages, copy_storage
+from zapomni_db.interfaces import StorageProvider
 from zapomni_db.sqlite import backups
 from zapomni_db.sqlite.connection import connect, prepare_file, translated
 from zapomni_db.sqlite.damage import check_integrity
@@ -47,6 +49,7 @@ __all__ = [
     "BackupReport",
     "RestoreReport",
     "back_up",
+    "back_up_before_reembedding",
     "back_up_if_due",
     "check_database",
     "find_backup",
@@ -266,6 +269,16 @@ async def back_up_if_due(settings: Settings) -> BackupReport | None:
     except DatabaseError as error:
         log.warning("daily_backup_failed", error_code=error.error_code)
         return None
+
+
+async def back_up_before_reembedding(
+    settings: Settings, storage: StorageProvider, chain: EmbeddingChain
+) -> None:
+    """Make a copy if the configured embedder's model is not the one of the stored vectors."""
+    stored = await storage.get_space()
+    configured = [await one.space() for one in chain.embedders[:1]]
+    if stored is not None and configured not in ([], [stored]):
+        await back_up(settings, reason="before-reembed")
 
 
 def _free_name(folder: Path, stem: str, reason: str) -> Path:

@@ -233,8 +233,8 @@ class Health:
             return _failure(name, error)
         if record.text != request.text or memory_id not in [hit.memory_id for hit in found.results]:
             fix = "Report this: what was stored did not come back."
-            return CheckResult(name, "failed", "kept, but not found or not the same", fix)
-        return CheckResult(name, "ok", "kept, found, read and deleted")
+            return CheckResult(name, "failed", "stored, but not found or not the same", fix)
+        return CheckResult(name, "ok", "stored, found, read and deleted")
 
     async def _check_pending(self) -> CheckResult:
         try:

@@ -21,7 +21,7 @@ from zapomni_core.shared.records import to_record
 from zapomni_db.copy_models import MemoryCopy, ReadingCopy
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.sqlite import local_copies
+from zapomni_db.sqlite import copying
 from zapomni_db.sqlite.code import SqliteCode
 from zapomni_db.sqlite.observations import ObservationFile
 
@@ -45,8 +45,9 @@ class Contents:
     """What a store holds: how much of each, and a hash of all of it in order.
 
     `versions` are what memories were before; `entities` and `relationships` are all that the graph
-    knows, read in memories or given by callers, each once and merged ones as one; `mentions` and
-    `sentences` are where memories name and state them.
+    has, read in memories or given by callers, each once and merged ones as one, dates and names
+    that are no nodes yet included; `mentions` and `sentences` are where memories name and state
+    them.
     """
 
     memories: int
@@ -194,25 +195,25 @@ async def copy_observations(source: Path, target: Path, progress: Progress) -> L
         origin, goal = ObservationFile(source), ObservationFile(target)
         opened.push_async_callback(origin.close)
         opened.push_async_callback(goal.close)
-        months = await origin.read([], local_copies.list_months, None)
-        for month in await goal.read([], local_copies.list_months, None):
-            rows = await origin.read([], local_copies.export_observations, month, None)
+        months = await origin.read([], copying.list_months, None)
+        for month in await goal.read([], copying.list_months, None):
+            rows = await origin.read([], copying.export_observations, month, None)
             known = {row["event_hash"] for row in rows}
-            there = await goal.read([], local_copies.export_observations, month, None)
+            there = await goal.read([], copying.export_observations, month, None)
             if any(row["event_hash"] not in known for row in there):
                 raise ValidationError(
                     "The destination has observations that are not in the source. "
                     "Name an empty one.",
                     "VAL_004",
                 )
-        projects = await origin.read([], local_copies.export_projects)
-        await goal.write(local_copies.import_projects, projects)
-        sessions = await origin.read([], local_copies.export_sessions, None)
-        await goal.write(local_copies.import_sessions, sessions)
+        projects = await origin.read([], copying.export_projects)
+        await goal.write(copying.import_projects, projects)
+        sessions = await origin.read([], copying.export_sessions, None)
+        await goal.write(copying.import_sessions, sessions)
         for done, month in enumerate(months, 1):
-            rows = await origin.read([], local_copies.export_observations, month, None)
+            rows = await origin.read([], copying.export_observations, month, None)
             for start in range(0, len(rows), GRAPH_PAGE):
-                await goal.write(local_copies.import_observations, rows[start : start + GRAPH_PAGE])
+                await goal.write(copying.import_observations, rows[start : start + GRAPH_PAGE])
             progress(done, len(months))
         return _same_or_fail(await _observed(origin), await _observed(goal))
 
@@ -220,12 +221,12 @@ async def copy_observations(source: Path, target: Path, progress: Progress) -> L
 async def _observed(file: ObservationFile) -> LocalContents:
     digest = hashlib.sha256()
     counts = {"projects": 0, "sessions": 0, "observations": 0}
-    projects = await file.read([], local_copies.export_projects)
-    sessions = await file.read([], local_copies.export_sessions, None)
+    projects = await file.read([], copying.export_projects)
+    sessions = await file.read([], copying.export_sessions, None)
     counts["projects"], counts["sessions"] = len(projects), len(sessions)
     _add(digest, [projects, sessions])
-    for month in await file.read([], local_copies.list_months, None):
-        rows = await file.read([], local_copies.export_observations, month, None)
+    for month in await file.read([], copying.list_months, None):
+        rows = await file.read([], copying.export_observations, month, None)
         counts["observations"] += len(rows)
         _add(digest, rows)
     return LocalContents(counts, digest.hexdigest())
@@ -244,18 +245,18 @@ async def copy_code(source: Path, target: Path, progress: Progress) -> LocalCont
         goal = SqliteCode(target)
         opened.push_async_callback(goal.close)
         roots = [one.root for one in await origin.list_repositories()]
-        if await goal.read("copying code", local_copies.has_other_code, roots):
+        if await goal.read("copying code", copying.has_other_code, roots):
             raise ValidationError(
                 "The destination has indexed repositories that are not in the source. "
                 "Name an empty one.",
                 "VAL_004",
             )
         # Rows refer to each other by number: a part of them would be of no use.
-        await goal.write("copying code", local_copies.clear_code)
-        for done, table in enumerate(local_copies.CODE_TABLES, 1):
+        await goal.write("copying code", copying.clear_code)
+        for done, table in enumerate(copying.CODE_TABLES, 1):
             async for rows in _code_rows(origin, table):
-                await goal.write("copying code", local_copies.import_code, table, rows)
-            progress(done, len(local_copies.CODE_TABLES))
+                await goal.write("copying code", copying.import_code, table, rows)
+            progress(done, len(copying.CODE_TABLES))
         return _same_or_fail(await _indexed(origin), await _indexed(goal))
 
 
@@ -263,17 +264,15 @@ async def _code_rows(
     code: SqliteCode, table: LiteralString
 ) -> AsyncIterator[list[tuple[Any, ...]]]:
     offset = 0
-    while rows := await code.read(
-        "copying code", local_copies.export_code, table, offset, GRAPH_PAGE
-    ):
+    while rows := await code.read("copying code", copying.export_code, table, offset, GRAPH_PAGE):
         yield rows
         offset += len(rows)
 
 
 async def _indexed(code: SqliteCode) -> LocalContents:
     digest = hashlib.sha256()
-    counts = dict.fromkeys(local_copies.CODE_TABLES, 0)
-    for table in local_copies.CODE_TABLES:
+    counts = dict.fromkeys(copying.CODE_TABLES, 0)
+    for table in copying.CODE_TABLES:
         async for rows in _code_rows(code, table):
             counts[table] += len(rows)
             _add(digest, [table, rows])

@@ -38,7 +38,12 @@ from zapomni_core.shared.records import (
 )
 from zapomni_core.workflows.backup import back_up
 from zapomni_core.workflows.export_memories import MAX_LINES_BYTES, check_folder
-from zapomni_core.workflows.merge_memories import MemoryMerges, MergeReport, check_state
+from zapomni_core.workflows.merge_memories import (
+    MemoryMerges,
+    MergeCounts,
+    MergeReport,
+    check_state,
+)
 from zapomni_db.copy_models import MergeCopy
 
 if TYPE_CHECKING:
@@ -51,7 +56,6 @@ __all__ = ["ExportSource", "RecordImportReport", "RecordImports", "is_export"]
 
 BATCH = 64
 OBSERVATIONS_AT_ONCE = 500
-MAX_REASONS = 20
 
 Progress = Callable[[int, int], None]
 
@@ -59,26 +63,9 @@ logger = get_logger(__name__)
 
 
 @dataclass
-class RecordImportReport:
+class RecordImportReport(MergeCounts):
     """What an import of an export did."""
 
-    read: int = 0
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    both_changed: int = 0
-    """Memories changed on both sides: the later text is current, the other one a version."""
-    deleted: int = 0
-    purged: int = 0
-    same_text: int = 0
-    """Memories of the same text as another one, and one with it now."""
-    untrusted: dict[str, int] = field(default_factory=dict)
-    """How many memories wait to be trusted, by the device that wrote them."""
-    skipped: dict[str, str] = field(default_factory=dict)
-    """Why records were passed over, by where they are; the first of them."""
-    skipped_count: int = 0
-    links_dropped: int = 0
-    """Memories were said to replace others that are not in the export and not here."""
     secrets: dict[str, int] = field(default_factory=dict)
     """How many secrets the added memories seem to have, by kind."""
     projects: int = 0
@@ -98,12 +85,6 @@ class RecordImportReport:
         self.both_changed, self.same_text = merged.both_changed, merged.same_text
         self.deleted, self.purged = merged.deleted, merged.purged
         self.links_dropped, self.untrusted = merged.links_dropped, merged.untrusted
-
-    def skip(self, place: str, reason: str) -> None:
-        """Count a record that is passed over."""
-        self.skipped_count += 1
-        if len(self.skipped) < MAX_REASONS:
-            self.skipped[place] = reason
 
 
 def is_export(path: Path) -> bool:

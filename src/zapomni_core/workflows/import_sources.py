@@ -191,10 +191,6 @@ class Imports:
         self._submit = submit
         self._get_redactor = get_redactor
 
-    async def close(self) -> None:
-        """Release the file."""
-        await self._store.close()
-
     # --- what there is ----------------------------------------------------------------------
 
     @operation()

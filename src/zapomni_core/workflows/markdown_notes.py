@@ -360,7 +360,7 @@ class _ReadBack:
                 self._report.unchanged += 1
                 return
             note = parse_note(data)
-            if memory_id and await self._exists(memory_id):
+            if memory_id and memory_id in await self._notes.storage.get_summaries([memory_id]):
                 await self._update(memory_id, path, data, note)
             elif known is not None:
                 self._report.skipped[path] = "its memory was deleted; take its id out to add it"
@@ -368,9 +368,6 @@ class _ReadBack:
                 await self._add(path, data, note)
         except ValidationError as error:
             self._report.skipped[path] = error.message
-
-    async def _exists(self, memory_id: str) -> bool:
-        return memory_id in await self._notes.storage.get_summaries([memory_id])
 
     async def _update(self, memory_id: str, path: str, data: bytes, note: Note) -> None:
         known = self._state.get(memory_id)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TOMBSTONE_DAYS",
     "MemoryMerges",
+    "MergeCounts",
     "MergeReport",
     "MergeSource",
     "MergeTarget",
@@ -105,11 +106,10 @@ class MergeTarget(MergeSource, Protocol):
 
 
 @dataclass
-class MergeReport:
-    """What a merge did in this home."""
+class MergeCounts:
+    """What becomes of memories when they are merged into this home."""
 
     read: int = 0
-    """How many memories the other side has."""
     added: int = 0
     changed: int = 0
     unchanged: int = 0
@@ -118,16 +118,28 @@ class MergeReport:
     deleted: int = 0
     purged: int = 0
     same_text: int = 0
-    """Memories that two devices had added with the same text, and that are one now."""
+    """Memories of the same text as another one, and one with it now."""
     links_dropped: int = 0
     """Memories were said to replace others that neither side has."""
-    given: int = 0
-    """Memories and deletions that the folder got from here."""
+    untrusted: dict[str, int] = field(default_factory=dict)
+    """How many memories wait to be trusted, by the device that wrote them."""
     skipped_count: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
     """Why records were passed over, by where they are; the first of them."""
-    untrusted: dict[str, int] = field(default_factory=dict)
-    """How many memories arrived from devices that are not trusted, by device."""
+
+    def skip(self, place: str, reason: str) -> None:
+        """Count a record that is passed over."""
+        self.skipped_count += 1
+        if len(self.skipped) < MAX_REASONS:
+            self.skipped[place] = reason
+
+
+@dataclass
+class MergeReport(MergeCounts):
+    """What a merge did in this home. `read` counts the memories that the other side has."""
+
+    given: int = 0
+    """Memories and deletions that the folder got from here."""
     secrets: dict[str, int] = field(default_factory=dict)
     """What looks like a secret in what the folder gets, by memory."""
     added_ids: list[str] = field(default_factory=list)
@@ -136,12 +148,6 @@ class MergeReport:
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
         return {name: value for name, value in asdict(self).items() if name != "added_ids"}
-
-    def skip(self, place: str, reason: str) -> None:
-        """Count a record that is passed over."""
-        self.skipped_count += 1
-        if len(self.skipped) < MAX_REASONS:
-            self.skipped[place] = reason
 
 
 class _HomeState(NamedTuple):

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from zapomni_core.interfaces import UpdateMemoryRequest
-from zapomni_db.models import FrozenModel, MemoryFields, MemoryFilter
+from zapomni_core.interfaces import ListRequest, UpdateMemoryRequest
+from zapomni_core.modules.memories import parse_filters
+from zapomni_db.models import FrozenModel, MemoryFields, MemoryFilter, MemoryPage
 
 if TYPE_CHECKING:
     from zapomni_core.modules.memories import Memories
     from zapomni_core.modules.observations import Observations, Reach
+    from zapomni_db.graph_models import MemoryVersion
     from zapomni_db.interfaces import StorageProvider
 
 __all__ = ["NamedMemories", "Projects", "show_project"]
@@ -54,6 +57,13 @@ class Projects:
         }
         return filters.model_copy(update=wanted), reach
 
+    async def reach(
+        self, folder: str, wanted: str, agent: bool
+    ) -> tuple[list[str] | None, list[str]]:
+        """Return which projects answer in a folder (None: all but the second, hidden ones)."""
+        found = await self.observations.reach(folder, wanted, agent=agent)
+        return found.projects, found.hidden
+
     async def name(self, found: Sequence[M]) -> list[M]:
         """Return memories with the name of their project in the place of its key."""
         names = await self.observations.names() if any(one.project for one in found) else {}
@@ -65,6 +75,32 @@ class Projects:
             else one
             for one in found
         ]
+
+    async def list_memories(self, request: ListRequest) -> MemoryPage:
+        """List memories that answer in a folder, and how many more other projects have."""
+        filters, reach = await self.narrow(parse_filters(request.filters), request.folder)
+        narrowed = request.model_copy(update={"filters": filters})
+        page = await self.memories.list_memories(narrowed)
+        elsewhere = 0
+        if reach.has_elsewhere:
+            others = [*(reach.projects or ()), *reach.hidden]
+            there = filters.model_copy(update={"projects": None, "not_projects": others})
+            listed = await self.memories.list_memories(ListRequest(limit=1, filters=there))
+            elsewhere = listed.total
+        items = await self.name(page.items)
+        return MemoryPage(items=items, total=page.total, elsewhere=elsewhere)
+
+    async def get_history(
+        self, memory_id: str, as_of: datetime | None = None
+    ) -> list[MemoryVersion]:
+        """Return the versions of a memory with the names of their projects."""
+        names = await self.observations.names()
+        named: list[MemoryVersion] = []
+        for version in await self.memories.get_history(memory_id, as_of):
+            project = show_project(version.fields["project"], names)
+            fields = version.fields | {"project": project}
+            named.append(version.model_copy(update={"fields": fields}))
+        return named
 
     async def list_named(self) -> list[NamedMemories]:
         """Return which memories carry a name, and the projects that have it, in any case."""
@@ -90,18 +126,14 @@ class Projects:
         matched = [one for one in await self.list_named() if len(one.projects) == 1]
         for one in matched:
             (key,) = one.projects
-            ids = await self._list_ids(one.name)
+            filters = MemoryFilter(project=one.name, include_superseded=True)
+            ids: list[str] = []
+            while page := (await self.storage.list_memories(filters, PAGE, len(ids))).items:
+                ids += [item.memory_id for item in page]
             await self.observations.add_matches(ids, one.name, key)
             for memory_id in ids:
                 await self.memories.update(UpdateMemoryRequest(memory_id=memory_id, project=key))
         return matched
-
-    async def _list_ids(self, name: str) -> list[str]:
-        filters = MemoryFilter(project=name, include_superseded=True)
-        ids: list[str] = []
-        while page := (await self.storage.list_memories(filters, PAGE, len(ids))).items:
-            ids += [item.memory_id for item in page]
-        return ids
 
     async def undo(self) -> int:
         """Give memories back the names they carried before `match`; return how many.

@@ -13,14 +13,6 @@ import os
 import time
 
 from zapomni_core.shared.quick_json import dumps
-from zapomni_core.shared.word_evidence import (
-    STRONG_SHARE,
-    excerpt,
-    sentences_of,
-    stem,
-    word_evidence,
-)
-from zapomni_db.sqlite.digest import givable_memories, match_memories
 from zapomni_db.sqlite.prompt_reads import (
     ALIASES,
     IS_OFF,
@@ -156,6 +148,13 @@ def recall_for_prompt(
         prompt: Redacted.
         environ: Where the shared process is found.
     """
+    from zapomni_core.shared.word_evidence import (
+        STRONG_SHARE,
+        excerpt,
+        sentences_of,
+        word_evidence,
+    )
+
     sentences = sentences_of(prompt)
     words = list(dict.fromkeys(word for _, found in sentences for word in found))[:MOST_WORDS]
     if not words:
@@ -198,6 +197,8 @@ def _is_echo(item: _Item, words: Sequence[str]) -> bool:
     """Return whether it is an earlier prompt that says hardly more than this one."""
     if not item.about.startswith("user_prompt"):
         return False
+    from zapomni_core.shared.word_evidence import sentences_of, stem
+
     known = {stem(word) for word in words}
     said = {stem(word) for _, found in sentences_of(item.text) for word in found}
     return len(said - known) < NEW_WORDS
@@ -208,6 +209,7 @@ def _ask_shared_process(
 ) -> list[_Item] | None:
     """Return what a full search finds and may be given; None if no process answers in time."""
     from zapomni_core.infra.sharing import ShareKey, ask
+    from zapomni_db.sqlite.digest import givable_memories
 
     key = ShareKey(environ)
     folder = key.folder()
@@ -246,6 +248,8 @@ def _ask_shared_process(
 
 def _evidence_of(hit: Mapping[str, Any]) -> float:
     """Return the evidence of a hit that is strong, 0 of one that is not."""
+    from zapomni_core.shared.word_evidence import STRONG_SHARE
+
     strong = hit.get("evidence_word") == "strong"
     return max(float(hit.get("evidence") or 0), STRONG_SHARE) if strong else 0.0
 
@@ -254,6 +258,8 @@ def _match_words(
     connection: sqlite3.Connection, asker: Asker, frequencies: dict[str, int]
 ) -> list[_Item]:
     """Return memories and observations that have any of the words."""
+    from zapomni_db.sqlite.digest import match_memories
+
     memories = match_memories(connection, list(frequencies), asker.projects[0], CANDIDATES)
     found = [
         _memory(entry.memory_id, entry.kind, entry.updated_at // 10**6, entry.text)

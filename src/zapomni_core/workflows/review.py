@@ -19,16 +19,16 @@ from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import AddMemoryRequest, UpdateMemoryRequest
 from zapomni_core.modules.memories import (
-    READ_CHARS,
     Progress,
     compare,
     digest_class,
     find_similar,
     is_fact,
-    read_status,
     shorten,
     without_code,
 )
+from zapomni_core.shared.languages import reads_text
+from zapomni_core.shared.statements import READ_CHARS, read_status
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import show_project
 from zapomni_db.code_models import Citation
@@ -141,10 +141,6 @@ class ReviewInbox:
     get_redactor: Callable[[], Redactor]
     home: str
 
-    async def close(self) -> None:
-        """Release the file."""
-        await self.file.close()
-
     # --- Reading ------------------------------------------------------------------------
 
     async def count(self) -> dict[str, int]:
@@ -179,7 +175,10 @@ class ReviewInbox:
             ValidationError: There is no such kind, or a limit is broken.
         """
         validate_page(limit, offset)
-        wanted = _check_kinds(kinds)
+        unknown = [kind for kind in kinds if kind not in REVIEW_KINDS]
+        if unknown:
+            raise ValidationError(f"kind must be one of: {', '.join(REVIEW_KINDS)}", "VAL_003")
+        wanted = list(kinds or REVIEW_KINDS)
         uncompared = await (self._refresh(progress) if refresh else self._count_uncompared())
         projects, hidden = await self._reach(folder) if agent else (None, [])
         rows = await self.file.list_open(wanted, projects, hidden, limit, offset)
@@ -540,7 +539,9 @@ class ReviewInbox:
             record = await self.storage.get_memory(fact.memory_id)
             if record is None:
                 continue
-            stored = await self.storage.get_embeddings(space, [record.text]) if space else {}
+            stored = {}
+            if space is not None and reads_text(space.model, record.text):
+                stored = await self.storage.get_embeddings(space, [record.text])
             made = stored.get(record.text)
             # `supersedes` keeps it from being found alike to itself.
             asked = AddMemoryRequest(
@@ -559,13 +560,6 @@ class ReviewInbox:
                 progress(number, len(chosen))
         last = to_time(chosen[-1].updated_at) if chosen else 0
         return list(pairs.values()), len(facts) - len(chosen), last
-
-
-def _check_kinds(kinds: Sequence[str]) -> list[str]:
-    unknown = [kind for kind in kinds if kind not in REVIEW_KINDS]
-    if unknown:
-        raise ValidationError(f"kind must be one of: {', '.join(REVIEW_KINDS)}", "VAL_003")
-    return list(kinds or REVIEW_KINDS)
 
 
 def _count_recalls(home: str, memory_ids: Sequence[str]) -> Counter[str]:

@@ -23,8 +23,6 @@ from zapomni_core.modules.codebase import Citations
 from zapomni_core.modules.memories import (
     CALIBRATED,
     HEAD,
-    READ_CHARS,
-    REPLACING,
     AnswerCache,
     Candidate,
     EmbeddingChain,
@@ -41,8 +39,21 @@ from zapomni_core.modules.memories import (
 )
 from zapomni_core.modules.observations import Observations, Reach
 from zapomni_core.shared.evidence import evidence_word
-from zapomni_core.shared.languages import is_english_model, is_foreign, readable_share
-from zapomni_core.shared.text import encodable, query_phrases, query_terms, replace_words
+from zapomni_core.shared.languages import (
+    is_english_model,
+    is_foreign,
+    languages_of,
+    readable_share,
+)
+from zapomni_core.shared.statements import READ_CHARS, REPLACING
+from zapomni_core.shared.stemming import compounds, drop_function_words, question_stems
+from zapomni_core.shared.text import (
+    encodable,
+    query_phrases,
+    query_terms,
+    question_key,
+    replace_words,
+)
 from zapomni_core.shared.validation import validate_page
 from zapomni_core.workflows.projects import Projects
 from zapomni_db.interfaces import StorageProvider
@@ -98,7 +109,8 @@ class Searcher:
             observed = await self.observations.get_version()
         filters, reach = await self._narrow(request)
         # Not JSON, which could not carry half of a surrogate pair.
-        question = repr((request, reach))
+        asked = request.model_copy(update={"query": question_key(request.query)})
+        question = repr((asked, reach))
         state = self.answers.state
         # What was never asked needs no version before the search, which begins by reading it.
         if state is None or self.answers.has(question) or request.within == "observations":
@@ -129,7 +141,7 @@ class Searcher:
         )
         # Neither is part of the cached answer: embedders and files change without any write.
         if request.within != "observations":
-            language = self._describe_language(request.query, response, state.space)
+            language = await self._describe_language(request.query, response, state)
             notices = (response.notice, self.embeddings.unused, language)
             if notice := " ".join(filter(None, notices)):
                 response = response.model_copy(update={"notice": notice})
@@ -162,7 +174,7 @@ class Searcher:
             filters = without_code(filters)
         question = Question(
             query=request.query,
-            terms=encodable(query_terms(request.query)),
+            terms=[],
             filters=filters,
             # Pages join because each of them reorders the same first hits.
             wanted=max(request.offset + request.limit, RERANKED if self.reranker else HEAD),
@@ -170,6 +182,7 @@ class Searcher:
             by_rank=request.fusion == "rrf",
             every_passage=request.every_passage,
         )
+        _read_terms(question)
         notices: list[str] = []
         async with AsyncExitStack() as snapshot:
             storage, state = await self._begin(snapshot, request, question, state, notices)
@@ -219,10 +232,11 @@ class Searcher:
             return self.storage, known
         attempts = EMBED_AGAIN if self.embeddings.embedders else 0
         while True:
-            question.embedding = None
+            question.embedding = question.second = None
             failed: list[str] = []
             if attempts:
                 question.embedding = await self._embed_query(question.query, known.space, failed)
+                question.second = await self._embed_second(question.query, known)
             storage = await snapshot.enter_async_context(self.storage.snapshot())
             question.total = known.chunks
             # Whether anything says that it replaces another memory is one more read otherwise.
@@ -233,11 +247,13 @@ class Searcher:
             )
             question.matches = {phrase: found[phrase] for phrase in phrases}
             question.may_be_replaced = any(found[word] != frozenset() for word in replacing)
+            if question.stems or question.compounds:
+                question.use_stems()
             question.total = now.chunks
             question.reads = _readable(request.query, now.space) if now.space else 1.0
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             self.answers.state = now
-            if not attempts or now.space == known.space:
+            if not attempts or (now.space, now.second) == (known.space, known.second):
                 if question.corrected or not await self._correct(storage, question):
                     notices += failed
                     return storage, now
@@ -269,9 +285,11 @@ class Searcher:
         if not missing:
             return False
         found = await storage.find_near_words(missing[:MOST_CORRECTED], question.filters)
+        if not found:
+            return False
         question.query, question.corrected = replace_words(question.query, found), found
-        question.terms = encodable(query_terms(question.query))
-        return bool(found)
+        _read_terms(question)
+        return True
 
     async def _embed_query(
         self, query: str, space: EmbeddingSpace | None, notices: list[str]
@@ -287,11 +305,25 @@ class Searcher:
             notices.append(f"Searched by words only: {error.message}")
             return None
 
-    def _describe_language(
-        self, query: str, response: SearchResponse, space: EmbeddingSpace | None
+    async def _embed_second(self, query: str, known: StoreState) -> list[float] | None:
+        """Embed the question for the passages that the first model does not read."""
+        if known.second is None:
+            return None
+        text = query[:EMBEDDED_QUERY_CHARS].encode("utf-8", "replace").decode()
+        try:
+            return await self.embeddings.embed_second_query(text, known.space, known.second)
+        except EmbeddingError as error:
+            logger.warning("second_space_not_searched", error_code=error.error_code)
+            return None
+
+    async def _describe_language(
+        self, query: str, response: SearchResponse, state: StoreState
     ) -> str | None:
         """Say that the model does not read the question, or a hit, if that is so."""
+        space = state.space
         if space is None or not self.embeddings.embedders or not is_english_model(space.model):
+            return None
+        if state.second is not None and await self.embeddings.second_for(space):
             return None
         if not (reads := readable_share(query)):
             return "The model reads English: this was searched by words alone."
@@ -453,6 +485,16 @@ class Searcher:
                     )
                 )
         return results, read.elsewhere
+
+
+def _read_terms(question: Question) -> None:
+    """Find the words of a question that are searched for, and their stems in its language."""
+    query = question.query
+    question.terms = encodable(query_terms(query))
+    if languages := languages_of(query, is_question=True):
+        question.terms = drop_function_words(languages, question.terms)
+        question.stems = question_stems(languages, question.terms)
+        question.compounds = compounds(query) if "de" in languages else {}
 
 
 def _readable(text: str, space: EmbeddingSpace) -> float:

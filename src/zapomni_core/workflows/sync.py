@@ -485,14 +485,12 @@ def _commit(
             for path in their_tree.keys() - after.keys():
                 if is_ours(path):
                     changes[path] = None
-        new = repository.commit(_message(report), parents, changes, int(time.time()))
+        received = report.added + report.changed
+        message = f"zapomni sync: {report.given} from here, {received} from others\n"
+        new = repository.commit(message, parents, changes, int(time.time()))
     repository.check_out(new, our_commit, after)
     folder.flush()
     return new
-
-
-def _message(report: MergeReport) -> str:
-    return f"zapomni sync: {report.given} from here, {report.added + report.changed} from others\n"
 
 
 def _count_purged(tree: WorkTree, before: Iterable[str]) -> int:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zapomni_core.workflows.projects import Projects
     from zapomni_db.interfaces import StorageProvider
     from zapomni_db.models import EmbeddingSpace
-    from zapomni_db.sqlite.trash_file import SqliteTrash
+    from zapomni_db.sqlite.deletions import SqliteTrash
 
 __all__ = ["TRASH_DAYS", "ForgetSelection", "Trash", "TrashBatch"]
 
@@ -226,7 +226,11 @@ class Trash:
             NotFoundError: TRASH_001, there is no such batch, or it was emptied.
             ValidationError: This is no name of a batch.
         """
-        key = _parse(batch)
+        name = batch.strip()
+        number = name.removeprefix("f-")
+        if number == name or not (number.isascii() and number.isdigit()) or len(number) > 15:
+            raise ValidationError("A batch is named f- and a number, such as f-12.", "VAL_003")
+        key = int(number)
         row = await self.file.get_batch(key)
         if row is None:
             raise NotFoundError(
@@ -338,14 +342,6 @@ class Trash:
 
 def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 1)
-
-
-def _parse(batch: str) -> int:
-    name = batch.strip()
-    number = name.removeprefix("f-")
-    if number == name or not (number.isascii() and number.isdigit()) or len(number) > 15:
-        raise ValidationError("A batch is named f- and a number, such as f-12.", "VAL_003")
-    return int(number)
 
 
 def _to_batch(row: TrashBatchRow) -> TrashBatch:

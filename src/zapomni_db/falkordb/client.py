@@ -247,6 +247,8 @@ class FalkorDBClient:
     get_memory = operation(memories.get_memory)
     get_summaries = operation(memories.get_summaries)
     get_beginnings = operation(memories.get_beginnings)
+    get_contexts = operation(memories.get_contexts)
+    store_contexts = operation(memories.store_contexts)
     list_memories = operation(memories.list_memories)
     count_by_project = operation(memories.count_by_project)
     delete_memory = operation(memories.delete_memory)
@@ -276,6 +278,8 @@ class FalkorDBClient:
     # --- Vectors ------------------------------------------------------------------------
 
     get_space = operation(spaces.get_space)
+    get_unseen = operation(spaces.get_unseen)
+    store_second = operation(spaces.store_second)
     get_embeddings = operation(spaces.get_embeddings)
     get_tokens = operation(spaces.get_tokens)
     get_pending = operation(spaces.get_pending)
@@ -291,10 +295,17 @@ class FalkorDBClient:
                 pass
         return missing
 
+    async def tidy(self) -> int:
+        """Do nothing: the server sees to its own indexes."""
+        return 0
+
     # --- Graph --------------------------------------------------------------------------
 
     store_entities = operation(graph.store_entities)
     store_extractions = operation(graph.store_extractions)
+    get_cooccurring = operation(graph.get_cooccurring)
+    set_associations = operation(graph.set_associations)
+    end_statements = operation(graph.end_statements)
     merge_entities = operation(graph.merge_entities)
     undo_merge = operation(graph.undo_merge)
     find_entities = operation(graph_reads.find_entities)
@@ -302,6 +313,7 @@ class FalkorDBClient:
     get_entities = operation(graph_reads.get_entities)
     get_edges = operation(graph_reads.get_edges)
     get_evidence = operation(graph_reads.get_evidence)
+    get_past = operation(graph_reads.get_past)
     get_mentions = operation(graph_reads.get_mentions)
     get_named = operation(graph_reads.get_named)
     get_names = operation(graph_reads.get_names)

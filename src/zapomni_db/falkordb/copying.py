@@ -106,9 +106,14 @@ async def get_copies(
     return copies
 
 
-async def list_ids(session: Session, filters: MemoryFilter) -> list[str]:
+async def list_ids(session: Session, filters: MemoryFilter, *, prefix: str = "") -> list[str]:
     condition, values = where(filters)
-    rows = await session.read_list(f"MATCH (m:Memory) WHERE {condition}", "m.id", **values)
+    rows = await session.read_list(
+        f"MATCH (m:Memory) WHERE m.id STARTS WITH $prefix AND {condition}",
+        "m.id",
+        prefix=prefix,
+        **values,
+    )
     return sorted(memory_id for (memory_id,) in rows)
 
 

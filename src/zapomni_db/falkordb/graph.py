@@ -20,9 +20,15 @@ from zapomni_db.copy_models import MergeCopy, PastSentence
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
 from zapomni_db.falkordb.connection import Session
 from zapomni_db.falkordb.values import check_id, digest, exact_number
-from zapomni_db.graph_models import EdgeKey, ExtractedChunk, GraphGrowth, Merge
+from zapomni_db.graph_models import (
+    CooccurringPair,
+    EdgeKey,
+    ExtractedChunk,
+    GraphGrowth,
+    Merge,
+)
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.rules import EVER, alias_of, beginning, find_root, fold, most_certain
+from zapomni_db.rules import COOCCURRENCE, EVER, alias_of, beginning, find_root, fold, most_certain
 from zapomni_db.values import from_time, to_time
 
 __all__ = [
@@ -34,9 +40,12 @@ __all__ = [
     "GraphChange",
     "Merges",
     "edge_key",
+    "end_statements",
+    "get_cooccurring",
     "merge_entities",
     "past_statement_row",
     "read_graph_state",
+    "set_associations",
     "store_entities",
     "store_extractions",
     "undo_merge",
@@ -117,6 +126,12 @@ MATCH (c:Chunk {id: x.chunk}) MATCH (e:Entity {id: x.entity})
 CREATE (c)-[:MENTIONS {start_char: x.start_char, end_char: x.end_char, confidence: x.confidence,
     confidence_exact: x.confidence_exact, source: x.source, alias: x.alias, folded: x.folded,
     folded_hash: x.folded_hash, since: x.since, withdrawn: x.withdrawn}]->(e)
+"""
+# Another reader may be surer of the same words.
+_UPDATE_MENTIONS: LiteralString = """
+MATCH (:Chunk {id: x.chunk})-[m:MENTIONS]->(:Entity {id: x.entity})
+    WHERE m.start_char = x.start_char AND m.end_char = x.end_char
+SET m.confidence = x.confidence, m.confidence_exact = x.confidence_exact, m.source = x.source
 """
 # Deletes mentions by where they are.
 _DELETE_MENTIONS: LiteralString = """
@@ -217,6 +232,11 @@ def _statement_content(stated: RelationshipData, said: int) -> StatementContent:
         beginning(said, start, until),
         until,
     )
+
+
+def _as_compared(content: StatementContent) -> StatementContent:
+    """Return what makes a statement another one; all memories decide on an association."""
+    return content._replace(strength=0.0) if content.source == COOCCURRENCE else content
 
 
 def _statement_row(
@@ -331,7 +351,9 @@ OPTIONAL MATCH (newer:Memory {id: m.superseded_by})
 _PROVENANCE: LiteralString = "c.id, m.id, m.said, newer.occurred_at, c.text"
 # Finds the mentions of chunks.
 _MENTIONS: LiteralString = "MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE c.id IN $ids"
-_MENTION: LiteralString = "c.id, m.start_char, m.end_char, e.id"
+_MENTION: LiteralString = (
+    "c.id, m.start_char, m.end_char, e.id, coalesce(m.confidence_exact, m.confidence)"
+)
 # Finds the statements of chunks.
 _STATEMENTS: LiteralString = "MATCH ()-[v:RELATES]->() WHERE v.chunk IN $ids"
 _STATEMENT: LiteralString = (
@@ -370,6 +392,105 @@ async def store_extractions(
             return growth
 
 
+# --- Names that occur together --------------------------------------------------------------
+
+# Finds pairs that sentences name together.
+_COOCCURRING: LiteralString = """
+MATCH (a:Entity)-[v:RELATES]->(b:Entity) WHERE v.source = $source AND v.withdrawn IS NULL
+WITH a, b, v.type AS type, count(DISTINCT v.memory) AS memories, max(v.strength) AS strength
+OPTIONAL MATCH (a)-[o:RELATES]-(b) WHERE o.type <> type
+WITH a, b, type, memories, strength, count(o) AS others
+"""
+_COOCCURRING_PAIR: LiteralString = "a.id, b.id, type, memories, strength, others"
+# Counts the memories that mention each entity.
+_MENTIONING_MEMORIES: LiteralString = """
+MATCH (m:Memory)-[:HAS_CHUNK]->(:Chunk)-[n:MENTIONS]->(e:Entity) WHERE n.withdrawn IS NULL
+WITH e, count(DISTINCT m) AS memories
+"""
+_COUNT_MEMORIES: LiteralString = """
+MATCH (m:Memory) WHERE m.kind <> 'code' AND m.superseded_by IS NULL RETURN count(m)"""
+_SET_ASSOCIATIONS: LiteralString = """
+MATCH (a:Entity {id: x[0]}) MATCH (b:Entity {id: x[1]}) WITH s, base, x, a, b
+OPTIONAL MATCH (a)-[v:RELATES]->(b) WHERE v.type = x[2] AND v.source = x[5]
+SET v.strength = x[3], v.strength_exact = x[4]
+"""
+
+
+async def get_cooccurring(session: Session) -> tuple[list[CooccurringPair], int]:
+    memories = dict(await session.read_list(_MENTIONING_MEMORIES, "e.id, memories"))
+    rows = await session.read_list(_COOCCURRING, _COOCCURRING_PAIR, source=COOCCURRENCE)
+    pairs = [
+        CooccurringPair(
+            key=EdgeKey(source, target, kind),
+            together=together,
+            source_memories=memories.get(source, 0),
+            target_memories=memories.get(target, 0),
+            strength=float(strength),
+            is_stated=others > 0,
+        )
+        for source, target, kind, together, strength, others in rows
+    ]
+    ((total,),) = await session.read(_COUNT_MEMORIES)
+    return pairs, int(total)
+
+
+async def set_associations(session: Session, associations: Sequence[tuple[EdgeKey, float]]) -> None:
+    rows = [
+        [*key, strength, exact_number(strength), COOCCURRENCE] for key, strength in associations
+    ]
+    while rows:
+        seen, _ = await read_graph_state(session)
+        change = GraphChange(seen)
+        change.add(_SET_ASSOCIATIONS, "associations", rows)
+        if await change.write(session):
+            return
+
+
+# --- What later texts say is over -------------------------------------------------------------
+
+# Finds the statements that say that a relationship is over.
+_OVER: LiteralString = """
+MATCH (a:Entity)-[o:RELATES]->(b:Entity) WHERE o.until IS NOT NULL AND o.until <= o.said
+    AND o.since = $ever AND o.chunk IS NOT NULL AND o.withdrawn IS NULL
+"""
+# Finds the statements of memories that hold and may be ended: those of the relationships that are
+# over, and those that were ended before.
+_MAY_END: LiteralString = """
+CALL { UNWIND $over AS x MATCH (a:Entity {id: x[0]}) MATCH (b:Entity {id: x[1]}) WITH x, a, b
+    MATCH (a)-[v:RELATES]->(b) WHERE v.type = x[2] RETURN v
+    UNION MATCH ()-[v:RELATES]->() WHERE v.withdrawn IS NOT NULL RETURN v }
+WITH DISTINCT v WHERE v.chunk IS NOT NULL AND v.until IS NULL
+MATCH (m:Memory {id: v.memory}) WHERE m.superseded_by IS NULL
+"""
+_ENDED_STATEMENT: LiteralString = (
+    "startNode(v).id, endNode(v).id, v.type, v.chunk, v.key, v.said, v.withdrawn"
+)
+_END: LiteralString = """
+OPTIONAL MATCH ()-[v:RELATES {chunk: x[0]}]->() WHERE v.key = x[1] SET v.withdrawn = x[2]
+"""
+
+
+async def end_statements(session: Session) -> None:
+    while True:
+        seen, _ = await read_graph_state(session)
+        over: dict[EdgeKey, list[tuple[int, int]]] = {}
+        for source, target, kind, said, until in await session.read_list(
+            _OVER, "a.id, b.id, o.type, o.said, o.until", ever=EVER
+        ):
+            over.setdefault(EdgeKey(source, target, kind), []).append((said, until))
+        rows = await session.read_list(_MAY_END, _ENDED_STATEMENT, over=[list(key) for key in over])
+        changed = []
+        for source, target, kind, chunk, key, said, withdrawn in rows:
+            later = [one for one in over.get(EdgeKey(source, target, kind), ()) if one[0] > said]
+            end = max(said, min(later)[1]) if later else None
+            if end != withdrawn:
+                changed.append([chunk, key, end])
+        change = GraphChange(seen)
+        change.add(_END, "ended", changed)
+        if not changed or await change.write(session):
+            return
+
+
 class ExtractionPlan:
     """The difference between what passages say and what is stored of them.
 
@@ -393,7 +514,7 @@ class ExtractionPlan:
         self._known = known
         self.new = {i: e for i, e in self._best.items() if i not in known}
         self._sources: dict[str, Provenance] = {}
-        self._stored_mentions: dict[str, set[_Span]] = {}
+        self._stored_mentions: dict[str, dict[_Span, float]] = {}
         self._stored_statements: dict[str, dict[StatementContent, int]] = {}
         self.unsupported: set[str] = set()
         """Entities that nothing will mention any longer."""
@@ -419,13 +540,14 @@ class ExtractionPlan:
         plan = cls(seen, present, exact or {}, known, await _read_exclusive(session, keys))
         plan._sources = sources
         for chunk_id, *span in await session.read_list(_MENTIONS, _MENTION, ids=ids):
-            start, end, entity_id = span
-            plan._stored_mentions.setdefault(chunk_id, set()).add((start, end, entity_id))
+            start, end, entity_id, confidence = span
+            stored = plan._stored_mentions.setdefault(chunk_id, {})
+            stored[start, end, entity_id] = float(confidence)
         for row in await session.read_list(_STATEMENTS, _STATEMENT, ids=ids):
             chunk_id, key, source_id, target_id, kind, start, end, strength, *others = row
             relationship = EdgeKey(source_id, target_id, kind)
             content = StatementContent(relationship, start, end, float(strength), *others)
-            plan._stored_statements.setdefault(chunk_id, {})[content] = key
+            plan._stored_statements.setdefault(chunk_id, {})[_as_compared(content)] = key
         plan._compare_mentions()
         plan._compare_statements()
         await plan._find_unsupported(session)
@@ -434,12 +556,25 @@ class ExtractionPlan:
     def _compare_mentions(self) -> None:
         self._new_mentions: list[_Row] = []
         self._old_mentions: list[_Row] = []
+        self._surer_mentions: list[_Row] = []
         for chunk in self._chunks:
             source = self._sources[chunk.chunk_id]
-            stored = self._stored_mentions.get(chunk.chunk_id, set())
+            stored = self._stored_mentions.get(chunk.chunk_id, {})
             now = {(m.start_char, m.end_char, m.entity_id): m for m in chunk.entities}
             for span, mention in now.items():
                 if span in stored:
+                    if stored[span] != mention.confidence:
+                        self._surer_mentions.append(
+                            {
+                                "chunk": source.chunk,
+                                "entity": mention.entity_id,
+                                "start_char": mention.start_char,
+                                "end_char": mention.end_char,
+                                "confidence": mention.confidence,
+                                "confidence_exact": exact_number(mention.confidence),
+                                "source": mention.source,
+                            }
+                        )
                     continue
                 alias, folded = alias_of(mention)
                 self._new_mentions.append(
@@ -460,11 +595,13 @@ class ExtractionPlan:
                 )
             self._old_mentions += [
                 {"chunk": source.chunk, "start_char": start, "end_char": end, "entity": entity_id}
-                for start, end, entity_id in stored - now.keys()
+                for start, end, entity_id in stored.keys() - now.keys()
             ]
 
     def _compare_statements(self) -> None:
-        known = len(self.exclusive)
+        # Names that only occur together are no relationship until they do so above chance.
+        known = set(self.exclusive)
+        new: set[EdgeKey] = set()
         self._new_statements: list[_Row] = []
         self._old_statements: list[_Row] = []
         for chunk in self._chunks:
@@ -474,18 +611,21 @@ class ExtractionPlan:
             for stated in chunk.relationships:
                 one = _statement_content(stated, source.said)
                 exclusive = self.exclusive.setdefault(one.relationship, stated.exclusive)
-                if one not in now and one not in stored:
+                if stated.strength > 0 and one.relationship not in known:
+                    new.add(one.relationship)
+                compared = _as_compared(one)
+                if compared not in now and compared not in stored:
                     text = source.text[stated.start_char : stated.end_char]
                     key = self.change.next_key()
                     row = _statement_row(one, source, text, key, exclusive=exclusive)
                     self._new_statements.append(row)
-                now.add(one)
+                now.add(compared)
             self._old_statements += [
                 {"chunk": source.chunk, "key": key, "ends": one.relationship[:2]}
                 for one, key in stored.items()
                 if one not in now
             ]
-        self._new_relationships = len(self.exclusive) - known
+        self._new_relationships = len(new)
 
     async def _find_unsupported(self, session: Session) -> None:
         """Find the entities that lose their last mention or statement."""
@@ -513,6 +653,7 @@ class ExtractionPlan:
         change.add(_UPDATE_ENTITIES, "exact", exact)
         merges.write_into(change)
         change.add(_CREATE_MENTIONS, "new_mentions", self._new_mentions)
+        change.add(_UPDATE_MENTIONS, "surer_mentions", self._surer_mentions)
         change.add(CREATE_STATEMENTS, "new_statements", self._new_statements)
         change.add(_DELETE_MENTIONS, "old_mentions", self._old_mentions)
         change.add(DELETE_STATEMENTS, "old_statements", self._old_statements)

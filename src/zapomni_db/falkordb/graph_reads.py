@@ -18,22 +18,28 @@ from zapomni_db.graph_models import (
     EdgeQuery,
     Entity,
     EntityName,
+    EntityPast,
     EntityQuery,
     Evidence,
     GraphScope,
     GraphStats,
+    PastEdge,
     UnreadChunk,
 )
 from zapomni_db.models import EntityData, Mention
 from zapomni_db.rules import (
     ALIASES_SHOWN,
     EVER,
+    FACTS,
+    FORMS,
     LEAST_LIKENESS,
+    SHOWN,
     Statement,
     SubjectStatement,
     choose_aliases,
     fold,
     join_edges,
+    last_ended,
     likeness,
     spans,
 )
@@ -54,6 +60,7 @@ __all__ = [
     "get_mentions",
     "get_named",
     "get_names",
+    "get_past",
     "get_unread",
     "list_entities",
     "to_entity_data",
@@ -73,7 +80,9 @@ _MENTIONED: LiteralString = "m.since <= $now AND (m.withdrawn IS NULL OR m.withd
 _NOT_WITHDRAWN: LiteralString = "(v.withdrawn IS NULL OR v.withdrawn > $now)"
 # Whether a statement `v` holds at the time $now.
 _HOLDS: LiteralString = (
+    # Names that occur together no more often than by chance have no strength.
     f"v.since <= $now AND {_NOT_WITHDRAWN} AND (v.until IS NULL OR v.until > $now)"
+    " AND v.strength > 0"
 )
 # From entities by id to their roots, and to each `leaf` of a root: itself and all merged into it.
 _LEAVES_OF: LiteralString = """
@@ -149,15 +158,27 @@ def _without(hidden: Mapping[str, list[str]], statement: LiteralString) -> Liter
 _OUTGOING: LiteralString = "WITH root, leaf MATCH (leaf)-[v:RELATES]->(other:Entity) WHERE "
 _INCOMING: LiteralString = "WITH root, leaf MATCH (leaf)<-[v:RELATES]-(other:Entity) WHERE "
 _OF_TYPES: LiteralString = " AND v.type IN $types"
+_NO_FACTS: LiteralString = " AND NOT other.type IN $facts"
 # Collects the relationships of each leaf, those with the highest weight first: one list for each
 # leaf, because rows would take as long as everything else.
 _HEAVIEST: LiteralString = """
 WITH leaf, other, v.type AS type, v.exclusive AS exclusive, max(v.strength) AS strength,
     count(v) AS support
-ORDER BY 1 - (1 - strength) / (1 + 0.1 * (support - 1)) DESC, id(other)
-WITH leaf, collect([other.id, type, exclusive, strength, support, outdegree(other, 'IS')]) AS edges
+ORDER BY CASE type WHEN 'RELATED_TO' THEN strength
+    ELSE 1 - (1 - strength) / (1 + 0.1 * (support - 1)) END DESC, id(other)
+WITH leaf, collect([other.id, type, exclusive, strength, support, outdegree(other, 'IS'),
+    other.confidence]) AS edges
 OPTIONAL MATCH (leaf)-[:IS]->(its:Entity)
 RETURN collect([leaf.id, coalesce(its.id, leaf.id), edges[0..$limit]]) AS found,
+"""
+# Adds up how sure the mentions of entities are, with those of what is merged into them.
+_SURENESS: LiteralString = """
+MATCH (asked:Entity) WHERE asked.id IN $ids
+OPTIONAL MATCH (asked)-[:IS]->(its:Entity)
+WITH asked, coalesce(its, asked) AS root
+OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
+WITH asked, root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
+OPTIONAL MATCH (leaf)<-[m:MENTIONS]-() WITH asked, sum(m.confidence) AS sure
 """
 # Finds the roots of merged entities.
 _ROOTS: LiteralString = "MATCH (e:Entity)-[:IS]->(root:Entity) WHERE e.id IN $ids"
@@ -185,7 +206,8 @@ class _StoredEdge(NamedTuple):
 
 async def get_edges(session: Session, entity_ids: Sequence[str], query: EdgeQuery) -> list[Edge]:
     """Asks again where other entities were merged, and where relationships are exclusive."""
-    holding: LiteralString = _HOLDS + (_OF_TYPES if query.types else "") + _HEAVIEST
+    chosen: LiteralString = (_OF_TYPES if query.types else "") + (_NO_FACTS if query.nodes else "")
+    holding: LiteralString = _HOLDS + chosen + _HEAVIEST
     now = to_moment(query.as_of)
     hidden = await _find_hidden(session, query.hidden)
     found = await session.read(
@@ -199,12 +221,14 @@ async def get_edges(session: Session, entity_ids: Sequence[str], query: EdgeQuer
         limit=query.limit,
         **hidden,
         **({"types": query.types} if query.types else {}),
+        **({"facts": list(FACTS)} if query.nodes else {}),
     )
+    unsure = await _find_unsure(session, found) if query.nodes else set[str]()
     merged = {
         other
         for leaves, _ in found
         for _, _, edges in leaves
-        for other, *_, is_merged in edges
+        for other, *_, is_merged, _ in edges
         if is_merged
     }
     roots: dict[str, str] = {}
@@ -213,13 +237,30 @@ async def get_edges(session: Session, entity_ids: Sequence[str], query: EdgeQuer
     rows: dict[EdgeKey, _StoredEdge] = {}
     for leaves, out in found:
         for leaf, root, edges in leaves:
-            for other, kind, exclusive, strength, support, _ in edges:
+            for other, kind, exclusive, strength, support, *_ in edges:
+                if other in unsure:
+                    continue
                 end = roots.get(other, other)
                 stored = EdgeKey(leaf, other, kind) if out else EdgeKey(other, leaf, kind)
                 read = EdgeKey(root, end, kind) if out else EdgeKey(end, root, kind)
                 rows[stored] = _StoredEdge(stored, read, exclusive, strength, support)
     current = await _drop_replaced(session, list(rows.values()), now, hidden)
     return join_edges((row.read, row.strength, row.support) for row in current)
+
+
+async def _find_unsure(session: Session, found: Sequence[Sequence[Any]]) -> set[str]:
+    """Return the entities at the other ends that are not mentioned surely or often enough."""
+    weak = {
+        other
+        for leaves, _ in found
+        for _, _, edges in leaves
+        for other, *_, confidence in edges
+        if confidence < SHOWN
+    }
+    if not weak:
+        return weak
+    rows = await session.read_list(_SURENESS, "asked.id, sure", ids=sorted(weak))
+    return weak - {entity_id for entity_id, sure in rows if sure >= SHOWN}
 
 
 async def _drop_replaced(
@@ -374,10 +415,102 @@ def _to_evidence(row: _HoldingStatement, replaced: int | None) -> Evidence:
     )
 
 
+# --- The past ---------------------------------------------------------------------------
+
+# Finds when a leaf was mentioned.
+_MENTIONED_BETWEEN: LiteralString = (
+    _LEAVES_OF + "WITH leaf MATCH (leaf)<-[m:MENTIONS]-() WHERE m.since <= $now"
+)
+# Finds the statements of relationships that nothing states now, or that something may have
+# replaced, the strongest first.
+_MAY_HAVE_ENDED: LiteralString = f"""
+WITH root, leaf, other, v, CASE WHEN {_HOLDS} THEN 1 ELSE 0 END AS holds
+WITH root, leaf, other, v.type AS type, v.exclusive AS exclusive, collect(v) AS statements,
+    max(holds) AS holds
+WHERE holds = 0 OR exclusive
+UNWIND statements AS v
+OPTIONAL MATCH (other)-[:IS]->(its:Entity)
+WITH root, coalesce(its.id, other.id) AS end, v ORDER BY v.strength DESC, v.said DESC, v.key
+"""
+# The entity at the other end and the type, then the fields of `_HoldingStatement`.
+_PAST_STATEMENT: LiteralString = (
+    "root.id, end, v.type, v.key, v.exclusive, startNode(v).id, v.text, v.memory, v.chunk,"
+    " coalesce(v.strength_exact, v.strength), v.source, v.said, v.since, v.until, v.withdrawn"
+)
+
+
+async def get_past(
+    session: Session,
+    entity_id: str,
+    as_of: datetime | None,
+    limit: int,
+    *,
+    hidden: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> EntityPast:
+    """Asks again what holds, where something may have ended."""
+    now = to_moment(as_of)
+    unseen = await _find_hidden(session, hidden)
+    shown: LiteralString = f" AND {_MENTION_SHOWN}" if unseen else ""
+    ((first, last),) = await session.read(
+        _MENTIONED_BETWEEN + shown + " RETURN min(m.since), max(m.since)",
+        ids=[entity_id],
+        now=now,
+        **unseen,
+    )
+    made: LiteralString = "v.since <= $now AND NOT v.type IN $without"
+    if unseen:
+        made += f" AND {_STATEMENT_SHOWN}"
+    rows: list[tuple[EdgeKey, _HoldingStatement]] = []
+    for direction, is_out in ((_OUTGOING, True), (_INCOMING, False)):
+        for root, end, kind, *fields in await session.read_list(
+            _LEAVES_OF + direction + made + _MAY_HAVE_ENDED,
+            _PAST_STATEMENT,
+            ids=[entity_id],
+            now=now,
+            without=list(without),
+            **unseen,
+        ):
+            ends = (root, end) if is_out else (end, root)
+            rows.append((EdgeKey(*ends, kind), _HoldingStatement(*fields)))
+    sources = {row.source_id for _, row in rows if row.exclusive}
+    replaced: dict[int, int | None] = {}
+    if sources:
+        exclusive = await _read_exclusive(session, sources, now, unseen)
+        replaced = {statement: end for _, statement, _, end in exclusive}
+    statements = []
+    for key, row in rows:
+        given = (row.until, row.withdrawn, replaced.get(row.key))
+        moment = min((one for one in given if one is not None), default=None)
+        statements.append((key, moment, row))
+    holding: set[EdgeKey] = set()
+    if statements:
+        query = EdgeQuery(as_of=as_of, limit=UNLIMITED, hidden=list(hidden))
+        holding = {edge.key for edge in await get_edges(session, [entity_id], query)}
+    return EntityPast(
+        None if first is None else from_time(first),
+        None if last is None else from_time(last),
+        [
+            PastEdge(key, _to_evidence(row, moment))
+            for key, moment, row in last_ended(statements, holding, now, limit)
+        ],
+    )
+
+
 # --- Finding entities -------------------------------------------------------------------
 
 # Leaves entities of the types asked for that exist at the time.
-_SHOWN: LiteralString = "(size($types) = 0 OR e.type IN $types) WITH e" + _EXISTING
+_SHOWN: LiteralString = (
+    "((size($types) = 0 AND NOT e.type IN $facts) OR e.type IN $types) WITH e" + _EXISTING
+)
+# Leaves roots whose mentions add up; without a mention, a root is as sure as it was.
+_SURE: LiteralString = f"""
+OPTIONAL MATCH (root)<-[:IS]-(merged:Entity)
+WITH root, [root] + collect(merged) AS leaves UNWIND leaves AS leaf
+OPTIONAL MATCH (leaf)<-[m:MENTIONS]-() WHERE {_MENTIONED}
+WITH root, count(m) AS times, sum(m.confidence) AS sure
+WITH root WHERE root.given OR sure >= $sure OR (times = 0 AND root.confidence >= $sure)
+"""
 # Finds every entity.
 _EVERY_ENTITY: LiteralString = "MATCH (e:Entity) WHERE " + _SHOWN
 # Finds entities by name or alias. Mentions are matched without labels: with them, the server would
@@ -434,7 +567,10 @@ async def _match_entities(
 ) -> dict[str, _EntityMatch]:
     """Return the roots that match the query, by id."""
     text = fold(query.text)
-    values = {"now": now, "types": query.types}
+    values = {"now": now, "types": query.types, "facts": list(FACTS) if query.nodes else []}
+    sure: LiteralString = _SURE if query.nodes else ""
+    if query.nodes:
+        values["sure"] = SHOWN
     if not text:
         searches = [(_EVERY_ENTITY, 1.0)]
     elif query.exact:
@@ -446,7 +582,7 @@ async def _match_entities(
     found: dict[str, _EntityMatch] = {}
     for statement, score in searches:
         rows = await session.read_list(
-            _without(hidden, statement + _ROOT + _COUNT_MENTIONS), _MATCH, **values, **hidden
+            _without(hidden, statement + _ROOT + sure + _COUNT_MENTIONS), _MATCH, **values, **hidden
         )
         for entity_id, folded, count in rows:
             found.setdefault(entity_id, _EntityMatch(1 - score, -count, folded, entity_id))
@@ -458,6 +594,7 @@ async def _match_entities(
         "coalesce(its.id, e.id), e.folded",
         now=now,
         types=query.types,
+        facts=values["facts"],
         **hidden,
     )
     alike = [(likeness(text, folded), entity_id) for entity_id, folded in rows]
@@ -466,10 +603,11 @@ async def _match_entities(
     for score, entity_id in best[: query.offset + query.limit]:
         scores.setdefault(entity_id, round(score / 2, 3))
     counted = await session.read_list(
-        _without(hidden, _ROOTS_BY_ID + _COUNT_MENTIONS),
+        _without(hidden, _ROOTS_BY_ID + sure + _COUNT_MENTIONS),
         _MATCH,
         ids=list(scores),
         now=now,
+        **({"sure": SHOWN} if query.nodes else {}),
         **hidden,
     )
     return {
@@ -505,9 +643,10 @@ _DESCRIPTION: LiteralString = (
 )
 # Finds the next roots by id.
 _NEXT_ROOTS: LiteralString = (
-    "MATCH (e:Entity) WITH e"
+    "MATCH (e:Entity) WHERE NOT e.type IN $facts WITH e"
     + _EXISTING
     + _ROOT
+    + _SURE
     + "WITH root WHERE root.id > $after RETURN root.id ORDER BY root.id LIMIT $limit"
 )
 # Finds the names of entities of some types.
@@ -574,7 +713,13 @@ async def list_entities(
     now = to_moment(None)
     without = await _find_hidden(session, hidden)
     rows = await session.read(
-        _without(without, _NEXT_ROOTS), now=now, after=after or "", limit=limit, **without
+        _without(without, _NEXT_ROOTS),
+        now=now,
+        after=after or "",
+        limit=limit,
+        facts=list(FACTS),
+        sure=SHOWN,
+        **without,
     )
     described = await _describe(session, [entity_id for (entity_id,) in rows], now, without)
     return list(described.values())
@@ -655,9 +800,11 @@ def to_mentions(rows: Sequence[Sequence[Any]]) -> dict[str, list[Mention]]:
 
 # --- Unread chunks ----------------------------------------------------------------------
 
-# Finds chunks without a stored extraction of this kind. Code has a separate graph, made by parsers.
+# Finds chunks without a stored extraction of this kind. Code has a separate graph, made by parsers:
+# of it only the beginnings of files count, and files that state something by their form.
 _UNREAD: LiteralString = (
-    "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE m.kind <> 'code'"
+    "MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE (m.kind <> 'code' OR c.index = 0"
+    " OR last(split(m.source, '/')) IN $forms)"
     " AND (c.extractor IS NULL OR c.extractor <> $extractor)"
 )
 # Finds where the last page ended. If that chunk was deleted, from the beginning: chunks read since
@@ -706,7 +853,7 @@ async def count_unread(session: Session, extractor: str, scope: GraphScope) -> i
 
 def _in_scope(scope: GraphScope) -> tuple[LiteralString, dict[str, Any]]:
     condition: LiteralString = ""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"forms": list(FORMS)}
     if scope.projects is not None:
         condition += " AND m.project_hash IN $projects"
         values["projects"] = [digest(one) for one in scope.projects]
@@ -720,9 +867,10 @@ def _in_scope(scope: GraphScope) -> tuple[LiteralString, dict[str, Any]]:
 
 # Counts the entities by type.
 _COUNT_TYPES: LiteralString = (
-    "MATCH (e:Entity) WITH e"
+    "MATCH (e:Entity) WHERE NOT e.type IN $facts WITH e"
     + _EXISTING
     + _ROOT
+    + _SURE
     + "RETURN root.type, count(root) AS number ORDER BY number DESC, root.type"
 )
 # Counts the mentions.
@@ -735,7 +883,7 @@ _COUNT_MERGES: LiteralString = "MATCH (g:Merge) WHERE g.undone_at IS NULL RETURN
 _COUNT_CHUNKS: LiteralString = "MATCH (c:Chunk) RETURN count(c)"
 # Finds every relationship between roots, and whether it holds at the time.
 _EVERY_EDGE: LiteralString = f"""
-MATCH (a:Entity)-[v:RELATES]->(b:Entity)
+MATCH (a:Entity)-[v:RELATES]->(b:Entity) WHERE v.strength > 0
 WITH a, b, v.type AS type, v.exclusive AS exclusive, max(CASE WHEN {_HOLDS} THEN 1 ELSE 0 END) AS
     holds
 OPTIONAL MATCH (a)-[:IS]->(a_is:Entity)
@@ -755,7 +903,7 @@ _EXCLUSIVE_EDGE: LiteralString = "a.id, b.id, source.id, target.id, type, holds 
 
 async def get_graph_stats(session: Session, extractor: str) -> GraphStats:
     now = to_moment(None)
-    types = dict(await session.read(_COUNT_TYPES, now=now))
+    types = dict(await session.read(_COUNT_TYPES, now=now, facts=list(FACTS), sure=SHOWN))
     edges, closed = await _count_edges(session, now)
     ((mentions,),) = await session.read(_COUNT_ALL_MENTIONS, now=now)
     ((merges,),) = await session.read(_COUNT_MERGES)

@@ -45,6 +45,7 @@ from zapomni_db.graph_models import MemoryVersion
 from zapomni_db.models import (
     NEVER,
     ChunkData,
+    IndexedChunk,
     MemoryData,
     MemoryFilter,
     MemoryPage,
@@ -73,12 +74,14 @@ __all__ = [
     "delete_memory",
     "find_existing",
     "get_beginnings",
+    "get_contexts",
     "get_history",
     "get_memory",
     "get_summaries",
     "list_memories",
     "put_memory",
     "set_successors",
+    "store_contexts",
     "store_memories",
     "to_beginnings",
     "to_summaries",
@@ -438,6 +441,44 @@ async def _chunk_rows(chunks: Sequence[ChunkData], keys: Iterator[int]) -> list[
     ]
 
 
+# Finds chunks after one of them, with the words they are found by in addition.
+_CONTEXTS: LiteralString = (
+    "OPTIONAL MATCH (last:Chunk {id: $after}) WITH coalesce(last.key, -1) AS seen"
+    " MATCH (c:Chunk) WHERE c.key > seen RETURN c.id, c.text, c.context ORDER BY c.key LIMIT $limit"
+)
+# Finds the texts of chunks.
+_TEXTS: LiteralString = "MATCH (c:Chunk) WHERE c.id IN $ids RETURN c.id, c.text"
+# Indexes the words of chunks again.
+_STORE_CONTEXTS: LiteralString = """
+UNWIND $chunks AS y MATCH (c:Chunk {id: y.id})
+WITH y, c, c.size AS before SET c.context = y.context, c.words = y.words, c.size = y.size
+WITH sum(y.size - before) AS more MATCH (s:Store)
+SET s.words = s.words + more, s.version = s.version + 1
+"""
+
+
+async def get_contexts(session: Session, after: str | None, limit: int) -> list[IndexedChunk]:
+    rows = await session.read(_CONTEXTS, after=after or "", limit=limit)
+    return [IndexedChunk(chunk_id, text, context or "") for chunk_id, text, context in rows]
+
+
+async def store_contexts(session: Session, contexts: Mapping[str, str]) -> None:
+    known = await session.read(_TEXTS, ids=list(contexts))
+    texts = [text for chunk_id, own in known for text in (own, contexts[chunk_id])]
+    stems = await asyncio.to_thread(stems_of, texts)
+    rows = [
+        {
+            "id": chunk_id,
+            "context": contexts[chunk_id],
+            "words": as_document([*own, BREAK, *context] if context else own),
+            "size": len(own) + len(context),
+        }
+        for (chunk_id, _), own, context in zip(known, stems[::2], stems[1::2], strict=True)
+    ]
+    if rows:
+        await session.write(_STORE_CONTEXTS, chunks=rows)
+
+
 # --- Reading ----------------------------------------------------------------------------
 
 SUMMARY: LiteralString = """
@@ -570,13 +611,13 @@ _OLDER: LiteralString = "MATCH (m:Memory) WHERE m.superseded_by IN $ids RETURN m
 _NEWER: LiteralString = (
     "MATCH (m:Memory) WHERE m.id IN $ids AND m.superseded_by IS NOT NULL RETURN m.superseded_by"
 )
-# Finds memories with their versions, newest first.
+# Finds memories as they were stored, with their versions, newest first.
 _VERSIONS: LiteralString = """
 MATCH (m:Memory) WHERE m.id IN $ids
 OPTIONAL MATCH (newer:Memory {id: m.superseded_by})
 OPTIONAL MATCH (m)-[:WAS]->(v:Version)
 WITH m, newer, v ORDER BY v.key DESC
-WITH m, newer, collect([v.replaced_at, v.fields, v.text]) AS versions
+WITH m, newer, collect([v.replaced_at, v.fields, v.text]) AS versions ORDER BY m.key
 """
 _VERSION: LiteralString = f"m.id, {_STATE}, versions, m.created_at, newer.created_at, newer.id"
 

@@ -103,7 +103,7 @@ RETURN collect([p.number, number, ids]) AS matches
 """
 # Finds the state of the store, and those chunks.
 _STATE_AND_MATCHES: LiteralString = (
-    f"{STATE} CALL {{ {_RARE_MATCHES} }} RETURN slot, chunks, version, matches"
+    f"{STATE} CALL {{ {_RARE_MATCHES} }} RETURN slot, chunks, version, second, matches"
 )
 # Weighs each phrase by how rare it is; continues with its chunks `c` and their memories `m`.
 _WEIGHED: LiteralString = f"""
@@ -244,7 +244,7 @@ SAMPLE = 2_000
 
 # Finds the active space and in which property its vectors are: none if the dimension is another.
 _SPACE: LiteralString = """
-MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})
+MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) WHERE e[$which] = true
 WITH s.chunks AS chunks, e.dimension AS dimension, vecf32($query) AS q,
     CASE WHEN e.dimension = $dimension THEN e.vectors ELSE '' END AS vectors
 """
@@ -295,7 +295,7 @@ RETURN dimension, similarities, tokens
 
 async def rank_by_vector(session: Session, request: VectorSearchRequest) -> VectorRanking:
     """Asks again if the vector index is used and finds too few."""
-    if not await _is_comparable(session, request.query_embedding):
+    if not await _is_comparable(session, request.query_embedding, second=request.second):
         return VectorRanking(scores={})
     condition, values = where(request.filters)
     in_project = request.filters.project is not None or request.filters.projects is not None
@@ -321,10 +321,10 @@ async def search_vectors(session: Session, request: VectorSearchRequest) -> dict
     return dict(nearest)
 
 
-async def _is_comparable(session: Session, query: Sequence[float]) -> bool:
+async def _is_comparable(session: Session, query: Sequence[float], *, second: bool = False) -> bool:
     """Return whether a vector has a direction; see that the number of chunks is known."""
     has_direction = 0.0 < math.hypot(*query) < math.inf
-    if not has_direction or session.known.chunks is None:
+    if not second and (not has_direction or session.known.chunks is None):
         slot, _ = await active_slot(session)
         _check_dimension(query, slot.space.dimension if slot.space else None)
     return has_direction
@@ -353,13 +353,15 @@ async def _read_nearest(
         "least": request.min_similarity,
         "limit": request.limit,
         "sample": SAMPLE,
+        "which": "second" if request.second else "active",
         "near": max(INDEX_AT_LEAST, 2 * request.limit),
         **values,
     }
     returned = f" RETURN dimension, chunks, nearest{', ' if columns else ''}{columns}"
     # Enough of the nearest that are in these projects are the nearest of these projects.
     is_open = request.filters.in_every_project() == MemoryFilter()
-    many = (session.known.chunks or 0) > INDEX_FROM and is_open
+    # The second space has no index: its passages are a part of all.
+    many = (session.known.chunks or 0) > INDEX_FROM and is_open and not request.second
     answer: list[Any] = []
     for source in (_INDEXED_VECTORS, _EVERY_VECTOR) if many else (_EVERY_VECTOR,):
         nearest = f"CALL {{ WITH vectors, q {source} AND {condition} {_NEAREST} }}"
@@ -379,9 +381,13 @@ async def _read_nearest(
 
 
 async def get_similarities(
-    session: Session, query_embedding: Sequence[float], chunk_ids: Sequence[str]
+    session: Session,
+    query_embedding: Sequence[float],
+    chunk_ids: Sequence[str],
+    *,
+    second: bool = False,
 ) -> dict[str, float]:
-    similarities, _ = await _read_scores(session, query_embedding, chunk_ids, [])
+    similarities, _ = await _read_scores(session, query_embedding, chunk_ids, [], second=second)
     return similarities
 
 
@@ -390,15 +396,22 @@ async def _read_scores(
     query_embedding: Sequence[float] | None,
     chunk_ids: Sequence[str],
     token_ids: Sequence[str],
+    *,
+    second: bool = False,
 ) -> tuple[dict[str, float], dict[str, bytes]]:
     """Return how near some chunks are, and the token vectors of some."""
-    compare = query_embedding and chunk_ids and await _is_comparable(session, query_embedding)
+    compare = (
+        query_embedding
+        and chunk_ids
+        and await _is_comparable(session, query_embedding, second=second)
+    )
     if not compare or not query_embedding:
         return {}, await get_tokens(session, token_ids)
     ((dimension, similarities, tokens),) = await session.read_store(
         _SIMILARITIES,
         query=Vector(query_embedding),
         dimension=len(query_embedding),
+        which="second" if second else "active",
         ids=list(chunk_ids),
         token_ids=list(token_ids),
     )
@@ -437,10 +450,12 @@ RETURN summaries, passages, beginnings, cosines, elsewhere
 _HOP: LiteralString = (
     f"CALL {{ {_PASSAGES} }} CALL {{ {MENTIONS_OF_ENTITIES} }} RETURN passages, mentions"
 )
-# Finds token vectors and mentions of chunks, and the entities that a question names.
+# Finds token vectors, mentions and texts of chunks, and the entities that a question names.
 _POOL: LiteralString = (
     f"CALL {{ {TOKENS} }} CALL {{ {MENTIONS_OF_CHUNKS} }} CALL {{ {NAMED} }}"
-    " RETURN tokens, mentions, named"
+    " CALL { MATCH (m:Memory)-[:HAS_CHUNK]->(c:Chunk) WHERE c.id IN $passage_ids"
+    " RETURN collect([c.id, m.id, c.text, m.metadata]) AS passages }"
+    " RETURN tokens, mentions, named, passages"
 )
 # Finds all chunks of the groups of chunks. One string comes back much faster than many.
 _MEMBERS: LiteralString = """
@@ -477,9 +492,7 @@ async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, 
 def _to_passages(rows: Sequence[Any]) -> dict[str, Passage]:
     """Return what `_PASSAGES` found, by the chunks' ids."""
     return {
-        chunk_id: Passage.model_construct(
-            chunk_id=chunk_id, memory_id=memory_id, text=text, metadata=from_json(metadata)
-        )
+        chunk_id: Passage(chunk_id, memory_id, text, from_json(metadata))
         for chunk_id, memory_id, text, metadata in rows
     }
 
@@ -537,17 +550,20 @@ async def get_pool(
     chunk_ids: Sequence[str],
     names: Sequence[str],
     as_of: datetime | None,
-) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
-    if not (token_ids or chunk_ids or names):
-        return {}, {}, []
-    ((tokens, mentions, named),) = await session.read(
+    passage_ids: Sequence[str] = (),
+) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
+    if not (token_ids or chunk_ids or names or passage_ids):
+        return {}, {}, [], {}
+    ((tokens, mentions, named, passages),) = await session.read(
         _POOL,
         token_ids=list(token_ids),
         ids=list(chunk_ids),
         hashes=[digest(name) for name in names],
         now=to_moment(as_of),
+        passage_ids=list(passage_ids),
     )
-    return to_tokens_by_id(tokens), to_mentions(mentions), sorted(named)
+    found = _to_passages(passages)
+    return to_tokens_by_id(tokens), to_mentions(mentions), sorted(named), found
 
 
 async def get_hop(
@@ -607,6 +623,7 @@ class _GroupMemory(NamedTuple):
     occurred_at: int
     selected: bool
     """Whether the filter lets its chunks through."""
+    position: int
     chunks: list[str]
 
 
@@ -632,6 +649,7 @@ class _Group(NamedTuple):
             self.after.get(chunk_id),
             from_time(memory.occurred_at),
             memory.selected,
+            memory.chunks.index(chunk_id) if self.name == memory.memory_id else memory.position,
         )
 
 
@@ -653,7 +671,9 @@ async def _read_groups(
         by_position: dict[str, list[_GroupMemory]] = {}
         for memory_id, member in zip(memory_ids.split("\n"), members.split(";"), strict=True):
             position, at, selected, ids = member.split(":")
-            memory = _GroupMemory(memory_id, int(at), selected == "1", ids.split(","))
+            memory = _GroupMemory(
+                memory_id, int(at), selected == "1", int(position), ids.split(",")
+            )
             by_position.setdefault(position, []).append(memory)
         group = _Group(name, found, {}, {}, {})
         for memories in by_position.values():

@@ -46,7 +46,9 @@ __all__ = [
     "get_space",
     "get_state",
     "get_tokens",
+    "get_unseen",
     "slot_of",
+    "store_second",
     "store_vectors",
     "to_state",
     "to_tokens_by_id",
@@ -98,9 +100,13 @@ MERGE (e:EmbeddingSpace {slot: $slot[0]}) ON CREATE SET e.active = $is_active,
 
 STATE: LiteralString = (
     "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace {active: true})"
-    f" WITH {SLOT_ROW} AS slot, s.chunks AS chunks, s.version AS version"
+    f" WITH s, {SLOT_ROW} AS slot OPTIONAL MATCH (e:EmbeddingSpace {{second: true}})"
+    f" WITH slot, s.chunks AS chunks, s.version AS version, {SLOT_ROW} AS second"
 )
-"""Finds the active space, how many chunks there are, and the version; `to_state` takes them."""
+"""Finds the active space, how many chunks there are, the version and the second space.
+
+`to_state` takes them.
+"""
 TOKENS: LiteralString = (
     "MATCH (e:EmbeddingSpace {active: true}) MATCH (c:Chunk) WHERE c.id IN $token_ids"
     " AND c[e.tokens] IS NOT NULL RETURN collect([c.id, c[e.tokens]]) AS tokens"
@@ -108,8 +114,31 @@ TOKENS: LiteralString = (
 """Finds the token vectors of chunks in the active space; `to_tokens_by_id` takes them."""
 # Finds all spaces.
 _ALL: LiteralString = (
-    f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) RETURN {SLOT_ROW}, e.active"
+    "MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace)"
+    f" RETURN {SLOT_ROW}, e.active, coalesce(e.second, false)"
 )
+# Finds the chunks that were not checked for a second space yet.
+_UNSEEN: LiteralString = (
+    f"MATCH (s:Store) OPTIONAL MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW}[1..] = $space"
+    " WITH coalesce(e.seen, -1) AS seen MATCH (c:Chunk) WHERE c.key > seen"
+    " RETURN c.id, c.text ORDER BY c.key LIMIT $limit"
+)
+# Stores vectors of the second space, and up to which chunk they were made.
+_STORE_SECOND: LiteralString = f"""
+{CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND NOT e.active
+OPTIONAL MATCH (last:Chunk {{id: $seen}})
+SET e.second = CASE WHEN size($vectors) > 0 THEN true ELSE e.second END,
+    e.seen = CASE WHEN coalesce(last.key, -1) > coalesce(e.seen, -1)
+        THEN last.key ELSE coalesce(e.seen, -1) END
+WITH e OPTIONAL MATCH (other:EmbeddingSpace {{second: true}})
+    WHERE e.second AND other.slot <> e.slot
+SET other.second = null
+WITH DISTINCT e MATCH (s:Store) SET s.version = s.version + 1 WITH s
+UNWIND CASE WHEN size($vectors) = 0 THEN [null] ELSE $vectors END AS v
+OPTIONAL MATCH (c:Chunk {{id: v.id}})
+SET c.%(vectors)s = vecf32(v.vector)
+RETURN DISTINCT s.version
+"""
 # Finds the vectors of one space that are stored for texts with these hashes.
 _VECTORS_OF_TEXTS: LiteralString = (
     f"MATCH (e:EmbeddingSpace) WHERE {SLOT_ROW}[1..] = $space"
@@ -172,15 +201,15 @@ async def active_slot(session: Session) -> tuple[Slot, int]:
 
 
 async def get_state(session: Session) -> StoreState:
-    (row,) = await session.read_store(f"{STATE} RETURN slot, chunks, version")
+    (row,) = await session.read_store(f"{STATE} RETURN slot, chunks, version, second")
     return to_state(session, row)
 
 
 def to_state(session: Session, row: Sequence[Any]) -> StoreState:
     """Return what `STATE` found."""
-    slot, chunks, version = row
+    slot, chunks, version, second = row
     session.known.chunks = chunks
-    return StoreState(int(version), slot_of(slot).space, chunks)
+    return StoreState(int(version), slot_of(slot).space, chunks, slot_of(second).space)
 
 
 async def get_space(session: Session) -> EmbeddingSpace | None:
@@ -248,7 +277,7 @@ def to_tokens_by_id(rows: Sequence[Sequence[str]]) -> dict[str, bytes]:
 
 async def _pending_pattern(session: Session, space: EmbeddingSpace | None) -> str:
     """Return the pattern of the chunks without a vector in this space."""
-    slots = await _slots(session)
+    slots = [(slot, is_active) for slot, is_active, _ in await _slots(session)]
     active = next((slot for slot, is_active in slots if is_active), NO_SLOT)
     if space is None or active.space in (None, space):
         return _PENDING
@@ -256,9 +285,10 @@ async def _pending_pattern(session: Session, space: EmbeddingSpace | None) -> st
     return "(c:Chunk)" if known is None else _WITHOUT_VECTOR % known.properties
 
 
-async def _slots(session: Session) -> list[tuple[Slot, bool]]:
-    slots = [(slot_of(row), is_active) for row, is_active in await session.read_store(_ALL)]
-    return [(slot, is_active) for slot, is_active in slots if slot.number]
+async def _slots(session: Session) -> list[tuple[Slot, bool, bool]]:
+    """Return all slots, which of them is active, and which is the second one."""
+    rows = await session.read_store(_ALL)
+    return [(slot_of(row), *which) for row, *which in rows if slot_of(row).number]
 
 
 async def get_pending(
@@ -266,9 +296,14 @@ async def get_pending(
 ) -> list[PendingChunk]:
     pattern = await _pending_pattern(session, space)
     rows = await session.read(
-        f"MATCH {pattern} RETURN c.id, c.text ORDER BY c.key LIMIT $limit", limit=limit
+        f"MATCH {pattern} WITH c ORDER BY c.key LIMIT $limit MATCH (m:Memory)-[:HAS_CHUNK]->(c)"
+        " RETURN c.id, c.text, m.kind, m.source ORDER BY c.key",
+        limit=limit,
     )
-    return [PendingChunk(chunk_id=chunk_id, text=text) for chunk_id, text in rows]
+    return [
+        PendingChunk(chunk_id=chunk_id, text=text, kind=kind, source=source)
+        for chunk_id, text, kind, source in rows
+    ]
 
 
 async def count_pending(session: Session, space: EmbeddingSpace | None) -> int:
@@ -302,15 +337,39 @@ async def store_vectors(
             return
 
 
+async def get_unseen(session: Session, space: EmbeddingSpace, limit: int) -> list[PendingChunk]:
+    rows = await session.read(_UNSEEN, space=Slot(1, space).as_row()[1:], limit=limit)
+    return [PendingChunk(chunk_id=chunk_id, text=text) for chunk_id, text in rows]
+
+
+async def store_second(
+    session: Session, space: EmbeddingSpace, vectors: Sequence[ChunkVector], seen: str
+) -> None:
+    for position, vector in enumerate(vectors):
+        check_vector(vector.embedding, space.dimension, position)
+    given = [{"id": v.chunk_id, "vector": Vector(v.embedding)} for v in vectors]
+    while True:
+        slot, _ = await _slot_for(session, space)
+        # Slot 1 is left to the active space: the first vectors are stored there.
+        slot = Slot(max(slot.number, 2), space)
+        await declare(session, "second", "seen", slot.vectors, slot.tokens)
+        values = claim_values(slot, is_active=False)
+        rows = await session.write(
+            _STORE_SECOND % slot.properties, vectors=given, seen=seen, **values
+        )
+        if rows:
+            return
+
+
 async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool]:
     """Return the slot for vectors of this space, and whether searches use it."""
     slots = await _slots(session)
     if not slots:
         return Slot(1, space), True
-    for slot, is_active in slots:
+    for slot, is_active, _ in slots:
         if slot.space == space:
             return slot, is_active
-    taken = {slot.number for slot, _ in slots}
+    taken = {slot.number for slot, _, _ in slots}
     free = next(number for number in range(1, len(taken) + 2) if number not in taken)
     return Slot(free, space), False
 
@@ -319,7 +378,8 @@ async def activate_space(session: Session, space: EmbeddingSpace) -> int:
     while True:
         missing = await count_pending(session, space)
         slot, _ = await _slot_for(session, space)
-        if missing or (slot, True) in await _slots(session):
+        is_active = any(one == slot and active for one, active, _ in await _slots(session))
+        if missing or is_active:
             return missing
         values = claim_values(slot, is_active=False)
         if await session.write(_ACTIVATE % slot.properties, **values):
@@ -328,7 +388,8 @@ async def activate_space(session: Session, space: EmbeddingSpace) -> int:
 
 async def delete_unused_vectors(session: Session) -> bool:
     """Delete some vectors that no search uses any longer; True while there are more."""
-    unused = next((slot for slot, is_active in await _slots(session) if not is_active), None)
+    slots = await _slots(session)
+    unused = next((slot for slot, *in_use in slots if not any(in_use)), None)
     if unused is None:
         return False
     await drop_vector_index(session, unused.vectors)

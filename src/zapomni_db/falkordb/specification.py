@@ -189,7 +189,7 @@ async def _vector_search(
     passages = await get_passages(session, list(scores))
     return [
         VectorSearchResult.model_construct(
-            **dict(passages[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
+            **passages[chunk_id]._asdict(), similarity_score=min(max(score, 0.0), 1.0)
         )
         for chunk_id, score in scores.items()
         if chunk_id in passages
@@ -205,7 +205,7 @@ async def _bm25_search(session: Session, request: TextSearchRequest) -> list[BM2
     scores = await rank_by_words(session, request)
     passages = await get_passages(session, list(scores))
     return [
-        BM25SearchResult.model_construct(**dict(passages[chunk_id]), bm25_score=score)
+        BM25SearchResult.model_construct(**passages[chunk_id]._asdict(), bm25_score=score)
         for chunk_id, score in scores.items()
         if chunk_id in passages
     ]

@@ -2,6 +2,8 @@
 
 A plain copy of the file misses what is still in its log, which may be everything. SQLite's own
 backup reads one snapshot of file and log together and blocks no writer.
+
+Apart from `damage`, which imports more: a hook that migrates the file makes a copy first.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, Final, LiteralString
 from urllib.parse import quote
 
 from zapomni_db.exceptions import (
@@ -32,6 +32,7 @@ from zapomni_db.exceptions import (
 from zapomni_db.sqlite.migrations import APPLICATION_ID, LATEST_VERSION, migrate
 
 __all__ = [
+    "CHANGE_VERSION",
     "Connection",
     "DatabaseReplacedError",
     "check_frozen",
@@ -39,11 +40,14 @@ __all__ = [
     "fetch_value",
     "file_identity",
     "prepare_file",
+    "read_observations_version",
     "read_transaction",
+    "read_version",
     "replaced",
     "translated",
     "write_transaction",
 ]
+
 
 # How long a lock may stay with one holder before we give up.
 BUSY_TIMEOUT_MS = 5000
@@ -175,19 +179,15 @@ def _initialize(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     if version < LATEST_VERSION:
         if not empty:
-            _copy_before_migration(path)
+            # Imported where it is needed: a migration is rare.
+            from zapomni_db.sqlite.backups import FOLDER, copy_database, exclusive_folder, make_name
+
+            folder = path.parent / FOLDER
+            with exclusive_folder(folder):
+                copy_database(path, folder / make_name(path.stem, "before-migration"))
+                for old in sorted(folder.glob("*-before-migration.db"))[:-3]:
+                    old.unlink()
         migrate(connection)
-
-
-def _copy_before_migration(path: Path) -> None:
-    # Imported where it is needed: a migration is rare.
-    from zapomni_db.sqlite.backups import FOLDER, copy_database, exclusive_folder, make_name
-
-    folder = path.parent / FOLDER
-    with exclusive_folder(folder):
-        copy_database(path, folder / make_name(path.stem, "before-migration"))
-        for old in sorted(folder.glob("*-before-migration.db"))[:-3]:
-            old.unlink()
 
 
 def connect(
@@ -443,3 +443,38 @@ def _translate(operation: str, error: sqlite3.Error) -> DatabaseError:
         "QUERY_001",
         original_exception=error,
     )
+
+
+# --- The state of the file, as a number -------------------------------------------------
+
+
+CHANGE_VERSION: Final[LiteralString] = (
+    "UPDATE state_versions SET version = random() WHERE part = 'memories'"
+)
+"""Run in every transaction that changes memories, their passages, vectors or graph."""
+
+_VERSION: Final[LiteralString] = "SELECT version FROM state_versions WHERE part = 'memories'"
+
+# The newest observation counts, too: hooks insert without changing the number.
+_OBSERVATIONS_VERSION: Final[LiteralString] = """
+SELECT coalesce((SELECT max(id) FROM observations), 0), version
+FROM state_versions WHERE part = 'observations'"""
+
+_NEWEST_OBSERVATION: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM observations"
+
+
+def read_version(connection: sqlite3.Connection) -> int:
+    """Return a number that changes with memories and the graph, whichever process changes them."""
+    return int(fetch_value(connection, _VERSION))
+
+
+def read_observations_version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return numbers that change with observations and the names of projects."""
+    try:
+        newest, version = connection.execute(_OBSERVATIONS_VERSION).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        # An older file, only read so far: what changes more than adding rows migrates it first.
+        return int(fetch_value(connection, _NEWEST_OBSERVATION)), 0
+    return newest, version

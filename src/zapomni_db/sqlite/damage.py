@@ -66,6 +66,15 @@ class Salvage:
 
 # --- Checking a file that can be read ------------------------------------------------------
 
+# A vector `v` is packed, with its length and step before its upper bytes and its lower bytes apart,
+# or it is of an older version, as float32.
+_SOUND_VECTOR: LiteralString = (
+    "EXISTS (SELECT 1 FROM embedding_spaces s"
+    " LEFT JOIN chunk_tokens t ON t.chunk_id = v.chunk_id AND t.space_key = v.space_key"
+    " WHERE s.key = v.space_key AND length(v.vector) = iif(t.rest IS NULL, 4, 1) * s.dimension"
+    " + iif(t.rest IS NULL, 0, 8) AND coalesce(length(t.rest), s.dimension) = s.dimension)"
+)
+
 # Each returns how many rows are wrong; 0 is sound.
 _COUNTED_CHECKS: dict[str, LiteralString] = {
     "passages without a memory": "SELECT count(*) FROM chunks c WHERE NOT EXISTS"
@@ -74,8 +83,7 @@ _COUNTED_CHECKS: dict[str, LiteralString] = {
     " (SELECT 1 FROM memory_texts t WHERE t.memory_key = m.key)",
     "memories without passages": "SELECT count(*) FROM memories m WHERE NOT EXISTS"
     " (SELECT 1 FROM chunks c WHERE c.memory_key = m.key)",
-    "vectors of the wrong size": "SELECT count(*) FROM chunk_vectors v JOIN embedding_spaces s"
-    " ON s.key = v.space_key WHERE length(v.vector) <> 4 * s.dimension",
+    "vectors of the wrong size": "SELECT count(*) FROM chunk_vectors v WHERE NOT " + _SOUND_VECTOR,
     "passages wrongly marked as having a vector": "SELECT count(*) FROM chunks c"
     " WHERE c.vector_pending = 0 AND NOT EXISTS (SELECT 1 FROM chunk_vectors v"
     " JOIN embedding_spaces s ON s.key = v.space_key AND s.active = 1 WHERE v.chunk_id = c.id)",
@@ -446,13 +454,10 @@ _ORPHANS: tuple[LiteralString, ...] = (
         " OR space_key NOT IN (SELECT key FROM embedding_spaces)"
     ),
     (
-        "DELETE FROM chunk_vectors WHERE length(vector) <>"
-        " (SELECT 4 * dimension FROM embedding_spaces WHERE key = space_key)"
-    ),
-    (
         "DELETE FROM chunk_tokens WHERE chunk_id NOT IN (SELECT id FROM chunks)"
         " OR space_key NOT IN (SELECT key FROM embedding_spaces)"
     ),
+    "DELETE FROM chunk_vectors AS v WHERE NOT " + _SOUND_VECTOR,
     "DELETE FROM graph_extractions WHERE chunk_id NOT IN (SELECT id FROM chunks)",
     (
         "DELETE FROM graph_mentions WHERE chunk_id NOT IN (SELECT id FROM chunks)"

@@ -1,6 +1,7 @@
-"""What other devices have to know: deleted memories, who wrote memories, which devices are trusted.
+"""What is forgotten, and what other devices have to know: deletions, writers, trusted devices.
 
-In the local file, whichever engine stores the memories. Standard library and no text of memories.
+In the local file, whichever engine stores the memories. The statements of the trash are in `trash`,
+which hooks import: their daily sweep empties it, too.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, LiteralString, NamedTuple
 
+from zapomni_db.sqlite import trash
 from zapomni_db.sqlite.file import SqliteFile, reading, writing
 from zapomni_db.values import from_json, to_json
 
 __all__ = [
     "Deletion",
     "SqliteDeletions",
+    "SqliteTrash",
     "SyncDevice",
     "list_deletions",
     "note_deletions",
     "undo_deletions",
 ]
+
 
 MILLISECOND: Final = 1000
 DAY: Final = 86_400_000_000
@@ -172,3 +176,35 @@ class SqliteDeletions(SqliteFile):
     put_writers = writing("noting devices", put_writers)
     list_devices = reading("reading devices", list_devices)
     trust_device = writing("noting devices", trust_device)
+
+
+# --- The trash --------------------------------------------------------------------------
+
+
+MICROSECONDS = 1_000_000
+
+
+def take_out(
+    connection: sqlite3.Connection, batch: int, changed_at: Mapping[str, int], now: int
+) -> None:
+    """Remove memories that are stored again, and note that for other devices."""
+    trash.take_out(connection, batch, changed_at, now)
+    undo_deletions(connection, changed_at.keys(), now * MICROSECONDS)
+
+
+class SqliteTrash(SqliteFile):
+    """Reads and writes the trash. The first call opens the file."""
+
+    threads = 1
+    opened_by_first_call = True
+
+    put = writing("filling the trash", trash.put)
+    note_deletions = writing("noting deletions", note_deletions)
+    list_batches = reading("reading the trash", trash.list_batches)
+    get_batch = reading("reading the trash", trash.get_batch)
+    get_rows = reading("reading the trash", trash.get_rows)
+    list_trashed = reading("reading the trash", trash.list_trashed)
+    list_unnoted = reading("reading the trash", trash.list_unnoted)
+    take_out = writing("restoring from the trash", take_out)
+    delete_trashed = writing("emptying the trash", trash.delete_trashed)
+    empty_expired = writing("emptying the trash", trash.empty_expired)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 from zapomni_db.exceptions import DatabaseError, TransactionError
 from zapomni_db.logs import get_logger
 from zapomni_db.sqlite.connection import (
+    CHANGE_VERSION,
     Connection,
     DatabaseReplacedError,
     check_frozen,
@@ -31,7 +32,6 @@ from zapomni_db.sqlite.connection import (
     write_transaction,
 )
 from zapomni_db.sqlite.vectors import prune_log
-from zapomni_db.sqlite.versions import CHANGE_VERSION
 
 __all__ = ["SqliteFile", "imported_later", "reading", "reading_here", "writing"]
 
@@ -274,6 +274,8 @@ def reading_here(
     """Return a function over a connection as a method that reads on the caller's own thread."""
 
     async def method(self: SqliteFile, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self.opened_by_first_call:
+            await self.connect()
         return self.read_here(operation, function, *args, **kwargs)
 
     return _named(method, function)

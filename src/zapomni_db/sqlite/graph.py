@@ -13,18 +13,38 @@ from datetime import UTC, datetime
 from typing import LiteralString, NamedTuple
 
 from zapomni_db.exceptions import EntityNotFoundError, ValidationError
-from zapomni_db.graph_models import ExtractedChunk, GraphGrowth, GraphScope, Merge, UnreadChunk
+from zapomni_db.graph_models import (
+    CooccurringPair,
+    EdgeKey,
+    ExtractedChunk,
+    GraphGrowth,
+    GraphScope,
+    Merge,
+    UnreadChunk,
+)
 from zapomni_db.models import EntityData, RelationshipData
-from zapomni_db.rules import EVER, alias_of, beginning, find_root, fold, most_certain
+from zapomni_db.rules import (
+    COOCCURRENCE,
+    EVER,
+    FORMS,
+    alias_of,
+    beginning,
+    find_root,
+    fold,
+    most_certain,
+)
 from zapomni_db.sqlite.connection import fetch_value
 from zapomni_db.sqlite.rows import from_time, to_json, to_time
 
 __all__ = [
     "count_unread",
+    "end_statements",
     "entity_row",
+    "get_cooccurring",
     "get_unread",
     "merge_entities",
     "reroot",
+    "set_associations",
     "store_entities",
     "store_extractions",
     "undo_merge",
@@ -98,7 +118,11 @@ SELECT key, relationship_key, start_char, end_char, strength, source, since, unt
 FROM graph_evidence WHERE chunk_id = ?"""
 
 _MENTIONS_OF_CHUNK: LiteralString = """
-SELECT start_char, end_char, entity_key FROM graph_mentions WHERE chunk_id = ?"""
+SELECT start_char, end_char, entity_key, confidence FROM graph_mentions WHERE chunk_id = ?"""
+# Another reader may be surer of the same words.
+_UPDATE_MENTION: LiteralString = """
+UPDATE graph_mentions SET confidence = ?, source = ?
+WHERE chunk_id = ? AND start_char = ? AND end_char = ? AND entity_key = ?"""
 _INSERT_MENTION: LiteralString = """
 INSERT INTO graph_mentions (chunk_id, start_char, end_char, entity_key, confidence, source, alias,
     folded, since, withdrawn)
@@ -199,7 +223,10 @@ def _replace_mentions(
     mentions: Sequence[EntityData],
 ) -> int:
     """Replace the mentions of a passage; return how many are new."""
-    before = set(connection.execute(_MENTIONS_OF_CHUNK, (source.chunk_id,)).fetchall())
+    before = {
+        tuple(place): confidence
+        for *place, confidence in connection.execute(_MENTIONS_OF_CHUNK, (source.chunk_id,))
+    }
     now = {(m.start_char, m.end_char, keys[m.entity_id]): m for m in mentions}
     new = [place for place in now if place not in before]
     connection.executemany(
@@ -214,7 +241,15 @@ def _replace_mentions(
         ],
     )
     connection.executemany(
-        _DELETE_MENTION, [(source.chunk_id, *place) for place in before - now.keys()]
+        _UPDATE_MENTION,
+        [
+            (now[place].confidence, now[place].source, source.chunk_id, *place)
+            for place, confidence in before.items()
+            if place in now and now[place].confidence != confidence
+        ],
+    )
+    connection.executemany(
+        _DELETE_MENTION, [(source.chunk_id, *place) for place in before.keys() - now.keys()]
     )
     return len(new)
 
@@ -227,21 +262,28 @@ def _replace_evidence(
 ) -> int:
     """Replace the evidence of a passage; return how many relationships are new."""
     before = {
-        _EvidenceFields(*fields): key
+        _as_compared(_EvidenceFields(*fields)): key
         for key, *fields in connection.execute(_EVIDENCE_OF_CHUNK, (source.chunk_id,))
     }
     now: set[_EvidenceFields] = set()
     added = 0
     for stated in relationships:
         fields, is_new = _to_evidence(connection, keys, stated, source)
-        if fields not in now and fields not in before:
+        compared = _as_compared(fields)
+        if compared not in now and compared not in before:
             _insert_evidence(connection, fields, source, None)
-        now.add(fields)
-        added += is_new
+        now.add(compared)
+        # Names that only occur together are no relationship until they do so above chance.
+        added += is_new and stated.strength > 0
     connection.executemany(
         _DELETE_EVIDENCE, [(key,) for fields, key in before.items() if fields not in now]
     )
     return added
+
+
+def _as_compared(fields: _EvidenceFields) -> _EvidenceFields:
+    """Return the fields that make evidence another one; all memories decide on an association."""
+    return fields._replace(strength=0.0) if fields.source == COOCCURRENCE else fields
 
 
 def _to_evidence(
@@ -289,6 +331,89 @@ def _insert_evidence(
     return key
 
 
+# --- Names that occur together ------------------------------------------------------------
+
+
+# Pairs that sentences name together: in how many memories, and whether more is stated of them.
+_COOCCURRING: LiteralString = """
+SELECT s.id, t.id, r.type, r.source_key, r.target_key, together.memories, together.strength,
+    EXISTS (SELECT 1 FROM graph_relationships o WHERE o.source_key = r.source_key
+        AND o.target_key = r.target_key AND o.type <> r.type)
+    OR EXISTS (SELECT 1 FROM graph_relationships o WHERE o.source_key = r.target_key
+        AND o.target_key = r.source_key AND o.type <> r.type)
+FROM (SELECT relationship_key, count(DISTINCT memory_key) AS memories, max(strength) AS strength
+    FROM graph_evidence WHERE source = ? AND withdrawn IS NULL GROUP BY 1) together
+JOIN graph_relationships r ON r.key = together.relationship_key
+JOIN graph_entities s ON s.key = r.source_key JOIN graph_entities t ON t.key = r.target_key"""
+# In how many memories each entity is mentioned.
+_MENTIONING_MEMORIES: LiteralString = """
+SELECT m.entity_key, count(DISTINCT c.memory_key) FROM graph_mentions m
+JOIN chunks c ON c.id = m.chunk_id WHERE m.withdrawn IS NULL GROUP BY 1"""
+_COUNT_MEMORIES: LiteralString = """
+SELECT count(*) FROM memories WHERE kind <> 'code' AND superseded_by IS NULL"""
+_FIND_RELATIONSHIP: LiteralString = """
+SELECT r.key FROM graph_relationships r JOIN graph_entities s ON s.key = r.source_key
+JOIN graph_entities t ON t.key = r.target_key WHERE s.id = ? AND t.id = ? AND r.type = ?"""
+_SET_ASSOCIATION: LiteralString = """
+UPDATE graph_evidence SET strength = ? WHERE relationship_key = ? AND source = ?"""
+# The strength of a relationship is that of its strongest evidence; a caller may have given some.
+_SET_STRENGTH: LiteralString = """
+UPDATE graph_relationships SET (strength, weight) =
+    (SELECT max(strength), max(strength) FROM graph_evidence WHERE relationship_key = ?1)
+WHERE key = ?1"""
+
+
+def get_cooccurring(connection: sqlite3.Connection) -> tuple[list[CooccurringPair], int]:
+    memories = dict(connection.execute(_MENTIONING_MEMORIES).fetchall())
+    pairs = [
+        CooccurringPair(
+            key=EdgeKey(source_id, target_id, kind),
+            together=together,
+            source_memories=memories.get(source, 0),
+            target_memories=memories.get(target, 0),
+            strength=strength,
+            is_stated=bool(is_stated),
+        )
+        for source_id, target_id, kind, source, target, together, strength, is_stated in (
+            connection.execute(_COOCCURRING, (COOCCURRENCE,))
+        )
+    ]
+    return pairs, fetch_value(connection, _COUNT_MEMORIES)
+
+
+def set_associations(
+    connection: sqlite3.Connection, associations: Sequence[tuple[EdgeKey, float]]
+) -> None:
+    for key, strength in associations:
+        found = fetch_value(connection, _FIND_RELATIONSHIP, key)
+        if found is not None:
+            connection.execute(_SET_ASSOCIATION, (strength, found, COOCCURRENCE))
+            connection.execute(_SET_STRENGTH, (found,))
+
+
+# --- What later texts say is over ---------------------------------------------------------
+
+
+# Statements of memories that hold, which a statement ended by a deleted text has ended.
+_REVIVE: LiteralString = """
+UPDATE graph_evidence SET withdrawn = NULL WHERE withdrawn IS NOT NULL AND chunk_id IS NOT NULL
+    AND (SELECT superseded_by FROM memories WHERE key = memory_key) IS NULL"""
+# Relationships that a text says are over: `since` is not known, `until` is.
+_OVER: LiteralString = """
+SELECT relationship_key, said, until FROM graph_evidence
+WHERE until IS NOT NULL AND until <= said AND since = ? AND chunk_id IS NOT NULL
+    AND withdrawn IS NULL ORDER BY said"""
+_END: LiteralString = """
+UPDATE graph_evidence SET withdrawn = max(said, ?3) WHERE relationship_key = ?1 AND said < ?2
+    AND until IS NULL AND withdrawn IS NULL AND chunk_id IS NOT NULL"""
+
+
+def end_statements(connection: sqlite3.Connection) -> None:
+    connection.execute(_REVIVE)
+    over = connection.execute(_OVER, (EVER,)).fetchall()
+    connection.executemany(_END, over)
+
+
 # --- Unread passages --------------------------------------------------------------------
 
 
@@ -297,11 +422,14 @@ _UNREAD: LiteralString = (
     "SELECT c.id, m.id, c.text, " + _SAID + ", (SELECT p.end_char - c.start_char FROM chunks p"
     " WHERE p.memory_key = c.memory_key AND p.position = c.position - 1)"
 )
-# Passages that an extractor has not read. Code has its own graph, made by parsers.
+# Passages that an extractor has not read. Code has its own graph, made by parsers: of it only the
+# beginnings of files count, and files that state something by their form.
 _NOT_READ: LiteralString = """
 FROM memories m JOIN chunks c ON c.memory_key = m.key
 LEFT JOIN graph_extractions x ON x.chunk_id = c.id AND x.extractor = ?
-WHERE x.chunk_id IS NULL AND m.kind <> 'code'"""
+WHERE x.chunk_id IS NULL AND (m.kind <> 'code' OR c.position = 0
+    OR replace(m.source, rtrim(m.source, replace(m.source, '/', '')), '') -- behind the last slash
+        IN (SELECT value FROM json_each(?)))"""
 
 
 def get_unread(
@@ -334,7 +462,7 @@ def count_unread(connection: sqlite3.Connection, extractor: str, scope: GraphSco
 
 
 def _unread_passages(extractor: str, scope: GraphScope) -> tuple[LiteralString, list[object]]:
-    passages, values = _NOT_READ, list[object]([extractor])
+    passages, values = _NOT_READ, list[object]([extractor, to_json(FORMS)])
     if scope.projects is not None:
         passages += " AND m.project IN (SELECT value FROM json_each(?))"
         values.append(to_json(scope.projects))

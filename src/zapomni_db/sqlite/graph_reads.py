@@ -16,10 +16,12 @@ from zapomni_db.graph_models import (
     EdgeQuery,
     Entity,
     EntityName,
+    EntityPast,
     EntityQuery,
     Evidence,
     GraphScope,
     GraphStats,
+    PastEdge,
 )
 from zapomni_db.rules import (
     ALIASES_SHOWN,
@@ -30,12 +32,13 @@ from zapomni_db.rules import (
     choose_aliases,
     fold,
     join_edges,
+    last_ended,
     likeness,
     spans,
 )
 from zapomni_db.sqlite.graph import count_unread
-from zapomni_db.sqlite.mentions import MENTIONED, to_moment
 from zapomni_db.sqlite.rows import from_time, to_json
+from zapomni_db.sqlite.search import MENTIONED, to_moment
 
 __all__ = [
     "find_entities",
@@ -44,6 +47,7 @@ __all__ = [
     "get_evidence",
     "get_graph_stats",
     "get_names",
+    "get_past",
     "list_entities",
 ]
 
@@ -62,11 +66,31 @@ _CHUNK_NOT_HIDDEN: LiteralString = (
 NAMED_THEN: LiteralString = MENTIONED + " AND " + _CHUNK_NOT_HIDDEN
 STATED: LiteralString = MENTIONED + " AND (until IS NULL OR until > :now) AND " + _NOT_HIDDEN
 # The columns of a `_RelationshipRow`.
+# Whether the entity `e` is a node of the picture; see `FACTS` and `SHOWN` in `zapomni_db.rules`.
+_NO_FACT: LiteralString = "e.type NOT IN ('DATE', 'REFERENCE', 'SELF', 'URL', 'VERSION')"
+_OWN_MENTIONS: LiteralString = (
+    " FROM graph_mentions WHERE entity_key IN (SELECT l.key FROM graph_entities l"
+    " WHERE l.key = coalesce(e.root, e.key) OR l.root = coalesce(e.root, e.key))"
+)
 _RELATIONSHIP: LiteralString = (
     "SELECT key, source_key, target_key, type, exclusive FROM graph_relationships r WHERE "
 )
+# Names that occur together no more often than by chance have no strength.
 _HOLDS: LiteralString = (
-    " AND EXISTS (SELECT 1 FROM graph_evidence WHERE relationship_key = r.key AND " + STATED + ")"
+    " AND r.strength > 0 AND EXISTS (SELECT 1 FROM graph_evidence WHERE relationship_key = r.key"
+    " AND " + STATED + ")"
+)
+# Whether the other end of a relationship is a node: most are sure, so their mentions are not read.
+_IS_NODE: LiteralString = (
+    " AND "
+    + _NO_FACT
+    + " AND (e.confidence >= 0.5 OR (SELECT total(confidence)"
+    + _OWN_MENTIONS
+    + ") >= 0.5))"
+)
+_TO_NODES: tuple[LiteralString, ...] = (
+    " AND EXISTS (SELECT 1 FROM graph_entities e WHERE e.key = target_key" + _IS_NODE,
+    " AND EXISTS (SELECT 1 FROM graph_entities e WHERE e.key = source_key" + _IS_NODE,
 )
 _WITH_TYPE: LiteralString = " AND type IN (SELECT value FROM json_each(:types))"
 _WEIGHTIEST: LiteralString = " ORDER BY weight DESC, key LIMIT :limit"
@@ -134,8 +158,9 @@ def get_edges(
     seen = _Seen(now, to_json(query.hidden))
     bound = {**seen._asdict(), "types": to_json(query.types), "limit": query.limit}
     rows: dict[int, _RelationshipRow] = {}
-    for direction in _DIRECTIONS:
-        sql = _RELATIONSHIP + direction + (_WITH_TYPE if query.types else "") + _HOLDS + _WEIGHTIEST
+    for direction, to_nodes in zip(_DIRECTIONS, _TO_NODES, strict=True):
+        sql = _RELATIONSHIP + direction + (_WITH_TYPE if query.types else "") + _HOLDS
+        sql += (to_nodes if query.nodes else "") + _WEIGHTIEST
         for leaves in _leaves_of(connection, set(roots.values())).values():
             for leaf in leaves:
                 for found in connection.execute(sql, {**bound, "entity": leaf}):
@@ -205,14 +230,18 @@ def _statements(
 
 # --- Evidence ---------------------------------------------------------------------------
 
-# The columns of a `_SentenceRow`, the strongest and newest first.
-_EVIDENCE: LiteralString = (
+# The columns of a `_SentenceRow`.
+_SENTENCE: LiteralString = (
     "SELECT v.key, v.text, v.start_char, v.end_char,"
     " (SELECT c.text FROM chunks c WHERE c.id = v.chunk_id), v.chunk_id, m.id, v.strength,"
     " v.source, v.said, v.since, v.until, v.withdrawn, r.exclusive FROM graph_relationships r"
     " JOIN graph_evidence v ON v.relationship_key = r.key"
     " LEFT JOIN memories m ON m.key = v.memory_key"
-    " WHERE r.source_key = :source AND r.target_key = :target AND r.type = :type AND "
+)
+# The strongest and newest first.
+_EVIDENCE: LiteralString = (
+    _SENTENCE
+    + " WHERE r.source_key = :source AND r.target_key = :target AND r.type = :type AND "
     + STATED
     + " ORDER BY v.strength DESC, v.said DESC, v.key LIMIT :limit"
 )
@@ -298,6 +327,90 @@ def _to_evidence(row: _SentenceRow, replaced: int | None) -> Evidence:
     )
 
 
+# --- The past ---------------------------------------------------------------------------
+
+
+# Relationships that may have ended: nothing states them now, or something may have replaced them.
+_MAY_HAVE_ENDED: LiteralString = (
+    " AND type NOT IN (SELECT value FROM json_each(:without)) AND (exclusive = 1 OR NOT EXISTS"
+    " (SELECT 1 FROM graph_evidence WHERE relationship_key = r.key AND "
+    + STATED
+    + ")) ORDER BY key DESC LIMIT :most"
+)
+# All statements of a relationship that were made by then, the columns of a `_SentenceRow`.
+_EVER_STATED: LiteralString = (
+    _SENTENCE
+    + " WHERE r.key = :relationship AND since <= :now AND "
+    + _NOT_HIDDEN
+    + " ORDER BY v.strength DESC, v.said DESC, v.key"
+)
+_MENTIONED_BETWEEN: LiteralString = (
+    "SELECT min(since), max(since) FROM graph_mentions"
+    " WHERE entity_key IN (SELECT value FROM json_each(:leaves)) AND since <= :now AND "
+    + _CHUNK_NOT_HIDDEN
+)
+# Of an entity with more that has ended, the newest.
+MOST_ENDED, ALL_EDGES = 500, 10_000_000
+
+
+def get_past(
+    connection: sqlite3.Connection,
+    entity_id: str,
+    as_of: datetime | None,
+    limit: int,
+    *,
+    hidden: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> EntityPast:
+    seen = _Seen(to_moment(as_of), to_json(list(hidden)))
+    roots = _roots_of(connection, [entity_id])
+    if entity_id not in roots:
+        return EntityPast()
+    leaves = _leaves_of(connection, set(roots.values()))[roots[entity_id]]
+    bound = {"leaves": to_json(leaves), **seen._asdict()}
+    first, last = connection.execute(_MENTIONED_BETWEEN, bound).fetchone()
+    values = {"without": to_json(list(without)), "most": MOST_ENDED, **seen._asdict()}
+    rows: dict[int, _RelationshipRow] = {}
+    for direction in _DIRECTIONS:
+        for leaf in leaves:
+            sql = _RELATIONSHIP + direction + _MAY_HAVE_ENDED
+            for found in connection.execute(sql, {**values, "entity": leaf}):
+                row = _RelationshipRow(*found)
+                rows[row.key] = row
+    ids = dict(
+        connection.execute(
+            _ROOT_IDS,
+            (to_json([end for row in rows.values() for end in (row.source, row.target)]),),
+        ).fetchall()
+    )
+    replaced = {
+        sentence: end
+        for _, sentence, _, end in _statements(
+            connection, {row.source for row in rows.values() if row.exclusive}, seen
+        )
+    }
+    statements = []
+    for row in rows.values():
+        key = EdgeKey(ids[row.source], ids[row.target], row.type)
+        for found in connection.execute(_EVER_STATED, {"relationship": row.key, **seen._asdict()}):
+            sentence = _SentenceRow(*found)
+            ends = (sentence.until, sentence.withdrawn, replaced.get(sentence.key))
+            end = min((end for end in ends if end is not None), default=None)
+            statements.append((key, end, sentence))
+    holding: set[EdgeKey] = set()
+    if statements:
+        query = EdgeQuery(as_of=as_of, limit=ALL_EDGES, hidden=list(hidden))
+        holding = {edge.key for edge in get_edges(connection, [entity_id], query)}
+    return EntityPast(
+        None if first is None else from_time(first),
+        None if last is None else from_time(last),
+        [
+            PastEdge(key, _to_evidence(sentence, end))
+            for key, end, sentence in last_ended(statements, holding, seen.now, limit)
+        ],
+    )
+
+
 # --- Counting ---------------------------------------------------------------------------
 
 
@@ -308,7 +421,7 @@ def _count_edges(connection: sqlite3.Connection, seen: _Seen) -> tuple[Mapping[s
         for row in connection.execute(_RELATIONSHIP + "TRUE" + _HOLDS, seen._asdict())
     ]
     holding = _as_edges(connection, _leave_out_replaced(connection, rows, seen), {})
-    every = [_RelationshipRow(*row) for row in connection.execute(_RELATIONSHIP + "TRUE")]
+    every = [_RelationshipRow(*row) for row in connection.execute(_RELATIONSHIP + "strength > 0")]
     counts: dict[str, int] = {}
     for edge in holding:
         counts[edge.key.type] = counts.get(edge.key.type, 0) + 1
@@ -335,7 +448,19 @@ _IS_MENTIONED: LiteralString = (
     " OR EXISTS (SELECT 1 FROM graph_relationships r JOIN graph_evidence v"
     " ON v.relationship_key = r.key WHERE r.target_key = e.key AND " + STATED + "))"
 )
-_OF_TYPE: LiteralString = "(:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))"
+_OF_TYPE: LiteralString = (
+    "(:types = '[]' AND (:nodes = 0 OR "
+    + _NO_FACT
+    + ") OR e.type IN (SELECT value FROM json_each(:types)))"
+)
+# Without a mention it is only stated, by a text that has changed since: then as sure as it was.
+_ADDS_UP: LiteralString = (
+    "(e.given = 1 OR coalesce((SELECT sum(confidence)"
+    + _OWN_MENTIONS
+    + " AND "
+    + NAMED_THEN
+    + "), e.confidence) >= 0.5)"
+)
 
 
 def find_entities(connection: sqlite3.Connection, query: EntityQuery) -> list[Entity]:
@@ -351,7 +476,8 @@ def find_entities(connection: sqlite3.Connection, query: EntityQuery) -> list[En
 def _matches(connection: sqlite3.Connection, query: EntityQuery, seen: _Seen) -> dict[int, float]:
     """Return the keys of roots that match the query, and how well."""
     asked = fold(query.text)
-    found_by = {"types": to_json(query.types), "asked": asked, "most": MOST_MATCHES}
+    found_by: dict[str, object] = {"types": to_json(query.types), "nodes": int(query.nodes)}
+    found_by |= {"asked": asked, "most": MOST_MATCHES}
     bound = {**seen._asdict(), **found_by}
     found: dict[int, float] = {}
     searches = _EVERYTHING if not asked else _EXACT if query.exact else (*_EXACT, *_PARTIAL)
@@ -368,7 +494,9 @@ def _matches(connection: sqlite3.Connection, query: EntityQuery, seen: _Seen) ->
 
 
 _FROM: LiteralString = "SELECT coalesce(e.root, e.key) FROM graph_entities e WHERE "
-_AND_SHOWN: LiteralString = " AND " + _OF_TYPE + " AND " + _IS_MENTIONED
+_AND_SHOWN: LiteralString = (
+    " AND " + _OF_TYPE + " AND " + _IS_MENTIONED + " AND (:nodes = 0 OR " + _ADDS_UP + ")"
+)
 _EVERYTHING: tuple[tuple[LiteralString, float], ...] = ((_FROM + "TRUE" + _AND_SHOWN, 1.0),)
 # From the best kind of match to the worst.
 _EXACT: tuple[tuple[LiteralString, float], ...] = (
@@ -399,15 +527,19 @@ _MENTIONED_BY_ID: LiteralString = (
     + _IS_MENTIONED
     + ")"
 )
-_AND_ROOT_MENTIONED: LiteralString = (
-    " AND EXISTS (SELECT 1 FROM graph_entities e WHERE (e.key = a.key OR e.root = a.key) AND "
-    + _IS_MENTIONED
-    + ")"
+# The same for a root `e`, with what was merged into it.
+_IS_MENTIONED_ROOT: LiteralString = (
+    "(" + _IS_MENTIONED + " OR EXISTS (SELECT 1 FROM graph_entities a WHERE a.root = e.key"
+    " AND EXISTS (SELECT 1 FROM graph_entities e WHERE e.key = a.key AND " + _IS_MENTIONED + ")))"
 )
 _MENTIONED_PAGE: LiteralString = (
-    "SELECT a.key FROM graph_entities a WHERE a.root IS NULL AND a.id > :after"
-    + _AND_ROOT_MENTIONED
-    + " ORDER BY a.id LIMIT :limit"
+    "SELECT e.key FROM graph_entities e WHERE e.root IS NULL AND e.id > :after AND "
+    + _NO_FACT
+    + " AND "
+    + _IS_MENTIONED_ROOT
+    + " AND "
+    + _ADDS_UP
+    + " ORDER BY e.id LIMIT :limit"
 )
 _NAMES_OF_TYPES: LiteralString = """
 SELECT id, type, name FROM graph_entities
@@ -525,8 +657,12 @@ def _describe(
 
 
 _ENTITY_TYPES: LiteralString = (
-    "SELECT a.type, count(*) FROM graph_entities a WHERE a.root IS NULL"
-    + _AND_ROOT_MENTIONED
+    "SELECT e.type, count(*) FROM graph_entities e WHERE e.root IS NULL AND "
+    + _NO_FACT
+    + " AND "
+    + _IS_MENTIONED_ROOT
+    + " AND "
+    + _ADDS_UP
     + " GROUP BY 1 ORDER BY 2 DESC, 1"
 )
 _COUNTS: LiteralString = (

@@ -32,12 +32,12 @@ from zapomni_db.rules import (
     versions_of,
 )
 from zapomni_db.sqlite.connection import fetch_value
+from zapomni_db.sqlite.packing import pack_vectors
 from zapomni_db.sqlite.rows import (
     content_hash,
     from_json,
     from_time,
     text_hash,
-    to_blob,
     to_json,
     to_time,
     where,
@@ -103,7 +103,7 @@ _CHUNK_IDS: LiteralString = "SELECT position, id FROM chunks WHERE memory_key = 
 _INSERT_VECTOR: LiteralString = """
 INSERT INTO chunk_vectors (chunk_id, space_key, vector) VALUES (?, ?, ?)"""
 _INSERT_TOKENS: LiteralString = """
-INSERT INTO chunk_tokens (chunk_id, space_key, tokens) VALUES (?, ?, ?)"""
+INSERT INTO chunk_tokens (chunk_id, space_key, tokens, rest) VALUES (?, ?, ?, ?)"""
 # A memory replaces only what was stored before it, so that no two replace each other.
 _SUPERSEDE: LiteralString = """
 UPDATE memories SET superseded_by = :key WHERE id = :older AND key < :key"""
@@ -232,16 +232,24 @@ def _insert_chunks(
     claimed = space or EmbeddingSpace(model="unknown", dimension=len(embedded[0].embedding or ()))
     space_key = claim_space(connection, claimed)
     ids = dict(connection.execute(_CHUNK_IDS, (key,)).fetchall())
+    packed = pack_vectors(
+        [one.embedding or () for one in embedded],
+        claimed.dimension,
+        [one.index for one in embedded],
+    )
     connection.executemany(
         _INSERT_VECTOR,
         [
-            (ids[one.index], space_key, to_blob(one.embedding or (), claimed.dimension, one.index))
-            for one in embedded
+            (ids[one.index], space_key, vector.upper)
+            for one, vector in zip(embedded, packed, strict=True)
         ],
     )
     connection.executemany(
         _INSERT_TOKENS,
-        [(ids[one.index], space_key, one.tokens) for one in embedded if one.tokens],
+        [
+            (ids[one.index], space_key, one.tokens or b"", vector.lower)
+            for one, vector in zip(embedded, packed, strict=True)
+        ],
     )
 
 
@@ -253,7 +261,9 @@ SELECT m.key, m.id, m.preview, m.length, m.metadata, m.project, m.source, m.kind
        m.parent, m.position, m.occurred_at, m.created_at, m.updated_at,
        m.expires_at, m.origin, m.trusted,
        (SELECT newer.id FROM memories newer WHERE newer.key = m.superseded_by),
-       (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key)
+       (SELECT count(*) FROM chunks c WHERE c.memory_key = m.key),
+       (SELECT json_group_array(tag) FROM
+           (SELECT tag FROM memory_tags WHERE memory_key = m.key ORDER BY tag))
 FROM memories m
 """
 _TEXT: LiteralString = "SELECT text FROM memory_texts WHERE memory_key = ?"
@@ -269,7 +279,7 @@ def get_memory(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord |
         return None
     key, *_ = row
     text = fetch_value(connection, _TEXT, (key,))
-    return MemoryRecord(text=text, **dict(_to_summary(connection, row)))
+    return MemoryRecord(text=text, **dict(_to_summary(row)))
 
 
 def get_summaries(
@@ -278,7 +288,7 @@ def get_summaries(
     rows = connection.execute(
         _SUMMARY + " WHERE m.id IN (SELECT value FROM json_each(?))", (to_json(list(memory_ids)),)
     ).fetchall()
-    found = [_to_summary(connection, row) for row in rows]
+    found = [_to_summary(row) for row in rows]
     return {summary.memory_id: summary for summary in found}
 
 
@@ -306,7 +316,7 @@ def list_memories(
         + _LISTED,
         [*values, limit, offset],
     ).fetchall()
-    items = [_to_summary(connection, row) for row in rows]
+    items = [_to_summary(row) for row in rows]
     return MemoryPage(items=items, total=total)
 
 
@@ -318,22 +328,23 @@ def count_by_project(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute(_COUNT_BY_PROJECT, (CODE_KIND,)))
 
 
-def _to_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> MemorySummary:
+def _to_summary(row: tuple[Any, ...]) -> MemorySummary:
     # Unpacked at once: a search reads many of these.
     (
-        key, memory_id, preview, length, metadata, project, source, kind, pinned,
+        _, memory_id, preview, length, metadata, project, source, kind, pinned,
         parent, position, occurred, created, updated, expires, origin, trusted,
-        superseded_by, chunk_count,
+        superseded_by, chunk_count, tags,
     ) = row  # fmt: skip
-    return MemorySummary.model_construct(
+    return MemorySummary.from_fields(
         memory_id=memory_id,
         preview=preview,
         length=length,
-        metadata=from_json(metadata),
+        metadata={} if metadata == "{}" else from_json(metadata),
         project=project,
+        project_key="",
         source=source,
         kind=kind,
-        tags=[tag for (tag,) in connection.execute(_TAGS, (key,))],
+        tags=[] if tags == "[]" else from_json(tags),
         pinned=bool(pinned),
         parent=parent,
         position=position,
@@ -514,6 +525,7 @@ older (key) AS (
 SELECT m.key, m.id, m.created_at, s.created_at, s.id FROM memories m
 LEFT JOIN memories s ON s.key = m.superseded_by
 WHERE m.key IN (SELECT key FROM newer UNION SELECT key FROM older)
+ORDER BY m.key
 """
 
 

@@ -6,9 +6,6 @@ than it names.
 
 from __future__ import annotations
 
-from heapq import merge
-from itertools import islice
-
 from zapomni_db.sqlite.observations_write import COURSE
 from zapomni_db.sqlite.project_folders import (
     PROJECT_OF_ALIAS,
@@ -217,6 +214,9 @@ def newest(
     rows = [map(ObservationRow._make, cursor) for cursor in cursors]
     if len(rows) == 1:
         return rows[0]
+    from heapq import merge  # a hook pays for imports
+    from itertools import islice
+
     return islice(merge(*rows, key=lambda row: (row.timestamp, row.id), reverse=True), scanned)
 
 

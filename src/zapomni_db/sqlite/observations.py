@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, LiteralString, NamedTuple, ParamSpec, TypeVar
 
@@ -32,6 +33,7 @@ from zapomni_db.sqlite.connection import (
     connect,
     fetch_value,
     prepare_file,
+    read_observations_version,
     read_transaction,
     translated,
     write_transaction,
@@ -46,7 +48,6 @@ from zapomni_db.sqlite.project_folders import (
     private_projects,
     untrusted_folders,
 )
-from zapomni_db.sqlite.versions import read_observations_version
 from zapomni_db.values import from_json, to_json
 
 __all__ = [
@@ -129,16 +130,22 @@ class ObservationFile:
         **kwargs: P.kwargs,
     ) -> T:
         """Call a function with a connection that cannot write; `empty` if nothing was captured."""
+        return await self._run(partial(self.read_here, empty, function, *args, **kwargs))
 
-        def run() -> T:
-            with translated("reading observations", self.path):
-                connection = self._reader()
-                if connection is None:
-                    return empty
-                with read_transaction(connection):
-                    return function(connection, *args, **kwargs)
-
-        return await self._run(run)
+    def read_here(
+        self,
+        empty: T,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Read on the caller's own thread: handing a small read to another one costs more."""
+        with translated("reading observations", self.path):
+            connection = self._reader()
+            if connection is None:
+                return empty
+            with read_transaction(connection):
+                return function(connection, *args, **kwargs)
 
     async def write(
         self,
@@ -156,7 +163,7 @@ class ObservationFile:
 
     async def get_version(self) -> tuple[int, ...]:
         """Return numbers that change with observations, whichever process changes them."""
-        return await self.read((), read_observations_version)
+        return self.read_here((), read_observations_version)
 
     async def _run(self, work: Callable[[], T]) -> T:
         if self._pool is None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Final, LiteralString
 
 from zapomni_db.sqlite import trash
-from zapomni_db.sqlite.connection import write_transaction
-from zapomni_db.sqlite.versions import CHANGE_VERSION
+from zapomni_db.sqlite.connection import CHANGE_VERSION, write_transaction
 
 __all__ = [
     "RETENTION_DAYS",

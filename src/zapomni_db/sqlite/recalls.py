@@ -243,7 +243,11 @@ def _write(connection: sqlite3.Connection, recall: Recall, redact: Redact) -> No
     # Cut after masking: the rest of a secret would not be recognized.
     query = redact(recall.query)[0][:MOST_QUERY_CHARS] if recall.query else ""
     texts = (recall.client, recall.session, recall.project, recall.how, query)
-    row = (int(recall.moment), *(_encodable(text) for text in texts), tokens)
+    row = (
+        int(recall.moment),
+        *(text.encode("utf-8", "replace").decode() for text in texts),
+        tokens,
+    )
     key = connection.execute(_INSERT, row).lastrowid
     connection.executemany(
         _INSERT_ITEM,
@@ -255,10 +259,6 @@ def _list(values: Iterable[str | int]) -> str:
     import json  # a hook that only records a recall does without
 
     return json.dumps(list(values))
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def sweep_recalls(home: str, days: int, now: float) -> int:

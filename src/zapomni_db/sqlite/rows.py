@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, LiteralString
 
-from zapomni_db.values import check_vector, from_json, from_time, sha256_of, to_json, to_time
+from zapomni_db.values import from_json, from_time, sha256_of, to_json, to_time
 
 if TYPE_CHECKING:
     from zapomni_db.models import MemoryFilter
 
 __all__ = [
     "content_hash",
-    "from_blob",
     "from_json",
     "from_time",
     "in_path",
     "text_hash",
-    "to_blob",
     "to_json",
     "to_time",
     "where",
@@ -33,18 +29,6 @@ def content_hash(text: str) -> bytes:
 def text_hash(text: str) -> bytes:
     """Identify a chunk's exact text; half the length is plenty for a cache key."""
     return content_hash(text)[:16]
-
-
-def to_blob(embedding: Sequence[float], dimension: int, position: int) -> bytes:
-    """Pack a vector as float32, refusing what would poison the index."""
-    check_vector(embedding, dimension, position)
-    return array("f", embedding).tobytes()
-
-
-def from_blob(blob: bytes) -> list[float]:
-    vector = array("f")
-    vector.frombytes(blob)
-    return vector.tolist()
 
 
 # --- Conditions: clauses are constants, values are always bound ------------------------

@@ -1,15 +1,22 @@
-"""The two search arms: words by FTS5, meaning by exact cosine. Filters are part of the query."""
+"""The search arms: words by FTS5, meaning by exact cosine, and the entities that passages name.
+
+Filters are part of the query.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import LiteralString
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any, LiteralString
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     BM25SearchResult,
+    IndexedChunk,
     MemoryFilter,
+    Mention,
     Passage,
     Place,
     Surroundings,
@@ -20,24 +27,33 @@ from zapomni_db.models import (
 )
 from zapomni_db.spelling import MOST_TEXTS, allowed_distance, distance, nearest_word
 from zapomni_db.sqlite.connection import fetch_value
-from zapomni_db.sqlite.rows import from_json, from_time, to_json, where
+from zapomni_db.sqlite.rows import from_json, from_time, to_json, to_time, where
 from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
 
 __all__ = [
+    "MENTIONED",
     "bm25_search",
     "count_chunks",
     "count_memories",
     "find_matches",
+    "find_named",
     "find_near_words",
+    "get_contexts",
     "get_members",
+    "get_mentions",
+    "get_named",
     "get_passages",
     "get_places",
     "get_similarities",
     "get_surroundings",
+    "merge_words",
     "rank_by_vector",
     "rank_by_words",
+    "store_contexts",
+    "to_moment",
     "vector_search",
 ]
+
 
 # The chunks of memories that satisfy a condition, and those that no search without filters shows.
 _MATCHING: LiteralString = """
@@ -46,12 +62,18 @@ _SUPERSEDED: LiteralString = _MATCHING + "m.superseded_by IS NOT NULL"
 # A list of chunk ids given as JSON.
 _GIVEN: LiteralString = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
 
+# Of common words, so many are looked for together: the rarest.
+MOST_TOGETHER = 4
+REACH = 1000
+_REACH: LiteralString = """
+SELECT max(rowid) FROM (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)"""
 _RANK_BY_WORDS: LiteralString = """
 SELECT rowid, -bm25(chunks_fts) AS score FROM chunks_fts WHERE chunks_fts MATCH ?"""
 # One long row is read in a third of the time of thousands of short ones.
 _MATCHES: LiteralString = """
-SELECT count(*), group_concat(rowid) FROM
-    (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)"""
+SELECT (SELECT group_concat(rowid) FROM
+    (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH asked.value LIMIT ?))
+FROM json_each(?) asked"""
 # Counting reads a whole index; the largest id is there at once.
 _LARGEST_ID: LiteralString = "SELECT coalesce(max(id), 0) FROM chunks"
 _PASSAGES: LiteralString = (
@@ -61,15 +83,33 @@ _PASSAGES: LiteralString = (
 
 
 def rank_by_words(connection: sqlite3.Connection, request: TextSearchRequest) -> dict[str, float]:
-    expression = _match_expression(request.terms)
-    if not expression:
+    if not request.terms:
         return {}
     selection, values = _selection(_simplified(connection, request.filters))
-    rows = connection.execute(
-        _RANK_BY_WORDS + selection + " ORDER BY score DESC, rowid LIMIT ?",
-        [expression, *values, request.limit],
-    )
-    return {str(chunk_id): score for chunk_id, score in rows}
+    statement = _RANK_BY_WORDS + selection + " ORDER BY score DESC, rowid LIMIT ?"
+    expressions = [_match_expression(request.terms)]
+    if request.together and len(request.terms) > 1:
+        expressions = _expressions_together(connection, request.terms)
+    found: list[tuple[int, float]] = []
+    for expression in expressions:
+        found = connection.execute(statement, [expression, *values, request.limit]).fetchall()
+        if len(found) == request.limit:
+            break
+    return {str(chunk_id): score for chunk_id, score in found}
+
+
+def _expressions_together(connection: sqlite3.Connection, terms: Sequence[str]) -> list[str]:
+    """Return what finds passages that have all of the rarest words, all but one, ... any.
+
+    How rare a word is follows from how far the first passages that have it reach.
+    """
+    words = [_match_expression([term]) for term in terms]
+    reach = {word: fetch_value(connection, _REACH, (word, REACH)) or 0 for word in words}
+    rarest = sorted(reach, key=lambda word: -reach[word])[:MOST_TOGETHER]
+    return [
+        " OR ".join(f"({' AND '.join(some)})" for some in combinations(rarest, number))
+        for number in range(len(rarest), 0, -1)
+    ]
 
 
 # The projects that memories carry, one step in the index for each.
@@ -117,7 +157,7 @@ def _match_expression(terms: Iterable[str]) -> str:
 def rank_by_vector(
     connection: sqlite3.Connection, cache: VectorCache, request: VectorSearchRequest
 ) -> VectorRanking:
-    space_key = _checked_space(connection, request.query_embedding)
+    space_key = _checked_space(connection, request.query_embedding, second=request.second)
     if space_key is None:
         return VectorRanking(scores={})
     only, without = _selected(connection, _simplified(connection, request.filters))
@@ -135,13 +175,13 @@ def get_similarities(
     cache: VectorCache,
     query_embedding: Sequence[float],
     chunk_ids: Sequence[str],
+    *,
+    second: bool = False,
 ) -> dict[str, float]:
-    space_key = _checked_space(connection, query_embedding)
+    space_key = _checked_space(connection, query_embedding, second=second)
     if space_key is None:
         return {}
-    only = {int(chunk_id) for chunk_id in chunk_ids}
-    found = cache.search(connection, space_key, query_embedding, len(only), only=only)
-    return {str(chunk_id): score for chunk_id, score in found.best}
+    return cache.compare(connection, space_key, query_embedding, chunk_ids)
 
 
 def get_surroundings(
@@ -155,17 +195,18 @@ def get_surroundings(
     members: bool,
     tokens: bool,
 ) -> Surroundings:
-    places = get_places(connection, chunk_ids, filters)
+    reader = _PlaceReader(connection, filters)
+    places = reader.read(chunk_ids)
     wanted = (places[i] for i in around if i in places)
     near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
     if near:
-        places |= get_places(connection, sorted(near), filters)
+        places |= reader.read(sorted(near))
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
     scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
     return Surroundings(
         places,
-        get_members(connection, ids) if members and ids else {},
+        reader.members(selected) if members else {},
         get_similarities(connection, cache, query, sorted(scored)) if query and ids else {},
         get_tokens(connection, ids) if tokens and ids else {},
     )
@@ -174,12 +215,34 @@ def get_surroundings(
 def find_matches(
     connection: sqlite3.Connection, phrases: Sequence[str], limit: int
 ) -> dict[str, frozenset[str] | None]:
+    expressions = to_json([_match_expression([phrase]) for phrase in phrases])
     found: dict[str, frozenset[str] | None] = {}
-    for phrase in phrases:
-        values = (_match_expression([phrase]), limit + 1)
-        count, ids = connection.execute(_MATCHES, values).fetchone()
-        found[phrase] = None if count > limit else frozenset(ids.split(",") if ids else ())
+    rows = connection.execute(_MATCHES, (limit + 1, expressions))
+    for phrase, (ids,) in zip(phrases, rows, strict=True):
+        matches = ids.split(",") if ids else []
+        found[phrase] = None if len(matches) > limit else frozenset(matches)
     return found
+
+
+# Each write leaves a segment, and a word is looked up in every one: in ten it takes four times as
+# long as in one. The second number is about that of pages.
+_SEGMENTS: LiteralString = "SELECT count(DISTINCT segid), count(*) FROM chunks_fts_idx"
+_MERGE: LiteralString = "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('merge', ?)"
+FEW_SEGMENTS = 3
+# Of 50,000 passages; larger indexes are left to what SQLite merges with each write.
+MOST_PAGES = 5_000
+# Merged in one transaction: a few milliseconds.
+MERGED_PAGES = 64
+
+
+def merge_words(connection: sqlite3.Connection) -> bool:
+    """Take a step towards a word index of one segment; return whether there was one to take."""
+    segments, pages = connection.execute(_SEGMENTS).fetchone()
+    if segments <= FEW_SEGMENTS or pages > MOST_PAGES:
+        return False
+    before = connection.total_changes
+    connection.execute(_MERGE, (-MERGED_PAGES,))  # negative: whatever the segments' sizes
+    return connection.total_changes - before > 1  # as SQLite documents that it is done
 
 
 # What the word index has: each stem with the number of its passages, and where it is. Tables of
@@ -247,6 +310,31 @@ def _near_stems(connection: sqlite3.Connection, word: str) -> list[str]:
     return [stem for _, _, stem in sorted(near)[:NEAR_STEMS]]
 
 
+_CONTEXTS: LiteralString = """
+SELECT id, text, context FROM chunks WHERE id > ? ORDER BY id LIMIT ?"""
+# The index does not have the old words by itself: it is given them, to forget them.
+_FORGET_WORDS: LiteralString = """
+INSERT INTO chunks_fts (chunks_fts, rowid, text, context)
+SELECT 'delete', id, text, context FROM chunks WHERE id = ?"""
+_SET_CONTEXT: LiteralString = "UPDATE chunks SET context = ? WHERE id = ?"
+_INDEX_WORDS: LiteralString = """
+INSERT INTO chunks_fts (rowid, text, context) SELECT id, text, context FROM chunks WHERE id = ?"""
+
+
+def get_contexts(
+    connection: sqlite3.Connection, after: str | None, limit: int
+) -> list[IndexedChunk]:
+    rows = connection.execute(_CONTEXTS, (int(after or 0), limit))
+    return [IndexedChunk(str(chunk_id), text, context) for chunk_id, text, context in rows]
+
+
+def store_contexts(connection: sqlite3.Connection, contexts: Mapping[str, str]) -> None:
+    for chunk_id, context in contexts.items():
+        connection.execute(_FORGET_WORDS, (int(chunk_id),))
+        connection.execute(_SET_CONTEXT, (context, int(chunk_id)))
+        connection.execute(_INDEX_WORDS, (int(chunk_id),))
+
+
 def count_chunks(connection: sqlite3.Connection) -> int:
     return int(fetch_value(connection, _LARGEST_ID))
 
@@ -267,35 +355,130 @@ def count_memories(
     )
 
 
-# All chunks of the parents that these chunks belong to, or of their memories if they have none.
-_MEMBERS: LiteralString = """
-WITH wanted AS (
-    SELECT DISTINCT m.project, m.parent, CASE WHEN m.parent = '' THEN m.key END AS key
-    FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN
-    (SELECT CAST(value AS INTEGER) FROM json_each(?)))
-SELECT project, parent, key, group_concat(id) FROM (
-    SELECT w.project, w.parent, 0 AS key, c.id FROM wanted w
-        JOIN memories m ON m.parent = w.parent AND m.parent <> '' AND m.project = w.project
-        JOIN chunks c ON c.memory_key = m.key WHERE w.parent <> ''
-    UNION ALL
-    SELECT '', '', w.key, c.id FROM wanted w JOIN chunks c ON c.memory_key = w.key
-        WHERE w.parent = ''
-    LIMIT 20000)
-GROUP BY project, parent, key
-"""
+# All chunks of parents, each given by the key of one of its memories, and of memories: one
+# long row is read in a third of the time of many short ones. `parent <> ''` is for the index, which
+# holds only memories that have one.
+_OF_PARENTS: LiteralString = """
+SELECT (
+    SELECT group_concat(place) FROM (
+        SELECT c.id || ',' || m.position || ',' || c.position AS place
+        FROM memories one
+            JOIN memories m ON m.project = one.project AND m.parent = one.parent
+            JOIN chunks c ON c.memory_key = m.key
+        WHERE one.key = g.value AND m.parent <> ''
+        ORDER BY m.position, m.key, c.position))
+FROM json_each(?) g"""
+_OF_MEMORIES: LiteralString = """
+SELECT (
+    SELECT group_concat(id) FROM (
+        SELECT id FROM chunks WHERE memory_key = g.value ORDER BY position))
+FROM json_each(?) g"""
+# Where chunks are: in which memory and parent; the condition of the filters follows.
+_PLACES: LiteralString = """
+SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at, m.position, c.position,"""
+_PLACES_OF: LiteralString = (
+    " FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN " + _GIVEN
+)
+
+
+class _ChunkGroup:
+    """The chunks of a parent, or of a memory without one, in order."""
+
+    __slots__ = ("_at", "_places", "_positions", "ids")
+
+    def __init__(
+        self, ids: list[str], places: Sequence[str] = (), positions: Sequence[str] = ()
+    ) -> None:
+        self.ids = ids
+        self._at = {chunk_id: at for at, chunk_id in enumerate(ids)}
+        # Of its memory in the parent, and of the chunk in the memory: compared, so text will do.
+        self._places, self._positions = places, positions
+
+    def neighbors_of(self, chunk_id: str) -> tuple[str | None, str | None]:
+        """Return the chunks next to one: of its memory, or else of its parent's next memory."""
+        ids, at, last = self.ids, self._at[chunk_id], len(self.ids)
+        before, after = at - 1, at + 1
+        if places := self._places:
+            # Memories at the same place do not follow each other.
+            if self._positions[at] == "0":
+                while before >= 0 and places[before] == places[at]:
+                    before -= 1
+            if after < last and self._positions[after] == "0":
+                while after < last and places[after] == places[at]:
+                    after += 1
+        return ids[before] if before >= 0 else None, ids[after] if after < last else None
+
+
+class _PlaceReader:
+    """Reads where chunks are, each group once."""
+
+    def __init__(self, connection: sqlite3.Connection, filters: MemoryFilter) -> None:
+        self._connection = connection
+        self._condition, self._values = where(filters)
+        self._groups: dict[str, _ChunkGroup] = {}
+
+    def read(self, chunk_ids: Sequence[str]) -> dict[str, Place]:
+        rows = self._connection.execute(
+            _PLACES + self._condition + _PLACES_OF, [*self._values, to_json(list(chunk_ids))]
+        ).fetchall()
+        self._read_groups(rows)
+        places, groups = {}, self._groups
+        for number, memory_id, key, parent, project, occurred, place, position, selected in rows:
+            name = f"{project}\0{parent}" if parent else f"\0{key}"
+            chunk_id, group = str(number), groups[name]
+            before, after = group.neighbors_of(chunk_id)
+            places[chunk_id] = Place(
+                chunk_id,
+                memory_id,
+                name,
+                len(group.ids),
+                before,
+                after,
+                from_time(occurred),
+                bool(selected),
+                place if parent else position,
+            )
+        return places
+
+    def members(self, places: Iterable[Place]) -> dict[str, list[str]]:
+        return {place.group: self._groups[place.group].ids for place in places}
+
+    def _read_groups(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        parents: dict[str, int] = {}
+        keys: dict[str, int] = {}
+        for _, _, key, parent, project, *_ in rows:
+            if parent:
+                parents[f"{project}\0{parent}"] = key
+            else:
+                keys[f"\0{key}"] = key
+        for statement, wanted in ((_OF_PARENTS, parents), (_OF_MEMORIES, keys)):
+            new = {name: one for name, one in wanted.items() if name not in self._groups}
+            if new:
+                found = self._connection.execute(statement, (to_json(list(new.values())),))
+                for name, (listed,) in zip(new, found, strict=True):
+                    parts = listed.split(",")
+                    self._groups[name] = (
+                        _ChunkGroup(parts)
+                        if wanted is keys
+                        else _ChunkGroup(parts[::3], parts[1::3], parts[2::3])
+                    )
 
 
 def get_members(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-    rows = connection.execute(_MEMBERS, (to_json(list(chunk_ids)),))
-    return {_group(project, parent, key): ids.split(",") for project, parent, key, ids in rows}
+    places = _PlaceReader(connection, MemoryFilter())
+    return places.members(places.read(chunk_ids).values())
 
 
-def _group(project: object, parent: object, key: object) -> str:
-    return f"{project}\0{parent}" if parent else f"\0{key}"
+def get_places(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
+) -> dict[str, Place]:
+    return _PlaceReader(connection, filters).read(chunk_ids)
 
 
-def _checked_space(connection: sqlite3.Connection, query: Sequence[float]) -> int | None:
-    active = read_active_space(connection)
+def _checked_space(
+    connection: sqlite3.Connection, query: Sequence[float], *, second: bool = False
+) -> int | None:
+    active = read_active_space(connection, second=second)
     if active is None:
         return None
     key, space = active
@@ -308,75 +491,22 @@ def _checked_space(connection: sqlite3.Connection, query: Sequence[float]) -> in
 
 def _selected(
     connection: sqlite3.Connection, filters: MemoryFilter
-) -> tuple[set[int] | None, set[int] | None]:
-    """Return the only chunks that are compared, or else those that are not."""
+) -> tuple[list[int] | None, list[int]]:
+    """Return the only chunks that are compared, if not all are, and those that are not."""
     if filters == MemoryFilter():
-        return None, {chunk_id for (chunk_id,) in connection.execute(_SUPERSEDED)}
+        return None, [chunk_id for (chunk_id,) in connection.execute(_SUPERSEDED)]
     condition, values = where(filters)
-    return {chunk_id for (chunk_id,) in connection.execute(_MATCHING + condition, values)}, None
+    return [chunk_id for (chunk_id,) in connection.execute(_MATCHING + condition, values)], []
 
 
 def get_passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
     rows = connection.execute(_PASSAGES, (to_json(list(chunk_ids)),))
     return {
-        str(chunk_id): Passage.model_construct(
-            chunk_id=str(chunk_id), memory_id=memory_id, text=text, metadata=from_json(metadata)
+        (name := str(chunk_id)): Passage(
+            name, memory_id, text, {} if metadata == "{}" else from_json(metadata)
         )
         for chunk_id, memory_id, text, metadata in rows
     }
-
-
-# Where chunks are: in which memory and parent, next to which chunks, among how many; the condition
-# of the filters follows. `parent <> ''` is for the index, which holds only memories that have one.
-# The neighbor of a passage is the next one of its memory, or else of its parent's next memory.
-_PLACES: LiteralString = """
-SELECT c.id, m.id, m.key, m.parent, m.project, m.occurred_at,
-    coalesce(
-        (SELECT p.id FROM chunks p WHERE p.memory_key = c.memory_key
-            AND p.position = c.position - 1),
-        CASE WHEN m.parent <> '' THEN
-            (SELECT p.id FROM memories b JOIN chunks p ON p.memory_key = b.key
-             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
-                 AND b.position < m.position
-             ORDER BY b.position DESC, p.position DESC LIMIT 1) END),
-    coalesce(
-        (SELECT n.id FROM chunks n WHERE n.memory_key = c.memory_key
-            AND n.position = c.position + 1),
-        CASE WHEN m.parent <> '' THEN
-            (SELECT n.id FROM memories b JOIN chunks n ON n.memory_key = b.key
-             WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project
-                 AND b.position > m.position
-             ORDER BY b.position, n.position LIMIT 1) END),
-    CASE WHEN m.parent <> ''
-        THEN (SELECT count(*) FROM memories b JOIN chunks s ON s.memory_key = b.key
-              WHERE b.parent = m.parent AND b.parent <> '' AND b.project = m.project)
-        ELSE (SELECT count(*) FROM chunks b WHERE b.memory_key = m.key) END,
-"""
-_PLACES_OF: LiteralString = (
-    " FROM chunks c JOIN memories m ON m.key = c.memory_key WHERE c.id IN " + _GIVEN
-)
-
-
-def get_places(
-    connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
-) -> dict[str, Place]:
-    condition, values = where(filters)
-    rows = connection.execute(_PLACES + condition + _PLACES_OF, [*values, to_json(list(chunk_ids))])
-    return {
-        str(chunk_id): Place(
-            str(chunk_id),
-            memory_id,
-            _group(project, parent, key),
-            size,
-            None if before is None else str(before),
-            None if after is None else str(after),
-            from_time(occurred),
-            bool(selected),
-        )
-        for (
-            chunk_id, memory_id, key, parent, project, occurred, before, after, size, selected,
-        ) in rows
-    }  # fmt: skip
 
 
 # --- What only the specification asks for -----------------------------------------------
@@ -388,7 +518,7 @@ def bm25_search(
     scores = rank_by_words(connection, request)
     found = get_passages(connection, list(scores))
     return [
-        BM25SearchResult.model_construct(**dict(found[chunk_id]), bm25_score=score)
+        BM25SearchResult.model_construct(**found[chunk_id]._asdict(), bm25_score=score)
         for chunk_id, score in scores.items()
     ]
 
@@ -400,8 +530,94 @@ def vector_search(
     found = get_passages(connection, list(scores))
     return [
         VectorSearchResult.model_construct(
-            **dict(found[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
+            **found[chunk_id]._asdict(), similarity_score=min(max(score, 0.0), 1.0)
         )
         for chunk_id, score in scores.items()
         if chunk_id in found
     ]
+
+
+# --- Which passages name which entities; a merged entity is read as its root ------------
+
+
+MENTIONED: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
+"""A condition on mentions at the time `:now`; no other table has columns of these names."""
+
+
+def to_moment(as_of: datetime | None) -> int:
+    """Return the time asked for; None is now."""
+    return to_time(as_of or datetime.now(UTC))
+
+
+# The roots of all entities with one of these names or aliases.
+_NAMED: LiteralString = (
+    "WITH asked AS (SELECT value FROM json_each(:names)),"
+    " found AS (SELECT key FROM graph_entities WHERE folded IN asked"
+    " UNION SELECT entity_key FROM graph_mentions WHERE folded IN asked AND " + MENTIONED + ")"
+    " SELECT DISTINCT coalesce(r.id, e.id) FROM found f JOIN graph_entities e ON e.key = f.key"
+    " LEFT JOIN graph_entities r ON r.key = e.root ORDER BY 1"
+)
+
+
+def find_named(
+    connection: sqlite3.Connection, names: Sequence[str], as_of: datetime | None
+) -> list[str]:
+    bound = {"names": to_json(list(names)), "now": to_moment(as_of)}
+    return [entity_id for (entity_id,) in connection.execute(_NAMED, bound)]
+
+
+# Entities by id with their root's id and type, and all entities merged into that root.
+_LEAVES_BY_ID: LiteralString = """
+SELECT a.id, r.id, r.type, l.key FROM graph_entities a
+JOIN graph_entities r ON r.key = coalesce(a.root, a.key)
+JOIN graph_entities l ON l.key = r.key OR l.root = r.key
+WHERE a.id IN (SELECT value FROM json_each(?))"""
+# The newest passages that name an entity.
+_OF_ENTITY: LiteralString = (
+    "SELECT chunk_id, min(start_char) FROM graph_mentions WHERE entity_key = :key AND "
+    + MENTIONED
+    + " GROUP BY chunk_id ORDER BY chunk_id DESC LIMIT :limit"
+)
+
+
+def get_mentions(
+    connection: sqlite3.Connection,
+    entity_ids: Sequence[str],
+    as_of: datetime | None,
+    limit: int,
+) -> dict[str, list[Mention]]:
+    found: dict[str, list[Mention]] = {entity_id: [] for entity_id in entity_ids}
+    rows = connection.execute(_LEAVES_BY_ID, (to_json(list(entity_ids)),)).fetchall()
+    now = to_moment(as_of)
+    for asked, root, kind, key in rows:
+        for chunk_id, start in connection.execute(
+            _OF_ENTITY, {"key": key, "now": now, "limit": limit}
+        ):
+            found[asked].append(Mention(str(chunk_id), root, kind, start))
+    for asked, mentions in found.items():
+        newest = sorted(mentions, key=lambda m: (-int(m.chunk_id), m.start_char))
+        first = {mention.chunk_id: mention for mention in reversed(newest)}
+        found[asked] = sorted(first.values(), key=lambda m: -int(m.chunk_id))[:limit]
+    return found
+
+
+# The entities that passages name, each once per passage.
+_OF_CHUNKS: LiteralString = (
+    "SELECT m.chunk_id, coalesce(r.id, e.id), coalesce(r.type, e.type), min(m.start_char)"
+    " FROM graph_mentions m JOIN graph_entities e ON e.key = m.entity_key"
+    " LEFT JOIN graph_entities r ON r.key = e.root"
+    " WHERE m.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:chunks)) AND "
+    + MENTIONED
+    + " GROUP BY 1, 2 ORDER BY 1, 4"
+)
+
+
+def get_named(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], as_of: datetime | None
+) -> dict[str, list[Mention]]:
+    found: dict[str, list[Mention]] = {}
+    bound = {"chunks": to_json(list(chunk_ids)), "now": to_moment(as_of)}
+    for chunk_id, entity_id, kind, start in connection.execute(_OF_CHUNKS, bound):
+        mention = Mention(str(chunk_id), entity_id, kind, start)
+        found.setdefault(mention.chunk_id, []).append(mention)
+    return found

@@ -6,12 +6,13 @@ it is defined, what it promises on `zapomni_db.interfaces.StorageProvider`.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zapomni_db.exceptions import DatabaseError
 from zapomni_db.logs import get_logger
@@ -31,9 +32,9 @@ from zapomni_db.models import (
     VectorSearchRequest,
     VectorSearchResult,
 )
-from zapomni_db.sqlite import memories, mentions, search, vectors
+from zapomni_db.sqlite import memories, search, vectors
+from zapomni_db.sqlite.connection import read_version
 from zapomni_db.sqlite.file import SqliteFile, imported_later, reading, reading_here, writing
-from zapomni_db.sqlite.versions import read_version
 
 if TYPE_CHECKING:
     from zapomni_db.sqlite import copying, damage, graph, graph_reads
@@ -48,13 +49,24 @@ __all__ = ["SqliteStorage"]
 
 # How many vectors of another model are deleted in one transaction.
 DROP_BATCH = 2000
+# How many vectors of an older version are packed in one transaction: a few milliseconds.
+PACK_BATCH = 100
+# Between two steps of tidying: for other writers, and the user's other programs.
+TIDY_PAUSE = 0.05
+# So few chunks are ranked in less time than it takes to hand the work to another thread.
+FEW_CHUNKS = 10_000
+
+T = TypeVar("T")
 
 logger = get_logger(__name__)
 
 
 def _read_state(connection: sqlite3.Connection) -> StoreState:
     return StoreState(
-        read_version(connection), vectors.get_space(connection), search.count_chunks(connection)
+        read_version(connection),
+        vectors.get_space(connection),
+        search.count_chunks(connection),
+        vectors.get_second_space(connection),
     )
 
 
@@ -70,11 +82,13 @@ def _read_pool(
     chunk_ids: Sequence[str],
     names: Sequence[str],
     as_of: datetime | None,
-) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str]]:
+    passage_ids: Sequence[str] = (),
+) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
     return (
         vectors.get_tokens(connection, token_ids) if token_ids else {},
-        mentions.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
-        mentions.find_named(connection, names, as_of) if names else [],
+        search.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
+        search.find_named(connection, names, as_of) if names else [],
+        search.get_passages(connection, passage_ids) if passage_ids else {},
     )
 
 
@@ -88,7 +102,7 @@ def _read_hop(
     passages = search.get_passages(connection, chunk_ids)
     if not entity_ids:
         return passages, {}
-    return passages, mentions.get_mentions(connection, entity_ids, as_of, limit)
+    return passages, search.get_mentions(connection, entity_ids, as_of, limit)
 
 
 def _read_hits(
@@ -135,6 +149,8 @@ class SqliteStorage(SqliteFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._cache = vectors.VectorCache()
+        self._second_cache = vectors.VectorCache()
+        self._is_small = False
 
     # --- Memories -----------------------------------------------------------------------
 
@@ -173,9 +189,19 @@ class SqliteStorage(SqliteFile):
 
     # --- Search -------------------------------------------------------------------------
 
-    rank_by_words = reading("searching", search.rank_by_words)
+    async def rank_by_words(self, request: TextSearchRequest) -> dict[str, float]:
+        """Return the chunks that have any of the terms, best first."""
+        return await self._rank(search.rank_by_words, request)
+
+    async def _rank(self, function: Callable[..., T], *args: Any) -> T:
+        if self._is_small:
+            return self.read_here("searching", function, *args)
+        return await self.read("searching", function, *args)
+
     find_matches = reading_here("searching", search.find_matches)
     find_near_words = reading("searching", search.find_near_words)
+    get_contexts = reading("reading", search.get_contexts)
+    store_contexts = writing("indexing words", search.store_contexts)
     count_chunks = reading_here("counting", search.count_chunks)
     get_members = reading_here("searching", search.get_members)
     get_places = reading_here("searching", search.get_places)
@@ -184,18 +210,31 @@ class SqliteStorage(SqliteFile):
 
     async def rank_by_vector(self, request: VectorSearchRequest) -> VectorRanking:
         """Return the scores of a vector search, by chunk id."""
-        return await self.read("searching", search.rank_by_vector, self._cache, request)
+        cache = self._second_cache if request.second else self._cache
+        return await self._rank(search.rank_by_vector, cache, request)
 
     async def get_similarities(
-        self, query_embedding: Sequence[float], chunk_ids: Sequence[str]
+        self, query_embedding: Sequence[float], chunk_ids: Sequence[str], *, second: bool = False
     ) -> dict[str, float]:
         """Return the cosine of these chunks and the query."""
         return self.read_here(
-            "searching", search.get_similarities, self._cache, query_embedding, chunk_ids
+            "searching",
+            search.get_similarities,
+            self._second_cache if second else self._cache,
+            query_embedding,
+            chunk_ids,
+            second=second,
         )
 
     get_state = reading_here("searching", _read_state)
-    begin_search = reading_here("searching", _begin_search)
+
+    async def begin_search(
+        self, phrases: Sequence[str], limit: int
+    ) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
+        """Return the state of the store and what matches phrases."""
+        state, found = self.read_here("searching", _begin_search, phrases, limit)
+        self._is_small = state.chunks <= FEW_CHUNKS
+        return state, found
 
     async def get_surroundings(
         self,
@@ -234,6 +273,8 @@ class SqliteStorage(SqliteFile):
     get_pending = reading("reading", vectors.get_pending)
     count_pending = reading("reading", vectors.count_pending)
     store_vectors = writing("storing vectors", vectors.store_vectors)
+    get_unseen = reading("reading", vectors.get_unseen)
+    store_second = writing("storing vectors", vectors.store_second)
 
     async def activate_space(self, space: EmbeddingSpace) -> int:
         """Make searches use this space if no chunk is pending in it."""
@@ -243,10 +284,24 @@ class SqliteStorage(SqliteFile):
                 pass
         return missing
 
+    async def tidy(self) -> int:
+        """Pack vectors of older versions and merge the word index; return in how many steps."""
+        steps = 0
+        while await self.write("packing vectors", vectors.pack_old_vectors, PACK_BATCH):
+            steps += 1
+            await asyncio.sleep(TIDY_PAUSE)
+        while await self.write("merging words", search.merge_words):
+            steps += 1
+            await asyncio.sleep(TIDY_PAUSE)
+        return steps
+
     # --- Graph --------------------------------------------------------------------------
 
     store_entities = writing("storing entities", graph.store_entities)
     store_extractions = writing("storing the graph", graph.store_extractions)
+    get_cooccurring = reading("reading the graph", graph.get_cooccurring)
+    end_statements = writing("storing the graph", graph.end_statements)
+    set_associations = writing("storing the graph", graph.set_associations)
     get_unread = reading("reading", graph.get_unread)
     count_unread = reading("counting", graph.count_unread)
     merge_entities = writing("merging entities", graph.merge_entities)
@@ -255,9 +310,10 @@ class SqliteStorage(SqliteFile):
     get_entities = reading("reading", graph_reads.get_entities)
     get_edges = reading("reading the graph", graph_reads.get_edges)
     get_evidence = reading("reading the graph", graph_reads.get_evidence)
-    find_named = reading_here("searching", mentions.find_named)
-    get_mentions = reading_here("searching", mentions.get_mentions)
-    get_named = reading_here("searching", mentions.get_named)
+    get_past = reading("reading the graph", graph_reads.get_past)
+    find_named = reading_here("searching", search.find_named)
+    get_mentions = reading_here("searching", search.get_mentions)
+    get_named = reading_here("searching", search.get_named)
     list_entities = reading("listing", graph_reads.list_entities)
     get_names = reading("reading", graph_reads.get_names)
     get_graph_stats = reading("counting", graph_reads.get_graph_stats)

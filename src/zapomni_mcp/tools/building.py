@@ -147,7 +147,11 @@ def _without_lengths(schema: dict[str, Any]) -> dict[str, Any]:
 def _output_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an answer that has lost its empty fields."""
     lean = _answer_schema(schema)
-    lists = [name for name in schema.get("required", ()) if _is_list(schema["properties"][name])]
+    lists = [
+        name
+        for name in schema.get("required", ())
+        if schema["properties"][name].get("type") == "array"
+    ]
     lean["properties"] = {"data_notice": {"type": "string"}, **lean["properties"]}
     lean["required"] = ["data_notice", *lists, *lean.get("required", ())]
     if "$defs" in schema:
@@ -160,10 +164,6 @@ def _answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
     lean = {"type": "object", "properties": {name: _shorten(fields[name]) for name in fields}}
     required = [name for name in schema.get("required", ()) if not _may_be_empty(fields[name])]
     return {**lean, "required": required} if required else lean
-
-
-def _is_list(field: dict[str, Any]) -> bool:
-    return field.get("type") == "array"
 
 
 def _may_be_empty(field: dict[str, Any]) -> bool:

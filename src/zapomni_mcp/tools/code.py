@@ -210,7 +210,7 @@ async def find_callers(
     limit: Annotated[int, Field(ge=1, le=200, description="Most callers.")] = 30,
     repository: Repository = "",
 ) -> Annotated[CallToolResult, Calls]:
-    """Find who calls, inherits from or is decorated by a symbol, before you change it."""
+    """Find what calls, overrides, inherits from or uses a symbol by name, before you change it."""
     engine = await ctx.request_context.lifespan_context.get()
     request = CallsRequest(name=name, limit=limit, **_scope(repository))
     found = await engine.code.find_callers(request)
@@ -223,7 +223,7 @@ async def find_callees(
     limit: Annotated[int, Field(ge=1, le=200, description="Most callees.")] = 30,
     repository: Repository = "",
 ) -> Annotated[CallToolResult, Calls]:
-    """Find whom a symbol calls, inherits from or is decorated by, in the order of its lines."""
+    """Find what a symbol calls, overrides, inherits from or uses by name, in order of lines."""
     engine = await ctx.request_context.lifespan_context.get()
     request = CallsRequest(name=name, limit=limit, **_scope(repository))
     found = await engine.code.find_callees(request)

@@ -20,6 +20,8 @@ from pydantic import BaseModel, Field
 from zapomni_core.modules.graph import (
     BuildGraphRequest,
     MergeResponse,
+    PathRequest,
+    PathStep,
     RelatedEntity,
     RelatedRequest,
 )
@@ -64,6 +66,18 @@ class Related(BaseModel):
     )
     related: list[RelatedEntity]
     omitted: int = Field(description="Entities left out to keep within max_tokens.")
+    note: str | None
+
+
+class EntityConnection(BaseModel):
+    """The most convincing way from one entity to another."""
+
+    source: Entity | None = Field(description="Absent if its name may mean several.")
+    target: Entity | None = Field(description="Absent if its name may mean several.")
+    candidates: list[Entity] = Field(
+        default=[], description="The choices, if a name may mean several."
+    )
+    steps: list[PathStep] = Field(description="In order; empty: nothing connects them.")
     note: str | None
 
 
@@ -131,7 +145,10 @@ async def get_related(
     )
     engine = await ctx.request_context.lifespan_context.get()
     found = await engine.graph.get_related(request, current_folder())
-    hits = [_shortened(hit) for hit in found.related]
+    hits = [
+        hit.model_copy(update={"path": [_short_step(step) for step in hit.path]})
+        for hit in found.related
+    ]
     kept = _within(hits, max_tokens)
     notes = [found.notice] if found.notice else []
     if len(kept) < len(hits):
@@ -145,6 +162,28 @@ async def get_related(
     )
     lines = [_entity_line(one) for one in (found.entity, *found.candidates) if one is not None]
     lines += [line for hit in kept for line in _hit_lines(hit)]
+    return _answer(answer, lines, answer.note)
+
+
+async def find_path(
+    ctx: Ctx, source: EntityName, target: EntityName, as_of: datetime | None = None
+) -> Annotated[CallToolResult, EntityConnection]:
+    """Explain how two entities of the knowledge graph are connected, step by step.
+
+    For "what has X to do with Y". Each step has the sentences that state it.
+    """
+    request = PathRequest(source=source, target=target, as_of=with_zone(as_of))
+    engine = await ctx.request_context.lifespan_context.get()
+    found = await engine.graph.find_path(request, current_folder())
+    answer = EntityConnection(
+        source=found.source,
+        target=found.target,
+        candidates=found.candidates,
+        steps=[_short_step(step) for step in found.steps],
+        note=found.notice,
+    )
+    lines = [_entity_line(one) for one in found.candidates]
+    lines += [line for step in answer.steps for line in _step_lines(step)]
     return _answer(answer, lines, answer.note)
 
 
@@ -208,7 +247,7 @@ async def undo_merge(
         str, Field(max_length=500, description="Which was merged; empty: the newest merge.")
     ] = "",
 ) -> Annotated[CallToolResult, MergeResponse]:
-    """Undo a merge_entities: the two entities are apart again, as they were."""
+    """Undo a merge_entities: the two entities are separate again, as before."""
     engine = await ctx.request_context.lifespan_context.get()
     return _merge_answer(await engine.graph.undo(entity or None, current_folder()))
 
@@ -237,6 +276,7 @@ def build_graph_tools(*, every_tool: bool) -> list[Tool]:
         (get_related, "Explore the knowledge graph", READS),
     )
     more = (
+        (find_path, "Explain a connection", READS),
         (find_entities, "Find entities", READS),
         (graph_status, "Size of the graph", READS),
         (export_graph, "Export the graph", ADDS),
@@ -274,18 +314,9 @@ def _newest(versions: list[MemoryVersion], max_tokens: int) -> list[MemoryVersio
     return kept
 
 
-def _shortened(hit: RelatedEntity) -> RelatedEntity:
-    path = [
-        step.model_copy(
-            update={
-                "evidence": [
-                    one.model_copy(update={"text": _one_line(one.text)}) for one in step.evidence
-                ]
-            }
-        )
-        for step in hit.path
-    ]
-    return hit.model_copy(update={"path": path})
+def _short_step(step: PathStep) -> PathStep:
+    said = [one.model_copy(update={"text": _one_line(one.text)}) for one in step.evidence]
+    return step.model_copy(update={"evidence": said})
 
 
 def _one_line(text: str) -> str:
@@ -305,11 +336,15 @@ def _hit_lines(hit: RelatedEntity) -> Iterable[str]:
         f"{hit.distance} away, {hit.score:.2f}: {hit.name} ({hit.type}, id {hit.entity_id})"
     )
     for step in hit.path:
-        yield f"  {_one_line(step.source)} -{step.type}-> {_one_line(step.target)}"
-        for one in step.evidence:
-            since = one.valid_from.date().isoformat() if one.valid_from else "?"
-            until = one.valid_to.date().isoformat() if one.valid_to else "now"
-            yield f"    {since} to {until}, memory {one.memory_id}: {one.text}"
+        yield from _step_lines(step)
+
+
+def _step_lines(step: PathStep) -> Iterable[str]:
+    yield f"  {_one_line(step.source)} -{step.type}-> {_one_line(step.target)}"
+    for one in step.evidence:
+        since = one.valid_from.date().isoformat() if one.valid_from else "?"
+        until = one.valid_to.date().isoformat() if one.valid_to else "now"
+        yield f"    {since} to {until}, memory {one.memory_id}: {one.text}"
 
 
 def _merge_answer(done: MergeResponse) -> CallToolResult:

@@ -11,6 +11,8 @@ from zapomni_core.modules.graph import (
     BuildGraphRequest,
     GraphViewRequest,
     GraphViewResponse,
+    PathRequest,
+    PathResponse,
     ViewedEntity,
 )
 from zapomni_db.graph_models import Entity, EntityQuery
@@ -95,6 +97,36 @@ async def show(asked: PageRequest) -> PageView:
             "days": await _days(asked, request.as_of),
         },
         live="memories tasks",
+    )
+
+
+async def path(asked: PageRequest) -> PageView:
+    """Show how two entities are connected, or ask which two."""
+    request = PathRequest(
+        source=asked.get("source"),
+        target=asked.get("target"),
+        as_of=_end_of_day(asked.get_time("as_of")),
+    )
+    near: list[str] = []
+    found = PathResponse()
+    if request.source and request.target:
+        try:
+            found = await asked.engine.graph.find_path(request)
+        except EntityNotFoundError as error:
+            found = PathResponse(notice="One of these names or ids is not in the graph.")
+            near = error.near
+    names = [
+        one.name if one else given
+        for one, given in ((found.source, request.source), (found.target, request.target))
+    ]
+    command = ["zapomni", "graph", "path", *(["--as-of", asked.get("as_of")] * bool(request.as_of))]
+    return PageView(
+        "graph_path.html",
+        " and ".join(filter(None, names)) if found.steps else "A connection",
+        found,
+        [*command, "--", request.source, request.target] if all(names) else (),
+        {"names": names, "near": near, "memories": {one.memory_id: one for one in found.memories}},
+        live="memories",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -263,22 +262,18 @@ async def trust(asked: PageRequest) -> Done:
     await asked.engine.imports.trust(asked.path["id"])
 
     async def distrust() -> str:
-        await _distrust(asked, waiting)
+        for memory_id in waiting:
+            try:
+                await asked.engine.update_memory(
+                    UpdateMemoryRequest(memory_id=memory_id, trusted=False)
+                )
+            except NotFoundError:
+                continue  # It was deleted meanwhile.
         return "They wait for your trust again."
 
     number = len(waiting)
     words = "memory is" if number == 1 else "memories are"
     return Done(f"{number} {words} trusted now.", address("import"), distrust)
-
-
-async def _distrust(asked: PageRequest, memory_ids: Sequence[str]) -> None:
-    for memory_id in memory_ids:
-        try:
-            await asked.engine.update_memory(
-                UpdateMemoryRequest(memory_id=memory_id, trusted=False)
-            )
-        except NotFoundError:
-            continue  # It was deleted meanwhile.
 
 
 # --- Copies -----------------------------------------------------------------------------------

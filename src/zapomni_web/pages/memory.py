@@ -16,7 +16,7 @@ from zapomni_core.shared.unseen import escape_controls
 from zapomni_core.workflows.trash import TRASH_DAYS
 from zapomni_db.code_models import CheckedCitation
 from zapomni_db.graph_models import MemoryVersion
-from zapomni_db.models import MemoryRecord
+from zapomni_db.models import KINDS, MemoryRecord
 from zapomni_db.recall_models import RecallFilter
 from zapomni_web.drawing import draw_memory
 from zapomni_web.page import Confirm, Done, PageRequest, PageView, address
@@ -30,7 +30,6 @@ NAME_CHARS = 80
 QUERY_CHARS = 500
 CANDIDATES = 10
 SOURCE_LINES = 40
-KINDS = ("note", "decision", "preference", "fact", "document")
 # What an edit changes, in the order of the form.
 _TEXTS = ("text", "kind", "project", "source")
 

@@ -12,6 +12,7 @@ function make(tag, text, properties = {}) {
 function openGraph(stage) {
   const svg = stage.querySelector("svg.graph");
   const panel = document.getElementById("pointed");
+  const isServed = !("file" in stage.dataset);  // a file has no other pages
   const hint = panel?.firstElementChild;
   const nodes = all(".node", svg);
   const edges = all(".edge", svg);
@@ -90,14 +91,17 @@ function openGraph(stage) {
     const times = Number(node.dataset.mentions);
     about.append(make("span", node.dataset.kind));
     if (times) about.append(make("span", `${times} mention${times === 1 ? "" : "s"}`));
-    about.append(make("a", times ? "around it" : "open it", { href: node.href.baseVal }));
+    const open = times ? "around it" : "open it";
+    about.append(make("a", isServed ? open : "in the table", { href: node.href.baseVal }));
     const wider = new URL(location.href);
-    if (wider.searchParams.get("entity") && !node.classList.contains("center")) {
+    if (isServed && wider.searchParams.get("entity") && !node.classList.contains("center")) {
       wider.searchParams.append("open", node.dataset.id);
       about.append(make("a", "add what it is related to", { href: wider.href, className: "expand" }));
     }
     const name = node.querySelector("text").textContent;
-    if (times) about.append(make("a", "memories", { href: `/search?q=${encodeURIComponent(name)}` }));
+    if (isServed && times) {
+      about.append(make("a", "memories", { href: `/search?q=${encodeURIComponent(name)}` }));
+    }
     panel.replaceChildren(make("h2", name), about, list);
   }
 
@@ -170,7 +174,11 @@ function openGraph(stage) {
   svg.addEventListener("dragstart", (event) => event.preventDefault());
   svg.addEventListener("focusin", (event) => {
     const node = event.target.closest(".node");
-    if (node?.matches(":focus-visible")) pointAt(node);
+    if (!node?.matches(":focus-visible")) return;
+    pointAt(node);
+    const at = places[nodes.indexOf(node)];
+    const isSeen = at.x > view.x && at.x < view.x + view.w && at.y > view.y && at.y < view.y + view.h;
+    if (!isSeen) look({ ...view, x: at.x - view.w / 2, y: at.y - view.h / 2 });
   });
   // The first press chooses a name, the second one opens it.
   svg.addEventListener("click", (event) => {
@@ -226,6 +234,7 @@ function openGraph(stage) {
 }
 
 let opened = null;
+let seen = location.search;  // what is shown is of this address, wherever in the page one goes
 function begin() {
   const stage = document.querySelector(".stage");
   if (stage) opened = openGraph(stage);
@@ -242,11 +251,12 @@ document.addEventListener("click", async (event) => {
   const before = opened.where();
   swap("#main", await answer.text());
   history.pushState(null, "", link.href);
+  seen = location.search;
   begin();
   opened?.comeFrom(before);
   watchSlider();
 });
-addEventListener("popstate", () => location.reload());
+addEventListener("popstate", () => { if (location.search !== seen) location.reload(); });
 
 // The slider sets the date; letting it go shows that day.
 function watchSlider() {

@@ -191,7 +191,7 @@ class _Expanded(io.RawIOBase):
 
 
 class _Stream(io.BufferedReader):
-    """A stream that is at its start: being told to go there is no reason to seek."""
+    """A stream that cannot seek, and is at its start when a reader asks for that."""
 
     def seek(self, target: int, whence: int = 0) -> int:
         del target, whence

@@ -29,9 +29,10 @@ __all__ = ["SOURCE"]
 
 # Where such folders are, from a repository's top.
 FOLDERS = (
-    "adr", "adrs", "decisions", "architecture/decisions", "architecture/adr", "doc/adr",
-    "doc/decisions", "doc/architecture/decisions", "docs/adr", "docs/adrs", "docs/decisions",
-    "docs/architecture/decisions", "docs/architecture/adr", "docs/dev/adr", "docs/design/adr",
+    "adr", "adrs", "architecture", "architecture/decisions", "architecture/adr", "decisions",
+    "doc/adr", "doc/architecture", "doc/architecture/decisions", "doc/decisions", "docs/adr",
+    "docs/adrs", "docs/architecture", "docs/architecture/decisions", "docs/architecture/adr",
+    "docs/decisions", "docs/dev/adr", "docs/design/adr",
 )  # fmt: skip
 MAX_BYTES = 1 << 20
 MAX_RECORDS = 5000

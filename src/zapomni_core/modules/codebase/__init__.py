@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from zapomni_core.shared.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zapomni_core.modules.codebase.callgraph import Resolver, affected_paths
     from zapomni_core.modules.codebase.citations import Citations
     from zapomni_core.modules.codebase.models import (
         Binding,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         unpack_facts,
     )
     from zapomni_core.modules.codebase.parser import ASTChunker, CodeParser, first_characters
-    from zapomni_core.modules.codebase.resolve import Resolver, affected_paths
     from zapomni_core.modules.codebase.schemas import (
         CallsRequest,
         CallsResponse,
@@ -108,7 +108,7 @@ __getattr__ = lazy_names(
         "Reference ReferenceKind Repository Skipped Snapshot SourceChunk SourceFile "
         "Symbol SymbolId SymbolKind mentioned_names pack_facts unpack_facts",
         "parser": "ASTChunker CodeParser first_characters",
-        "resolve": "Resolver affected_paths",
+        "callgraph": "Resolver affected_paths",
         "citations": "Citations",
         "schemas": "CallsRequest CallsResponse CitingMemory CodeFolder CodeHit CodeSearchRequest "
         "CodeSearchResponse FolderRequest FolderResponse IndexRequest OutlineRequest "

@@ -14,8 +14,12 @@ from typing import IO
 
 from zapomni_core.infra.child import end_with_parent, limit_memory
 from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile, Symbol
-from zapomni_core.modules.codebase.parse import parse_code, parse_structure
-from zapomni_core.modules.codebase.structure import FileStructure, SymbolShape
+from zapomni_core.modules.codebase.parse import (
+    FileStructure,
+    SymbolShape,
+    parse_code,
+    parse_structure,
+)
 
 __all__ = [
     "FILE",

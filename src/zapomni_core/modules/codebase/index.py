@@ -25,6 +25,7 @@ from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.projects import head_commit, project_of
 from zapomni_core.infra.threads import run_to_end
 from zapomni_core.interfaces import TextChunker
+from zapomni_core.modules.codebase.callgraph import Resolver, affected_paths
 from zapomni_core.modules.codebase.models import (
     Facts,
     FileEntry,
@@ -34,8 +35,8 @@ from zapomni_core.modules.codebase.models import (
     unpack_facts,
 )
 from zapomni_core.modules.codebase.parser import CodeParser, first_characters
-from zapomni_core.modules.codebase.resolve import Resolver, affected_paths
 from zapomni_core.modules.codebase.tree import SourceTree
+from zapomni_core.shared.code import role_of
 from zapomni_core.shared.privacy import PrivatePaths
 from zapomni_core.shared.redaction import Redactor
 from zapomni_core.shared.text import context_words
@@ -64,7 +65,7 @@ __all__ = [
 
 
 # Raised when files have to be read again although they did not change.
-READER = "2"
+READER = "4"
 # Transactions are kept short for other writers: a batch is about a tenth of a second. A
 # fourth of it would make SQLite write twice as many pages, the same ones again and again.
 PASSAGES_AT_ONCE = 1024
@@ -236,6 +237,8 @@ class Indexer:
             file = known.get(entry.path)
             if file is None or file.stamp != entry.stamp or file.key not in plan.whole:
                 plan.entries.append(entry)
+        # What is likely asked for is found, and gets its vectors, first.
+        plan.entries = deque(sorted(plan.entries, key=_urgency))
         plan.missing = {path: file for path, file in known.items() if path not in listed}
         plan.counts["unchanged"] = len(listed) - len(plan.entries)
         return plan
@@ -359,6 +362,12 @@ class Indexer:
             notice = f"Indexed, but found by words only for now: {error.message}"
             return {"vectors": 0, "notice": notice}
         return {"vectors": made, "notice": None}
+
+
+def _urgency(entry: FileEntry) -> tuple[int, int]:
+    """Return when a file is read: code before tests before docs, the latest change first."""
+    role = ("code", "test", "docs").index(role_of(entry.path))
+    return role, -int(entry.stamp.split(":")[2])
 
 
 @contextmanager

@@ -19,6 +19,7 @@ __all__ = [
     "Binding",
     "BindingKind",
     "Definition",
+    "EdgeKind",
     "FactSource",
     "Facts",
     "FileEntry",
@@ -41,7 +42,8 @@ __all__ = [
 ]
 
 
-ReferenceKind = Literal["call", "inherit", "decorate"]
+ReferenceKind = Literal["call", "inherit", "decorate", "use"]
+EdgeKind = Literal["call", "inherit", "decorate", "use", "register", "override"]
 BindingKind = Literal["value", "type", "element", "enter"]
 
 
@@ -131,6 +133,8 @@ class Import(NamedTuple):
     name: str
     alias: str
     """The name it has in this file."""
+    exported: bool = False
+    """Whether a script hands it on: `export { name } from module`."""
 
 
 class Binding(NamedTuple):
@@ -139,7 +143,7 @@ class Binding(NamedTuple):
     scope: int
     name: str
     """`x`, `self.x` for an attribute of the instance, `return` or `yield` for what comes out of a
-    function."""
+    function, `export.x` for what a script exports as `x`."""
     kind: BindingKind
     """`value`: it is what the chain says. `element`: one of those. `enter`: what a `with` makes
     of it. `type`: an instance of the type written there, word for word."""
@@ -148,7 +152,7 @@ class Binding(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A call, a base class or a decorator, as it is written."""
+    """A call, a base class, a decorator or a name that is used as a value, as it is written."""
 
     scope: int
     """The symbol it is in; of a base class, the class itself."""
@@ -166,6 +170,7 @@ class Definition(NamedTuple):
     kind: SymbolKind
     parent: int
     decorators: tuple[str, ...]
+    line: int
 
 
 class Facts(NamedTuple):
@@ -197,7 +202,7 @@ def unpack_facts(text: str) -> Facts:
     language, definitions, imports, bindings, references = json.loads(text)
     return Facts(
         language,
-        tuple([Definition(a, b, c, d, tuple(e)) for a, b, c, d, e in definitions]),
+        tuple([Definition(a, b, c, d, tuple(e), f) for a, b, c, d, e, f in definitions]),
         tuple(map(_import, imports)),
         tuple(map(_binding, bindings)),
         tuple(map(_reference, references)),
@@ -215,9 +220,13 @@ class SymbolId(NamedTuple):
 
 
 class SymbolEdge(NamedTuple):
-    """One symbol calls, inherits from or is decorated by another."""
+    """One symbol refers to another.
 
-    kind: ReferenceKind
+    It calls it, inherits from it, is decorated by it, overrides it, uses it as a value (passes it
+    on, puts it into a table), or registers it: by a decorator, whose name is given.
+    """
+
+    kind: EdgeKind
     caller: SymbolId
     callee: SymbolId | None
     """None when it is not known which symbol of the repository is meant, if any."""
@@ -265,6 +274,8 @@ def mentioned_names(facts: Facts) -> frozenset[str]:
     texts += [binding.value for binding in facts.bindings]
     for one in facts.imports:
         texts += [one.module, one.name]
+    inheriting = {one.scope for one in facts.references if one.kind == "inherit"}
+    texts += [one.name for one in facts.definitions if one.parent in inheriting]
     return frozenset(_WORD.findall(" ".join(texts)))
 
 

@@ -25,12 +25,12 @@ from zapomni_core.modules.codebase.languages import language_of, require_grammar
 from zapomni_core.modules.codebase.models import ParsedFile, SourceChunk, SourceFile
 from zapomni_core.modules.codebase.parse import (
     PROSE,
+    FileStructure,
     Lines,
     context_line,
     parse_code,
     parse_structure,
 )
-from zapomni_core.modules.codebase.structure import FileStructure
 from zapomni_db.models import Chunk
 
 if TYPE_CHECKING:

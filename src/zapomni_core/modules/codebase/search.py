@@ -9,13 +9,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.interfaces import SearchRequest, SearchResponse, SearchResult
 from zapomni_core.modules.codebase.index import passage_digest
 from zapomni_core.modules.codebase.models import SourceFile, Symbol
-from zapomni_core.modules.codebase.naming import parse_named
+from zapomni_core.modules.codebase.parse import FileStructure
 from zapomni_core.modules.codebase.parser import CodeParser
 from zapomni_core.modules.codebase.schemas import (
     CallsRequest,
@@ -31,8 +31,8 @@ from zapomni_core.modules.codebase.schemas import (
     SymbolRequest,
     SymbolResponse,
 )
-from zapomni_core.modules.codebase.structure import FileStructure
 from zapomni_core.modules.codebase.tree import SourceTree
+from zapomni_core.shared.code import Role, role_of
 from zapomni_core.shared.folders import lies_in, real_path
 from zapomni_core.shared.text import identifier_words, query_terms, share_of_words
 from zapomni_db.code_models import (
@@ -49,14 +49,17 @@ from zapomni_db.models import Chunk
 from zapomni_db.sqlite.code import SqliteCode
 
 __all__ = [
+    "Named",
     "Outlines",
     "find_calls",
     "find_lines",
+    "find_named",
     "fingerprint",
     "get_outline",
     "get_symbol",
     "lines_digest",
     "match_symbols",
+    "parse_named",
     "repositories_for",
     "search_code",
 ]
@@ -64,7 +67,7 @@ __all__ = [
 
 MAX_CALLS = 1000
 MAX_NAME = 1000
-MAX_CANDIDATES = 20
+MAX_CANDIDATES, MAX_OF_A_NAME = 20, 500
 EDITS_LOOKED_AT, EDITS_SHOWN = 100, 5
 
 _WORD = re.compile(r"\w+")
@@ -142,9 +145,12 @@ async def _find(store: SqliteCode, name: str, repository: str, folder: str) -> l
         queries.append(SymbolQuery(repositories=keys, path=named.path, name=named.symbol))
     queries.append(SymbolQuery(repositories=keys, path=name, kind="module"))
     for query in queries:
-        found = await store.find_symbols(query.model_copy(update={"limit": MAX_CANDIDATES}))
+        found = await store.find_symbols(query.model_copy(update={"limit": MAX_OF_A_NAME}))
         if found:
-            return found
+            # Tests and examples override and imitate what is meant.
+            own = [symbol for symbol in found if role_of(symbol.path) == "code"]
+            others = [] if len(own) == 1 else [one for one in found if one not in own]
+            return [*own, *others][:MAX_CANDIDATES]
     near = await store.suggest_names(keys, named.symbol or name)
     raise NotFoundError("No symbol has this name.", "CODE_001", near=near)
 
@@ -435,6 +441,18 @@ LOOKED_AT = 50
 # its name is, and that it defines something. Measured by `benchmarks.code_search`.
 RANK, NAME, QUESTION, DEFINES = 20, 0.01, 0.02, 0.002
 HIGHEST = 1 / RANK + NAME + QUESTION + DEFINES
+# What the score of a hit is worth whose file is not for what was asked: code before tests before
+# docs, unless the question says otherwise, or no code has half as many of its words.
+SECOND, THIRD, MUCH_MORE = 0.2, 0.15, 2.0
+_ASKS_FOR_TESTS = re.compile(
+    r"(?i)\b(?:tests? (?:for|of|that|which|covering)|(?:which|what|any|the|unit|regression) tests?"
+    r"|(?<!\ba )(?<!\bin )(?<!\bfor )tests?$|tested|test (?:case|suite)s?|test_\w+"
+    r"|specs? (?:for|of)|fixtures?)\b"
+)
+_ASKS_FOR_DOCS = re.compile(
+    r"(?i)\b(?:docs?|documentation|documented|readme|changelog|release notes|guide|tutorial"
+    r"|manual|handbook|examples? (?:of|for)|changed in (?:version )?\d)\b"
+)
 DEFINITIONS = frozenset("class enum function interface macro method struct trait type".split())
 # How much deeper each look goes when a filter leaves too few.
 DEEPER = 4
@@ -476,7 +494,7 @@ async def search_code(
         hits = await _hits(store, found.results, request.kind)
         enough = len(hits) >= request.limit or len(found.results) < depth or depth == DEEPEST
         if enough:
-            best = _by_name(hits, request.query)[: request.limit]
+            best = _rank(hits, request.query)[: request.limit]
             return CodeSearchResponse(hits=best, notice=found.notice)
         depth = min(depth * DEEPER, DEEPEST)
 
@@ -492,17 +510,38 @@ async def _hits(store: SqliteCode, results: list[SearchResult], kind: str) -> li
     return list(hits.values())
 
 
-def _by_name(hits: list[CodeHit], query: str) -> list[CodeHit]:
-    """Rank again: who asks for a thing in words uses those of its name."""
+def _rank(hits: list[CodeHit], query: str) -> list[CodeHit]:
+    """Rank again: code before tests before docs, and by names.
+
+    A question in words uses those of the name of what it asks for.
+    """
     asked = query_terms(query)
+    weights = _weights(hits, query, asked)
     ranked = []
-    for rank, hit in enumerate(hits):
+    by_role = sorted(hits, key=lambda hit: -hit.score * weights[hit.id])
+    for rank, hit in enumerate(by_role):
         words = identifier_words(hit.name.rpartition(".")[2].partition("#")[0])
-        score = 1 / (rank + RANK) + DEFINES * (hit.kind in DEFINITIONS)
-        score += NAME * share_of_words(words, f"{query} {' '.join(asked)}")
-        score += QUESTION * share_of_words(asked, " ".join(words))
+        named = DEFINES * (hit.kind in DEFINITIONS)
+        named += NAME * share_of_words(words, f"{query} {' '.join(asked)}")
+        named += QUESTION * share_of_words(asked, " ".join(words))
+        # The names of tests repeat what is asked for.
+        score = 1 / (rank + RANK) + (named if weights[hit.id] == 1 else 0)
         ranked.append(hit.model_copy(update={"score": round(score / HIGHEST, 4)}))
     return sorted(ranked, key=lambda hit: -hit.score)
+
+
+def _weights(hits: list[CodeHit], query: str, asked: list[str]) -> dict[int, float]:
+    """Return what the score of each hit is worth, by what its file is for."""
+    order: list[Role] = ["code", "test", "docs"]
+    if _ASKS_FOR_TESTS.search(query):
+        order = ["test", "code", "docs"]
+    elif _ASKS_FOR_DOCS.search(query):
+        order = ["docs", "code", "test"]
+    weights = dict(zip(order, (1.0, SECOND, THIRD), strict=True))
+    shares = {hit.id: share_of_words(asked, f"{hit.name} {hit.text}") for hit in hits}
+    wanted = [shares[hit.id] for hit in hits if role_of(hit.path) == order[0]]
+    least = MUCH_MORE * max(wanted, default=0.0)
+    return {hit.id: 1.0 if shares[hit.id] > least else weights[role_of(hit.path)] for hit in hits}
 
 
 def _hit(result: SearchResult, place: IndexedFile) -> CodeHit | None:
@@ -524,3 +563,61 @@ def _hit(result: SearchResult, place: IndexedFile) -> CodeHit | None:
         score=result.score,
         text=result.text,
     )
+
+
+# --- How code is named in words: `src/auth.py`, `auth.py:42`, `Session.get`, `check_token()` ---
+
+
+# A note has no more of them; a pasted log is not read to its end.
+MAX_NAMED = 100
+MAX_READ = 100_000
+LONGEST = 300
+
+_PLACE = re.compile(r"[:#]+(?:L?(\d{1,7})(?:[-:]L?(\d{1,7}))?|([^\s:#][^\s]*))$")
+_FILE = re.compile(
+    r"(?<![\w/\\.@:-])(?:\./)?((?:[\w.+@-]+/){0,20}[\w.+-]*\w\.[A-Za-z][A-Za-z0-9]{0,9})"
+    r"(?:(?::|\#L)(\d{1,7})(?:-L?(\d{1,7}))?|::?([A-Za-z_][\w.]*))?(?![\w/])"
+)
+_SYMBOL = re.compile(r"(?<![\w./\\@:-])([A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*){0,8})(\(\))?")
+_QUOTED = re.compile(r"`([^`\n]{1,300})`")
+# Forms that only identifiers have: a_b, aB, ABc.
+_CODE_SHAPE = re.compile(r"\w_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+
+
+class Named(NamedTuple):
+    """A place in code as it was written; what was not written is empty."""
+
+    path: str = ""
+    symbol: str = ""
+    start_line: int = 0
+    end_line: int = 0
+
+
+def parse_named(text: str) -> Named:
+    """Read `path`, `path:symbol`, `path:L10-L20` or `path:10`."""
+    text = text.strip()
+    found = _PLACE.search(text)
+    if found is None:
+        return Named(text)
+    path = text[: found.start()]
+    if found[3]:
+        return Named(path, found[3].removesuffix("()").replace("::", "."))
+    first = int(found[1])
+    return Named(path, "", first, max(int(found[2] or first), first))
+
+
+def find_named(text: str) -> list[Named]:
+    """Return what a text may name, in order: files first, then what looks like an identifier."""
+    text = text[:MAX_READ]
+    found: list[Named] = []
+    for match in _FILE.finditer(text):
+        path, first, last, symbol = match.groups()
+        start = int(first or 0)
+        found.append(Named(path, symbol or "", start, max(int(last or start), start)))
+    quoted = {match.start(1) for match in _QUOTED.finditer(text) if " " not in match[1].strip()}
+    for match in _SYMBOL.finditer(text):
+        name = match[1].replace("::", ".")
+        is_meant = match[2] or match.start() in quoted or "." in name or _CODE_SHAPE.search(name)
+        if is_meant and 2 < len(name) < LONGEST:
+            found.append(Named(symbol=name))
+    return list(dict.fromkeys(found))[:MAX_NAMED]

@@ -5,22 +5,29 @@ from typing import TYPE_CHECKING
 from zapomni_core.shared.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from zapomni_core.modules.graph.build import build_graph
-    from zapomni_core.modules.graph.export import FORMATS
-    from zapomni_core.modules.graph.extraction import (
+    from zapomni_core.modules.graph.build import (
         Extraction,
         ExtractionModel,
         GraphExtractor,
         RuleExtractor,
+        build_graph,
     )
+    from zapomni_core.modules.graph.export import FORMATS
     from zapomni_core.modules.graph.names import load_gazetteer
+    from zapomni_core.modules.graph.reading import FACT_TYPES
     from zapomni_core.modules.graph.schemas import (
         BuildGraphRequest,
+        CardMemory,
+        EndedRelationship,
+        EntityCard,
+        GraphPicture,
         GraphViewRequest,
         GraphViewResponse,
         MemoryReading,
         MemoryStatement,
         MergeResponse,
+        PathRequest,
+        PathResponse,
         PathStep,
         RelatedEntity,
         RelatedRequest,
@@ -31,17 +38,24 @@ if TYPE_CHECKING:
     from zapomni_core.modules.graph.service import KnowledgeGraph
 
 __all__ = [
+    "FACT_TYPES",
     "FORMATS",
     "BuildGraphRequest",
+    "CardMemory",
+    "EndedRelationship",
+    "EntityCard",
     "Extraction",
     "ExtractionModel",
     "GraphExtractor",
+    "GraphPicture",
     "GraphViewRequest",
     "GraphViewResponse",
     "KnowledgeGraph",
     "MemoryReading",
     "MemoryStatement",
     "MergeResponse",
+    "PathRequest",
+    "PathResponse",
     "PathStep",
     "RelatedEntity",
     "RelatedRequest",
@@ -57,12 +71,13 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "build": "build_graph",
+        "build": "Extraction ExtractionModel GraphExtractor RuleExtractor build_graph",
         "export": "FORMATS",
-        "extraction": "Extraction ExtractionModel GraphExtractor RuleExtractor",
         "names": "load_gazetteer",
-        "schemas": "BuildGraphRequest GraphViewRequest GraphViewResponse MemoryReading "
-        "MemoryStatement MergeResponse PathStep RelatedEntity RelatedRequest RelatedResponse "
+        "reading": "FACT_TYPES",
+        "schemas": "BuildGraphRequest CardMemory EndedRelationship EntityCard GraphPicture "
+        "GraphViewRequest GraphViewResponse MemoryReading MemoryStatement MergeResponse "
+        "PathRequest PathResponse PathStep RelatedEntity RelatedRequest RelatedResponse "
         "ViewedEntity ViewedRelationship",
         "service": "KnowledgeGraph",
     },

@@ -39,6 +39,10 @@ STRONG_BEFORE_PERSON = _words(
     "by ask asked asking ping pinged thanks thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr "
     "dr. prof prof. told tell"
 )
+BY_PEOPLE = _words(
+    "outlined written reviewed authored reported suggested proposed approved requested raised "
+    "drafted explained described presented recommended"
+)
 OWNED_BY_PERSON = _words(
     "answer comment suggestion solution post advice approach branch pr fix idea question example"
 )
@@ -53,7 +57,9 @@ ANNOTATIONS = _words(
     "types deprecated todo font-face keyframes apply include mixin extend dataclass "
     "staticmethod classmethod decorator pytest app click"
 )
-SPEAKERS = _words("we i user i'm i've we're we've")
+# @here is no person, it is all of them.
+EVERYONE = _words("here channel everyone all")
+SPEAKERS = _words("we i user team i'm i've we're we've")
 SPEAKER_VERBS = _words(
     "use uses used using prefer prefers preferred avoid avoids chose choose picked decided "
     "agreed settled went opted switched moved migrated adopted like likes love loves hate hates "
@@ -63,7 +69,8 @@ SPEAKER_VERBS = _words(
 )
 BEFORE_SPEAKER_VERB = _words(
     "also now still always never mostly usually only currently just recently finally have has "
-    "had do does don't doesn't not no longer really all both are is am 'm 're 've been"
+    "had do does don't doesn't not no longer really all both are is am 'm 're 've been will be "
+    "going to stopped"
 )
 BEFORE_PLACE = _words("in at to from near around lives living based located visit visiting via")
 WHEREABOUTS = _words(
@@ -75,18 +82,31 @@ EMPLOYMENT = _words(
     "employee intern"
 )
 BEFORE_COMPANY = _words("at joined pay paid hired")
+# Made by a company, not by what it sells.
+MADE = _words(
+    "created developed built made founded designed invented maintained owned released published "
+    "open-sourced acquired bought sponsored announced written"
+)
 AFTER_COMPANY = _words(
-    "bought acquired announced published released deprecated raised open-sourced hired gave "
-    "signed sponsors backports employees engineers support sells owns moved said says open "
-    "sponsored people left"
+    "created developed built invented maintains bought acquired announced published released "
+    "deprecated raised open-sourced hired gave signed sponsors backports employees engineers "
+    "support sells owns moved said says open sponsored people left"
 )
 ORG_ENDINGS = _words(
     "Inc Ltd LLC GmbH Corp Corporation AG S.A BV Foundation University Institute Labs Bank "
     "Technologies Consulting Association Committee"
 )
 ORG_HEADS = _words("University Institute Bank Ministry Department Museum")
+# With `of` or `for` behind them.
+OFFICES = ORG_HEADS | _words(
+    "Office Bureau Board Council School College Division Centers Centre Center Chamber Academy "
+    "Secretary Agency Authority Commission Committee Institution Foundation Society House"
+)
+# With `Board` behind them; other boards are hardware.
+BOARDS = _words("Review Advisory Authorization Oversight Executive Standards Editorial Governing")
 NAME_PARTICLES = _words("van von de da del der di la le bin al dos du ter ten")
 NOT_NAMES = _words(
+    "MUST SHALL SHOULD REQUIRED RECOMMENDED OPTIONAL MAY NOT "
     "I You He She It We They This That These Those There Here The A An My Your His Her Its Our "
     "Their Who What When Where Why How Which If Then Else And Or But So As At By For From In "
     "Into Of On To With Without Is Are Was Were Be Been Do Does Did Have Has Had Can Could Will "
@@ -268,3 +288,114 @@ COMMANDS: dict[str, frozenset[str] | None] = {
     "sudo": None,
     "zapomni": None,
 }
+
+# --- Names that the gazetteer does not know -----------------------------------------------
+
+AUTHOR_FIELDS = _words(
+    "author authors committer co-authored-by signed-off-by reviewed-by reported-by acked-by "
+    "tested-by  suggested-by helped-by thanks-to decider deciders decision-makers owner owners "
+    "maintainer  maintainers reviewer reviewers assignee attendees participants"
+)
+# A name that ends with one of these is an organization,
+ORG_TAILS = _words(
+    "inc ltd llc gmbh corp corporation foundation university institute labs bank technologies "
+    "consulting association committee agency ministry department council initiative consortium "
+    "alliance bureau commission authority society federation union trust directorate ventures "
+    "holdings industries partners administration division"
+)
+LEGAL_FORMS = _words("inc ltd llc gmbh corp corporation ag bv company co")
+# with one of these a product,
+PRODUCT_HEADS = _words(
+    "actions agent agents analytics api app assistant bit bot bundle bus cache chat cli client "
+    "cloud connect  connector console container controller core database db desktop driver editor "
+    "engine explorer  extension firewall flow framework gateway git grafana hub ide kit "
+    "kubernetes library linux  manager mesh mode notify operator orm os pay platform plugin plus "
+    "postgres prometheus protocol  proxy pub/sub queue registry rest router runner runtime scaler "
+    "scheduler sdk search server  serverless shell sign-in stack storage store stream streams "
+    "studio suite swarm sync toolbelt  toolkit tools ui vault verify warehouse watch workbench "
+    "works worker workspace"
+)
+# and with one of these an idea or a rule of its own.
+IDEA_HEADS = _words(
+    "policy policies process strategy principle principles pattern patterns standard standards "
+    "scale model  assessment guide guidelines handbook manifesto methodology architecture review "
+    "programme program  roadmap scheme act regulation license licence code pipeline lifecycle"
+)
+# `of` may follow these within a name.
+NAME_HEADS = frozenset(word.lower() for word in ORG_HEADS) | _words(
+    "office house city bureau bill law theory internet web book game service services controllers "
+    "plugin plugins toolkit driver tools studio foundation society"
+)
+# Capitalised after a name, these are not part of it.
+COMMON_TAILS = _words(
+    "team teams version versions documentation docs users user developers developer cluster "
+    "clusters  server servers instance instances account accounts release releases website "
+    "support community repository repositories repo maintainers contributors api apis header "
+    "headers request requests pull rfc rfcs"
+)
+BEFORE_PRODUCT = _words(
+    "using use uses used via install installing deploy deploying adopt adopted running run runs "
+    "upgrade upgraded integrate chose introduce introduced try tried called named compared "
+    "evaluated evaluate investigated tested with"
+)
+BEFORE_BRAND = _words(
+    "install installing installed deploy deploying deployed adopt adopting adopted evaluate "
+    "evaluated evaluating released launched bought acquired"
+)
+MOVES = _words(
+    "migrate migrated migrating migration move moved moving switch switched switching upgrade "
+    "upgraded upgrading"
+)
+# UserID and ParseJSON are code.
+ACRONYMS_IN_CODE = _words(
+    "ID IDS URL URI HTTP HTTPS JSON XML TLS SSL IP TCP UDP UUID GUID CPU DNS HTML CSS CSV YAML UTC "
+    "OK DTO VM UI MAC TTL PDF CLI ASCII UTF SHA RSA AES JWT"
+)
+CHANGED = _words(
+    "introduced fixed added removed deprecated available changed released supported dropped new"
+)
+BEFORE_TOOL = _words("using via install installed")
+OF_A_PRODUCT = _words("api apis sdk")
+AFTER_CLASS = _words(
+    "class classes object objects instance instances method methods constructor enum struct "
+    "interface subclass widget element attribute"
+)
+BEFORE_CLASS = _words("class new type enum struct interface extends implements subclass instanceof")
+# What only a name does at the beginning of a sentence, if the word is none that texts use.
+ACTS = _words(
+    "uses depends relies requires supports adopted adopts runs replaces replaced provides created "
+    "wrote built maintains owns raises talks connects stores sends reads extends implements wraps "
+    "moved migrated switched acquired bought drops dropped"
+)
+BEFORE_DONE = _words("is was")
+DONE = _words(
+    "written used built based created developed maintained owned hosted deployed replaced "
+    "implemented powered managed founded superseded open-sourced"
+)
+AFTER_PRODUCT = _words("plugin library framework sdk cli api backend frontend daemon server")
+# A sentence begins with these more often than a name does.
+STARTERS = frozenset(word.lower() for word in NOT_NAMES) | _words(
+    "introduce introducing enable disable fixes fixed closes improve improved improves bump bumps "
+    "apply refactor document documents clarify cleanup rework tweak serverless co-authored-by "
+    "signed-off-by reviewed-by reported-by acked-by"
+)
+COMMON_ACRONYMS = _words(
+    "ADR ADRS AND OR NOT IF THE TODO FIXME WIP FAQ TBD TBC NB PS OK EOF ID IDS UI UX URL URI "
+    "URLS API APIS CPU GPU RAM OS DB IP DNS PR PRS QA CI CD README LICENSE EOL LTS TLDR ASAP "
+    "AFAIK IMO FYI ETA NULL TRUE FALSE NONE GET PUT POST PATCH DELETE HEAD OPTIONS SELECT "
+    "INSERT UPDATE WHERE FROM NOTE WARNING MB GB KB TB KiB MiB GiB TiB MS UTC GMT AM PM HA AZ VM "
+    "VMS PDF CSV RST LLM LLMS RFC RFCS ABC CEO CTO CFO COO CIO VP SVP EVP HR PTO USD EUR GBP MVP "
+    "SLA SLAS KPI KPIS ROI E2E"
+)
+# Elements of HTML that are no other words, and what is thrown: named, and looked up by no reader.
+ELEMENTS = _words(
+    "div divs iframe iframes td tr tbody thead textarea href onclick onchange onload exception "
+    "exceptions"
+)
+# What examples call a package.
+PLACEHOLDERS = _words("x y z a b c foo bar baz name pkg package")
+LITERALS = _words(
+    "True False None null nil NULL undefined true false NaN NA N/A yes no on off str int float "
+    "bool bytes dict list tuple set object any void string number boolean self this cls x y z i "
+    "j k n main master GET PUT POST PATCH DELETE HEAD OPTIONS"
+)

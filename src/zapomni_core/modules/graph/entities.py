@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from zapomni_core.modules.graph import cues
 from zapomni_core.modules.graph.cues import PACKAGE_CUES
-from zapomni_core.modules.graph.dates import DATE_WORDS, date_at, may_begin_date
-from zapomni_core.modules.graph.names import Entry, Gazetteer
-from zapomni_core.modules.graph.words import Token, is_status, is_version, shape_of, tokens
+from zapomni_core.modules.graph.names import Entry, Gazetteer, record_name
+from zapomni_core.modules.graph.words import (
+    DATE_WORDS,
+    PlainText,
+    Token,
+    date_at,
+    is_acronym,
+    is_ordinary,
+    is_status,
+    is_technical,
+    is_version,
+    may_begin_date,
+    read_plain,
+    shape_of,
+    tokens,
+)
 
 __all__ = [
     "NamedSpan",
@@ -36,8 +52,9 @@ __all__ = [
 
 def scan(text: str, gazetteer: Gazetteer, reference: datetime | None = None) -> list[NamedSpan]:
     """Return what the text names, in order; no two overlap."""
-    walk = Walk(text, gazetteer, reference)
-    stretches = quoted(walk)
+    walk = Walk(read_plain(text), gazetteer, reference)
+    walk.introduced = introduced_names(walk)
+    stretches = sorted([*quoted(walk), *_addresses(walk)], key=lambda stretch: stretch[0])
     done = 0
     while walk.at < len(walk.tokens):
         start = walk.token.start
@@ -48,7 +65,15 @@ def scan(text: str, gazetteer: Gazetteer, reference: datetime | None = None) -> 
             walk.at += 1
     for stretch in stretches[done:]:
         _note(walk, stretch[2])
-    return walk.mentions
+    return agree(walk)
+
+
+def _addresses(walk: Walk) -> list[Quoted]:
+    """Return where links lead."""
+    return [
+        (start, end, NamedSpan(start, end, "URL", walk.page.source[start:end], 0.95))
+        for start, end in walk.page.addresses
+    ]
 
 
 def _note(walk: Walk, mention: NamedSpan | None) -> None:
@@ -59,18 +84,26 @@ def _note(walk: Walk, mention: NamedSpan | None) -> None:
 def _read(walk: Walk) -> bool:
     """Try the rules on the current word; the first that finds something wins."""
     word, lower = walk.token.text, walk.lower[walk.at]
+    if walk.introduced and introduced(walk):
+        return True
     if word.isalpha() and word.islower():
         # Most words: nothing begins with them.
         if lower in _FIRST_WORDS or walk.gazetteer.starts(lower) or not lower.isascii():
             return _by_first_word(walk, word, lower)
-        return walk.names_packages and package(walk)
+        if walk.names_packages and package(walk):
+            return True
+        if lower in cues.ELEMENTS and walk.after() not in ("of", "to"):
+            return walk.add(walk.token.start, walk.token.end, "CODE", NEVER, walk.at)
+        return walk.after_is_number() and versioned(walk)
+    if word[0].isupper() and longer_name(walk):
+        return True
     if _by_first_word(walk, word, lower):
         return True
     if word.isalpha() and word.istitle():
-        return (word.endswith("file") and shaped(walk)) or unknown_name(walk)
+        return (word.endswith("file") and shaped(walk)) or unknown_name(walk) or learned(walk)
     if word[0].isdigit() and version(walk):
         return True
-    return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk)
+    return package(walk) or shaped(walk) or unknown_name(walk) or parts(walk) or learned(walk)
 
 
 _FIRST_WORDS = (
@@ -114,21 +147,60 @@ class NamedSpan(NamedTuple):
     confidence: float
     source: str = "rules"
     aliases: tuple[str, ...] = ()
+    description: str = ""
+
+
+class Introduced(NamedTuple):
+    """A name that the text itself says is one: by a label, a link, a title, an abbreviation."""
+
+    words: tuple[str, ...]
+    type: str
+    name: str
+    confidence: float
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+
+
+SHORT_TEXT = 40
+_CODE_MARK = re.compile(
+    r"`|\w_\w|\w\(\)|\w::\w|\w\.\w+\(|[a-z]/[a-z]\w*\.[a-z]{1,4}\b|\b(?:class|classes|method|methods"
+    r"|function|functions|variable|variables|object|objects|code|exception|compile|script|array)\b"
+)
 
 
 class Walk:
     """The state every rule sees. A rule that finds something adds it and moves `at` behind it."""
 
-    def __init__(self, text: str, gazetteer: Gazetteer, reference: datetime | None) -> None:
-        self.text = text
+    def __init__(self, page: PlainText, gazetteer: Gazetteer, reference: datetime | None) -> None:
+        self.page = page
+        self.text = page.text
         self.gazetteer = gazetteer
         self.reference = reference
-        self.tokens: list[Token] = tokens(text)
+        self.tokens: list[Token] = tokens(page.text)
         self.lower = [token.text.lower() for token in self.tokens]
+        self.introduced: dict[str, list[Introduced]] = {}
+        """Names the text introduces, by their first word."""
+        self._titles: dict[int, bool] = {}
         self.names_packages = not PACKAGE_CUES.isdisjoint(self.lower)
         """Whether any word here could make another one the name of a package."""
         self.mentions: list[NamedSpan] = []
         self.at = 0
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The words that the text also writes in lower case."""
+        return frozenset(token.text for token in self.tokens if token.text.islower())
+
+    @cached_property
+    def sections(self) -> frozenset[str]:
+        """The headings of its own page that the text links to."""
+        links = (link for link in self.page.links if link.target.startswith("#"))
+        return frozenset(self.text[link.start : link.end].strip() for link in links)
+
+    @cached_property
+    def has_code(self) -> bool:
+        """Whether the text has code in it, or is too short to say."""
+        return len(self.tokens) < SHORT_TEXT or _CODE_MARK.search(self.text) is not None
 
     @property
     def token(self) -> Token:
@@ -153,6 +225,27 @@ class Walk:
         index = self.at if index is None else index
         return self.lower[index + 1] if self.joined(index) else ""
 
+    def after_is_number(self) -> bool:
+        """Return whether the next word begins with a digit. Cheap: every word is asked."""
+        return self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].text[0].isdigit()
+
+    def is_title(self, token: Token) -> bool:
+        """Return whether a word is in a title or a line like one, where capitals say little."""
+        for start, end in self.page.titles:
+            if start <= token.start < end:
+                return True
+            if start > token.start:
+                break
+        begin = self.text.rfind("\n", 0, token.start) + 1
+        if begin not in self._titles:
+            end = self.text.find("\n", token.start)
+            line = self.text[begin : min(end if end >= 0 else len(self.text), begin + 400)]
+            words = [w for w in line.split() if len(w) > 3 and w[0].isalpha()]
+            large = sum(w[0].isupper() for w in words)
+            is_sentence = line.rstrip().endswith(".")
+            self._titles[begin] = len(words) > 3 and large > 0.8 * len(words) and not is_sentence
+        return self._titles[begin]
+
     def last(self, distance: int = 1) -> NamedSpan | None:
         """What was found right before the current word."""
         if self.mentions and self.token.start - self.mentions[-1].end <= distance:
@@ -168,6 +261,8 @@ class Walk:
 
     def add_known(self, kind: str, entry: Entry, upto: int) -> bool:
         """Note a name of the gazetteer that ends with the word at `upto`."""
+        if kind == "TECHNOLOGY" and self.after(upto) in cues.OF_A_PRODUCT:
+            upto += 1  # The Stripe API is Stripe.
         start, end = self.token.start, self.tokens[upto].end
         before = self.last()
         if kind == "TECHNOLOGY" and before and before.type == "ORG" and self.joined(self.at - 1):
@@ -201,6 +296,8 @@ def known_name(walk: Walk) -> bool:
         if size > 1:
             surface = " ".join(surface.split())
         entries = walk.gazetteer.find(surface)
+        if not entries and surface.islower() and walk.before() in cues.BEFORE_TOOL:
+            entries = walk.gazetteer.find_tool(surface)
         if entries and _chosen(walk, upto, {entry.kind: entry for entry in entries}):
             return True
     return False
@@ -210,15 +307,16 @@ def _chosen(walk: Walk, upto: int, kinds: dict[str, Entry]) -> bool:
     """Several things may have one name; the words around it decide."""
     before, after = walk.before(), walk.after(upto)
     if "PLACE" in kinds and ("PERSON" not in kinds or before in cues.BEFORE_PLACE):
-        return not _goes_on(walk, upto) and walk.add_known("PLACE", kinds["PLACE"], upto)
+        return walk.add_known("PLACE", kinds["PLACE"], upto)
     if "PERSON" in kinds and _person(walk, kinds["PERSON"], shared=len(kinds) > 1):
         return True
     entry = kinds.get("SERVICE") or kinds.get("ORG") or kinds.get("TECHNOLOGY")
-    if entry is None or (entry.exact and not _is_meant(walk, upto)):
+    if entry is None or (entry.exact and not _is_meant(walk, entry, upto)):
         return False
     if entry.kind == "SERVICE":
         is_company = (
             before in cues.BEFORE_COMPANY
+            or (before == "by" and walk.before(walk.at - 1) in cues.MADE)
             or after in cues.AFTER_COMPANY
             or _is_employer(walk, before)
         )
@@ -226,17 +324,14 @@ def _chosen(walk: Walk, upto: int, kinds: dict[str, Entry]) -> bool:
     return walk.add_known(entry.kind, entry, upto)
 
 
-def _goes_on(walk: Walk, upto: int) -> bool:
-    """Return whether a longer, unknown name begins here: Dallas Mavericks."""
-    if not walk.joined(upto):
-        return False
-    word = walk.tokens[upto + 1].text
-    return word.istitle() and word.isalpha() and _is_surname(walk, word)
+_DETERMINERS = frozenset({"the", "a", "an", "this", "our", "your", "my", "their"})
 
 
-def _is_meant(walk: Walk, upto: int) -> bool:
+def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
     """Whether a word that may be an ordinary one is a name here."""
     token, after = walk.token, walk.after(upto)
+    if walk.is_title(token) and not after[:1].isdigit():
+        return False
     if walk.joined(walk.at - 1) and walk.at and not walk.tokens[walk.at - 1].first:
         before = walk.tokens[walk.at - 1].text
         if before.istitle() and _is_surname(walk, before):
@@ -245,6 +340,9 @@ def _is_meant(walk: Walk, upto: int) -> bool:
         return (
             not token.first and bool(after) and walk.before() not in ("", "a", "an", "the", "and")
         )
+    is_named = entry.own or after in cues.AFTER_PRODUCT or after in cues.PRODUCT_HEADS
+    if walk.before() in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not is_named:
+        return False  # the Guidance
     if not token.first or after in cues.SUBJECT_VERBS or after in cues.AFTER_COMPANY:
         return True
     return after[:1].isdigit()
@@ -260,7 +358,8 @@ def _person(walk: Walk, entry: Entry, *, shared: bool) -> bool:
     speaks = token.first and walk.text.startswith(": ", walk.tokens[upto].end)
     strong = speaks or before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
     weak = before in cues.BEFORE_PERSON or after in cues.AFTER_PERSON
-    if shared or entry.exact:
+    # Jan may be a month.
+    if shared or entry.exact or may_begin_date(walk.lower[walk.at]):
         certain = strong or (upto > walk.at and not entry.exact) or (weak and not shared)
         if not certain:
             return False
@@ -296,7 +395,8 @@ def _full_name(walk: Walk) -> int:
 def _is_surname(walk: Walk, word: str) -> bool:
     if word in cues.NOT_NAMES or not word[0].isupper() or not word[1:].islower():
         return False
-    if not word.replace("-", "").isalpha() or may_begin_date(word.lower()):
+    lower = word.lower()
+    if not word.replace("-", "").isalpha() or may_begin_date(lower) or lower in cues.PRODUCT_HEADS:
         return False
     return all(entry.kind == "PERSON" for entry in walk.gazetteer.find(word))
 
@@ -307,9 +407,16 @@ def handle(walk: Walk) -> bool:
     name = token.text[1:]
     if not name or not name[0].isalpha() or not name.replace("_", "").replace("-", "").isalnum():
         return False
+    if name in cues.EVERYONE:
+        walk.at += 1
+        return True
     before, after = walk.before(), walk.after()
     addressed = token.first or before in cues.BEFORE_PERSON or after in cues.AFTER_HANDLE
-    if name in cues.ANNOTATIONS or (name[0].isupper() and not addressed):
+    is_name = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(name))
+    is_decorator = name[0].islower() and name.isalpha() and not name.islower()  # @belongsTo
+    if (name[0].isupper() or is_decorator) and not is_name:
+        addressed = before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
+    if name in cues.ANNOTATIONS or ((name[0].isupper() or is_decorator) and not addressed):
         return walk.add(token.start, token.end, "CODE", 0.7, walk.at)
     return walk.add(token.start, token.end, "PERSON", 0.8, walk.at)
 
@@ -340,6 +447,17 @@ def unknown_name(walk: Walk) -> bool:
     return False
 
 
+def versioned(walk: Walk) -> bool:
+    """Read an unknown word in lower case with a version behind it: chardet 5.0.0."""
+    after = walk.after()
+    if not after[:1].isdigit() or after.count(".") < 2 or not is_version(after):
+        return False
+    word = walk.token.text
+    if len(word) < 3 or is_ordinary(word) or word in cues.ORDINARY:
+        return False
+    return walk.add(walk.token.start, walk.token.end, "TECHNOLOGY", 0.6, walk.at)
+
+
 def _organization(walk: Walk) -> bool:
     upto = walk.at
     while upto - walk.at < MOST_SURNAMES and walk.joined(upto):
@@ -363,12 +481,16 @@ def _add_organization(walk: Walk, upto: int) -> bool:
 
 
 def _is_person_by_cue(walk: Walk, before: str, after: str) -> bool:
+    if is_ordinary(walk.lower[walk.at]):
+        return False
     if after in cues.STRONG_AFTER_PERSON and before not in ("the", "a"):
         return True
     owned = walk.text.startswith(("'s ", "\u2019s ", " 's "), walk.token.end)
     following = walk.lower[walk.at + 1 : walk.at + 3]
     if owned and any(word in cues.OWNED_BY_PERSON for word in following):
         return True
+    if before == "by" and walk.before(walk.at - 1) in cues.BY_PEOPLE:
+        return not walk.gazetteer.find(walk.token.text)
     closing = walk.lower[max(0, walk.at - 2) : walk.at]
     signed = walk.token.first or walk.token.comma or not walk.joined(walk.at)
     return signed and any(word in cues.CLOSINGS for word in closing) and before not in ("to", "for")
@@ -392,6 +514,8 @@ def _is_whereabouts(walk: Walk, before: str) -> bool:
 def speaker(walk: Walk) -> bool:
     """Read we, I or the user, followed by what they use, prefer, avoid or decided."""
     index = walk.at
+    if walk.lower[index] == "team" and walk.before() not in ("the", "our"):
+        return False
     for _ in range(3):
         if not walk.joined(index):
             return False
@@ -405,9 +529,640 @@ def speaker(walk: Walk) -> bool:
     return False
 
 
+# --- Names the text itself introduces -----------------------------------------------------
+
+
+_FIELD = re.compile(
+    r"^[ \t>*_:+-]{0,6}(?P<label>[^\W\d_][^\n:|<>\[\]`*]{0,50}?)[*_]{0,2}:[*_]{0,2}[ \t]+(?=\S)",
+    re.MULTILINE,
+)
+_PERSON_NAME = re.compile(
+    r"[^\W\d_][\w.'\u2019-]*(?: (?:[^\W\d_][\w.'\u2019-]*|\([^\W\d_]\w*\))){0,4}"
+)
+_WITH_ADDRESS = re.compile(
+    r"(?P<name>[^\W\d_][\w.'\u2019-]*(?: [^\W\d_][\w.'\u2019-]*){0,3}) <[^<>\s@]+@[^<>\s]+>"
+)
+_WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt)
+    r"(?P<name>[A-Z][\w'\u2019-]+(?: [A-Z][\w.'\u2019-]*){1,2})[*_]{0,2} \\?\(@[\w-]+\\?\)"
+)
+_BOT = re.compile(r"(?P<name>[\w-]+)\[bot\]")
+_SHORT_FORM = re.compile(r"\([A-Z][A-Za-z&]{1,7}\)")
+_LONG_FORM = re.compile(
+    r"(?P<long>(?:[A-Z][\w&.-]*[ ](?:(?:of|for|and|the|to|in|on)[ ]){0,2}){1,6}[A-Z]?[\w-]*)[ ]?"
+    r"\((?P<short>[A-Z][A-Za-z&]{1,7})\)"
+)
+_SMALL_WORDS = frozenset("of for and the to in on a".split())
+_RECORD = re.compile(
+    # RFC 2119 is a standard; RFC-0012 and RFC #12 are a project's own.
+    r"(?<![\w/])(?P<word>ADR|Adr|adr|RFD|MADR|RFC(?=[ \u2011_-]?#|[ \u2011_-]?0))"
+    r"[ \u2011_#-]{0,2}0{0,3}(?P<number>\d{1,4})\b(?!\.\d)"
+)
+_RECORD_FILE = re.compile(
+    r"(?:[\w.~@-]*/)*(?:adrs?|(?P<word>rfc)s?|decisions?"
+    r"|(?:architecture[-_]decision|decision[-_]record)[\w-]*)"
+    r"/(?:(?:adr|rfc)[-_]?)?0{0,3}(?P<number>\d{1,4})[-_][\w.-]+",
+    re.IGNORECASE,
+)
+_NUMBERED_TITLE = re.compile(
+    r"(?:(?P<word>ADR|RFD|MADR|RFC)[ _#-]{0,2})?0{0,3}(?P<number>\d{1,4})"
+    r"(?:[.:)]|[ ]+[-\u2013\u2014:])?[ ]+(?P<title>\S.{2,120})",
+    re.IGNORECASE,
+)
+_RECORD_PARTS = re.compile(
+    r"^(?:#{1,4}[ ]+|\*\*)?(?:status|decision|decision outcome|considered options"
+    r"|context and problem statement)"
+    r"(?:\*\*)?:?[ \t]*(?:\n|$|:|\w+$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_AFTER_NUMBER = re.compile(r":[ ]+(?P<title>[^\n]{3,120})")
+_NUMBER_FIRST = re.compile(r"(?:ADR|RFC|RFD)?[ _#-]*\d", re.IGNORECASE)
+LONGEST_TITLE = 12
+
+
+def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
+    """Return names by their first word: what labels, links, titles and abbreviations introduce."""
+    text, page = walk.text, walk.page
+    found: list[Introduced] = []
+    if ":" in text:
+        found += _labelled(walk)
+    if "@" in text:
+        for match in _WITH_ADDRESS.finditer(text):
+            found.append(_introduce(match["name"], 0.8))
+        for match in _WITH_HANDLE.finditer(text):
+            if not any(is_ordinary(word.lower()) for word in match["name"].split()):
+                found.append(_introduce(match["name"], 0.8))
+    if "[bot]" in text:
+        for match in _BOT.finditer(text):
+            found.append(Introduced((match[0],), "TECHNOLOGY", match["name"], 0.7))
+    if "(" in text and _SHORT_FORM.search(text):
+        found += _abbreviated(walk)
+    for link in page.links:
+        if name := _linked(walk, text[link.start : link.end], link.target):
+            found.append(name)
+    if page.titles:
+        found += _record_titles(walk)
+    by_first: dict[str, list[Introduced]] = {}
+    for name in found:
+        if name.words:
+            by_first.setdefault(name.words[0], []).append(name)
+            if name.type == "PERSON" and len(name.words) > 1 and len(name.words[0]) > 2:
+                # Nate is Nate Prewitt, as long as he is named here.
+                given = name._replace(words=name.words[:1])
+                by_first[name.words[0]].append(given)
+    for names in by_first.values():
+        names.sort(key=lambda name: (-len(name.words), -name.confidence))
+    return by_first
+
+
+def introduced(walk: Walk) -> bool:
+    """Read a name that the text introduces somewhere."""
+    for name in walk.introduced.get(walk.token.text, ()):
+        upto = walk.at + len(name.words) - 1
+        if upto >= len(walk.tokens):
+            continue
+        if any(walk.tokens[walk.at + n].text != word for n, word in enumerate(name.words)):
+            continue
+        # A title may have marks within it, a name has none.
+        apart = "\n" in walk.text[walk.token.start : walk.tokens[upto].end]
+        if name.type != "DECISION":
+            apart = any(not walk.joined(n) for n in range(walk.at, upto))
+        if apart:
+            continue
+        longer = walk.joined(upto) and walk.tokens[upto + 1].text[:1].isupper()
+        if len(name.words) == 1 and longer and name.type in ("PERSON", "CONCEPT"):
+            continue  # another one's surname, or a longer name
+        start, end = walk.token.start, walk.tokens[upto].end
+        walk.mentions.append(
+            NamedSpan(
+                start,
+                end,
+                name.type,
+                name.name,
+                name.confidence,
+                "learned",
+                name.aliases,
+                name.description,
+            )
+        )
+        walk.at = upto + 1
+        return True
+    return False
+
+
+def _words_of(name: str) -> tuple[str, ...]:
+    return tuple(token.text for token in tokens(name))
+
+
+def _introduce(name: str, confidence: float) -> Introduced:
+    words = _words_of(name)
+    return Introduced(words, "PERSON", " ".join(words), confidence)
+
+
+def _labelled(walk: Walk) -> Iterator[Introduced]:
+    """Who says or wrote something: `Nate Prewitt: ...`, `Author: ...`, `Signed-off-by: ...`."""
+    text = walk.text
+    fields = [(match, _SAYING.sub("", match["label"])) for match in _FIELD.finditer(text)]
+    labels = Counter(label for _, label in fields)
+    for match, label in fields:
+        if label.lower().strip() in cues.AUTHOR_FIELDS:
+            end = text.find("\n", match.end())
+            value = text[match.end() : end if end >= 0 else len(text)][:200]
+            for one in re.split(r",|;| and | & ", re.sub(r"<[^<>]*>|\([^()]*\)", "", value)):
+                name = one.strip(" *_.@`")
+                if (
+                    name
+                    and "[bot]" not in one
+                    and _PERSON_NAME.fullmatch(name)
+                    and not _says_ordinary(name)
+                ):
+                    yield _introduce(name, 0.8)
+        elif _is_speaker(walk, label, match.start() == 0, labels[label]):
+            yield _introduce(label, 0.8 if match.start() == 0 or labels[label] > 1 else 0.6)
+
+
+_SAYING = re.compile(r" (?:asks|asked|says|said|writes|wrote|replies|replied|answers|answered)$")
+
+
+def _says_ordinary(name: str) -> bool:
+    return all(is_ordinary(word.lower().strip(".")) for word in name.split())
+
+
+def _is_speaker(walk: Walk, label: str, begins: bool, times: int) -> bool:
+    """Return whether a line begins with who says it, and not with what it is about."""
+    words = label.split()
+    if (
+        not 1 <= len(words) <= 5
+        or not _PERSON_NAME.fullmatch(label)
+        or label.lower() in cues.PREFIXES
+        or (len(words) > 1 and label.isupper())
+    ):
+        return False
+    if any(is_ordinary(word.lower().strip("().")) or word in cues.NOT_NAMES for word in words):
+        return (
+            bool(walk.gazetteer.find(words[0]))
+            and words[0][0].isupper()
+            and len(words) > 1
+            and (walk.gazetteer.find(words[0])[0].kind == "PERSON")
+            and not is_ordinary(words[0].lower())
+        )
+    kinds = {entry.kind for entry in (*walk.gazetteer.find(label), *walk.gazetteer.find(words[0]))}
+    if kinds and "PERSON" not in kinds:
+        return False
+    if "PERSON" in kinds:
+        return words[0][0].isupper()
+    if len(words) == 1:
+        if not label[0].isupper() or label.isupper():
+            # A handle: a bare word may be anything, so it needs digits or a change.
+            return begins and len(label) > 4 and bool(re.search(r"\d|-", label)) and label.islower()
+        return (begins or times > 1) and label.isalpha()
+    return all(
+        word.strip("(")[0].isupper() for word in words if word.lower() not in cues.NAME_PARTICLES
+    ) and (begins or times > 1)
+
+
+def _abbreviated(walk: Walk) -> Iterator[Introduced]:
+    """Yield long names and their abbreviations: Government Digital Service (GDS)."""
+    for match in _LONG_FORM.finditer(walk.text):
+        short, words = match["short"], match["long"].split()
+        initials = [c for c in short if c.isupper()]
+        # The longest run of words at the end whose first letters are the abbreviation.
+        for begin in range(len(words)):
+            run = words[begin:]
+            if run[0].lower() in _SMALL_WORDS or not run[0][0].isupper():
+                continue
+            if _initials(run) == "".join(initials) or _initials(run, small=True) == short.upper():
+                kind = _kind(walk, run, "", "") or "CONCEPT"
+                long = " ".join(run)
+                if entries := walk.gazetteer.find(long):
+                    kind, long = _plain_kind(entries[0]), entries[0].name
+                yield Introduced(_words_of(" ".join(run)), kind, long, 0.8)
+                if walk.gazetteer.find(short):
+                    # Alternate Work Schedule (AWS): here, and nowhere else, this is what it means.
+                    yield Introduced((short,), kind, long, 0.8)
+                else:
+                    yield Introduced((short,), "CONCEPT", short, 0.5, (long,))
+                break
+
+
+def _plain_kind(entry: Entry) -> str:
+    return "TECHNOLOGY" if entry.kind == "SERVICE" else entry.kind
+
+
+def _initials(words: Sequence[str], *, small: bool = False) -> str:
+    return "".join(
+        part[0].upper()
+        for word in words
+        if small or word.lower() not in _SMALL_WORDS
+        for part in word.split("-")
+        if part
+    )
+
+
+_PROJECT_HOSTS = (
+    "github.com/",
+    "gitlab.com/",
+    "pypi.org/project/",
+    "npmjs.com/package/",
+    "crates.io/crates/",
+)
+_LINK_WORD = re.compile(r"[A-Za-z][\w.+:-]{1,40}")
+_OF_AN_OFFICE = re.compile(r"(?:^|\.)(?:gov|edu|mil|ac|int)(?:\.[a-z]{2})?$")
+
+
+def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
+    """Return what the words of a link name: a record, or a project they lead to."""
+    shown = words.strip(" *_`")
+    file = _RECORD_FILE.search(target)
+    called = _RECORD.search(shown) or (file if _NUMBER_FIRST.match(shown) else None)
+    if called is not None and len(shown) < 200:
+        title = _NUMBERED_TITLE.fullmatch(shown)
+        return Introduced(
+            _words_of(shown),
+            "DECISION",
+            record_name(called["word"], called["number"]),
+            0.8,
+            description=title["title"] if title else "",
+        )
+    if not shown or len(shown.split()) > 5 or walk.gazetteer.find(shown):
+        return None
+    if _TICKET_LIKE.fullmatch(shown):
+        return None
+    if "wikipedia.org" in target:
+        return None
+    if not target:
+        is_name = _LINK_WORD.fullmatch(shown) and not is_ordinary(shown.lower())
+        is_name = is_name and not all(is_ordinary(part) for part in shown.lower().split("-"))
+        return Introduced((shown,), "TECHNOLOGY", shown, 0.5) if is_name else None
+    host, _, rest = target.partition("://")[2].partition("/")
+    key = _loose(shown)
+    labels = {_loose(part) for part in (*host.split("."), *rest.split("/")[:3])}
+    same = key in labels or f"python{key}" in labels
+    if (
+        _LINK_WORD.fullmatch(shown)
+        and same
+        and target.count("/") <= 5
+        and not is_ordinary(shown.lower())
+    ):
+        return Introduced((shown,), "TECHNOLOGY", shown, 0.7)
+    run = shown.split()
+    if (
+        same
+        and len(run) < 4
+        and "#" not in target
+        and all(_is_name_word(word) for word in run)
+        and not _says_ordinary(shown)
+    ):
+        # nist.gov is an office, hrlinks.gsa.gov a service of one.
+        is_office = _OF_AN_OFFICE.search(host) and _loose(host.split(".")[-2]) == key
+        kind = "ORG" if is_office else "TECHNOLOGY"
+        return Introduced(_words_of(shown), kind, shown, 0.7)
+    return None
+
+
+def _loose(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+def _record_titles(walk: Walk) -> Iterator[Introduced]:
+    """Yield decision records by their titles: `# 12. Use Postgres`, `# ADR-0012: Use Postgres`."""
+    start, end = walk.page.titles[0]
+    title = walk.text[start:end].strip()
+    numbered = _NUMBERED_TITLE.fullmatch(title)
+    if (numbered and numbered["word"]) or (
+        (numbered or walk.text[:start].strip() == "#")
+        and len(title.split()) <= LONGEST_TITLE
+        and walk.text.count("\n", 0, start) < 8
+        and _RECORD_PARTS.search(walk.text, end)
+    ):
+        named = numbered["title"].strip() if numbered else title
+        name = record_name(numbered["word"], numbered["number"]) if numbered else named
+        yield Introduced(
+            _words_of(named), "DECISION", name, 0.9, description=named if numbered else ""
+        )
+
+
+def record(walk: Walk) -> bool:
+    """Read a decision record by its number: ADR-0012, ADR 12, ADR012."""
+    match = _RECORD.match(walk.text, walk.token.start)
+    if match is None or match.end() < walk.token.end:
+        return False
+    upto = walk.at
+    while upto + 1 < len(walk.tokens) and walk.tokens[upto + 1].end <= match.end():
+        upto += 1
+    name = record_name(match["word"], match["number"])
+    is_begun = not walk.text[: match.start()].strip()
+    title = _AFTER_NUMBER.match(walk.text, match.end()) if is_begun else None
+    called = title["title"].strip() if title else ""
+    walk.mentions.append(
+        NamedSpan(match.start(), match.end(), "DECISION", name, 0.9, description=called)
+    )
+    walk.at = upto + 1
+    return True
+
+
+# --- Names learned by how the text writes them ---------------------------------------------
+
+# How much a mention says: names are shown when what their mentions say adds up to one half.
+_NAME_WORD = re.compile(
+    r"[A-Z][A-Za-z0-9]{0,40}(?:['\u2019&+-][A-Za-z0-9]{1,40}){0,4}|[A-Z]{2,5}\.[A-Z]{2,5}"
+)
+MOST_WORDS = 6
+
+
+@lru_cache(maxsize=20_000)
+def _is_name_word(word: str) -> bool:
+    return (
+        _NAME_WORD.fullmatch(word) is not None
+        and not _TICKET_LIKE.fullmatch(word)
+        and word.lower() not in _CALENDAR
+        and word.partition("'")[0].partition("\u2019")[0] not in cues.NOT_NAMES
+    )
+
+
+_TICKET_LIKE = re.compile(r"[A-Z]+-\d+|[A-Z]\d+")
+_CALENDAR = frozenset(DATE_WORDS) | frozenset("mon tue wed thu fri sat sun".split())
+
+
+def _run(walk: Walk, begin: int) -> int:
+    """Return the last of the capitalised words that begin here; `of` and `for` may be between."""
+    upto = begin
+    while upto - begin < MOST_WORDS - 1 and _adjoin(walk, upto):
+        word = walk.tokens[upto + 1].text
+        if _is_name_word(word) and word not in cues.NOT_NAMES:
+            upto += 1
+        elif (
+            (word == "of" or (word == "for" and upto - begin >= 2))
+            and _adjoin(walk, upto + 1)
+            and _is_name_word(walk.tokens[upto + 2].text)
+            and not walk.is_title(walk.tokens[begin])
+            and walk.tokens[upto].text.lower() in cues.NAME_HEADS
+        ):
+            upto += 2
+        else:
+            break
+    while upto > begin and walk.lower[upto] in cues.COMMON_TAILS:
+        upto -= 1
+    return upto
+
+
+def _adjoin(walk: Walk, index: int) -> bool:
+    """Return whether only a blank, or the end of a wrapped line, divides a word from the next."""
+    if not walk.joined(index):
+        return False
+    gap = walk.text[walk.tokens[index].end : walk.tokens[index + 1].start]
+    return gap.isspace()
+
+
+def longer_name(walk: Walk) -> bool:
+    """Read capitalised words that are one name: Open Policy Agent, Amazon Managed Grafana."""
+    begin, word = walk.at, walk.token.text
+    if record(walk):  # before tickets, which look the same
+        return True
+    if not _is_name_word(word) or word in cues.NOT_NAMES:
+        return False
+    upto = _run(walk, begin)
+    if upto == begin:
+        return False
+    words = [token.text for token in walk.tokens[begin : upto + 1]]
+    surface = " ".join(words)
+    if walk.gazetteer.find(surface) or _are_known(walk, words):
+        return False
+    if surface.lower() in walk.gazetteer.removed:
+        walk.at = upto + 1
+        return True
+    lower = [one.lower() for one in words]
+    plain = [is_technical(one) for one in lower]
+    size = next(
+        (n for n in range(len(words), 1, -1) if walk.gazetteer.find(" ".join(words[:n]))), 1
+    )
+    known = walk.gazetteer.find(" ".join(words[:size]))
+    starts = walk.token.first and (plain[0] or lower[0] in cues.STARTERS) and not known
+    if lower[-1] in cues.ORG_TAILS and not (starts and len(words) == 2):
+        # Acme Corp is Acme.
+        companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
+        is_known = bool(companies) and len(words) == 2 and lower[-1] in cues.LEGAL_FORMS
+        return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
+    if not known and (shape_of(word) is not None or unknown_name(walk)):
+        return walk.at > begin
+    # San Francisco International Airport is no place of that name, London Office is one.
+    kinds = {entry.kind for entry in known}
+    is_longer = kinds == {"PLACE"} and not all(is_ordinary(one) for one in lower[size:])
+    if known and kinds <= {"PERSON", "PLACE"} and not is_longer:
+        return False
+    if not known and walk.token.first and plain[0] and lower[0].endswith(("ed", "ing")):
+        return False  # Added Foo Bar, Updating Foo Bar: the name begins later.
+    if starts and (len(words) == 2 or not all(plain)):
+        return False  # The sentence begins with a capital; so does the name after it.
+    if walk.is_title(walk.token):
+        return False
+    # Redis Clients are clients of Redis; Prometheus Operator is a name if it is written so again.
+    is_tail = all(plain[size:]) or any(one.isupper() for one in words[size:])
+    if known and is_tail and (walk.token.first or walk.text.count(surface) < 2):
+        return False
+    known_words = all(one or word.isupper() for one, word in zip(plain, words, strict=True))
+    if known_words and _is_label(walk, upto):
+        return _learn(walk, upto, "CONCEPT", 0.0)
+    if stated := _said_kind(walk, upto):
+        return _learn(walk, upto, stated, 0.5)
+    # Ordinary words together, and two unknown ones, are used for other things than products, too.
+    before = "" if all(map(is_ordinary, lower)) or walk.before() == "with" else walk.before()
+    kind = _kind(walk, words, before, walk.after(upto))
+    is_open = kind in (None, "CONCEPT") and all(map(is_ordinary, lower))
+    if is_open and _is_phrase(walk, upto, surface):
+        return _learn(walk, upto, "CONCEPT", NEVER)
+    if all(plain) and kind != "ORG":
+        confidence = 0.1 if walk.token.first else 0.17
+    else:
+        confidence = 0.3 if walk.token.first else 0.5
+    return _learn(walk, upto, kind or "CONCEPT", confidence)
+
+
+def _are_known(walk: Walk, words: Sequence[str]) -> bool:
+    """Return whether these are two known names next to each other."""
+    rest = " ".join(words[1:])
+    return bool(walk.gazetteer.find(rest)) and bool(walk.gazetteer.find(words[0]))
+
+
+def _learn(walk: Walk, upto: int, kind: str, confidence: float, name: str = "") -> bool:
+    start, end = walk.token.start, walk.tokens[upto].end
+    name = name or " ".join(walk.text[start:end].split())
+    walk.mentions.append(NamedSpan(start, end, kind, name, confidence, "learned"))
+    walk.at = upto + 1
+    return True
+
+
+def learned(walk: Walk) -> bool:
+    """Read one capitalised word that may be a name: how often it is written so decides."""
+    word, lower = walk.token.text, walk.lower[walk.at]
+    if not _is_name_word(word) or len(word) < 3 or word in cues.NOT_NAMES:
+        return False
+    if all(is_ordinary(part) or len(part) < 3 for part in lower.split("-")):
+        return False
+    if lower in cues.STARTERS or word in cues.LITERALS or may_begin_date(lower):
+        return False
+    if lower in cues.ORG_TAILS or lower in cues.PRODUCT_HEADS:
+        return False  # the Council, a Gateway: a kind of thing
+    if word in cues.NUMBERED and walk.after_is_number():
+        return False
+    if walk.gazetteer.find(word) or lower in walk.gazetteer.removed:
+        return False
+    if is_acronym(word):
+        acronym = word.removesuffix("s")
+        if len(acronym) > 6 or acronym in cues.COMMON_ACRONYMS or walk.is_title(walk.token):
+            return False
+        return _learn(walk, walk.at, "CONCEPT", 0.1 if walk.token.first else 0.17, acronym)
+    if stated := _said_kind(walk, walk.at):
+        return _learn(walk, walk.at, stated, 0.5)
+    kind = _kind(walk, [word], walk.before(), walk.after())
+    if kind is None and _is_common(walk):
+        return _learn(walk, walk.at, "CONCEPT", NEVER)
+    is_weak = walk.is_title(walk.token) or (walk.token.first and not _acts(walk))
+    confidence = 0.1 if is_weak else 0.3
+    if kind == "CODE":
+        confidence = 0.5
+    return _learn(walk, walk.at, kind or "TECHNOLOGY", confidence)
+
+
+_ONE_OF_MANY = frozenset("a an each every any no these those another many several all".split())
+_AFTER_NOUN = cues.SUBJECT_VERBS | _SMALL_WORDS | {"", "with", "at", "from", "by", "who", "that"}
+
+
+def _is_common(walk: Walk) -> bool:
+    """Return whether only a capital letter makes a word a name: a Surgeon, your swag."""
+    if walk.before() in _ONE_OF_MANY and walk.after() in _AFTER_NOUN:
+        return True
+    return walk.lower[walk.at] in walk.written
+
+
+_MENU = re.compile(r"[\s*_]{0,6}(?:&gt;|>|\u2192|\u203a|\u00bb)\s")
+_PRESSED = frozenset("click clicking press pressing select selecting tap".split())
+
+
+def _is_phrase(walk: Walk, upto: int, surface: str) -> bool:
+    """Return whether ordinary words with capitals are one of many, a section, or on a button."""
+    if walk.before() in _ONE_OF_MANY and walk.after(upto) in _AFTER_NOUN:
+        return True
+    if surface.lower() in walk.text or surface in walk.sections:
+        return True
+    before = walk.before(walk.at - 1) if walk.before() in ("the", "on") else walk.before()
+    return before in _PRESSED or _MENU.match(walk.text, walk.tokens[upto].end) is not None
+
+
+_LABEL_END = re.compile(r"[*_\s]{0,4}:")
+
+
+def _is_label(walk: Walk, upto: int) -> bool:
+    """Return whether words begin a line and a colon follows: fields of a form repeat."""
+    return walk.token.first and _LABEL_END.match(walk.text, walk.tokens[upto].end) is not None
+
+
+def _acts(walk: Walk) -> bool:
+    """Return whether what follows says what the word does, or what was done with it."""
+    after = walk.after()
+    if after in cues.BEFORE_DONE:
+        return walk.after(walk.at + 1) in cues.DONE
+    if after in cues.ACTS:
+        return True
+    word = walk.lower[walk.at]
+    may_be_many = word.endswith("s") and not word.endswith(("us", "is", "os", "ss"))
+    return not may_be_many and walk.text.startswith((", which ", ", who "), walk.token.end)
+
+
+# Contoso, a logistics company, adopted it.
+_APPOSITION = re.compile(
+    r",? (?:is |was )?an? (?:[a-z][a-z-]* ){0,3}?"
+    r"(?:(?P<ORG>company|startup|start-up|agency|vendor|consultancy|charity|manufacturer|retailer)"
+    r"|(?P<PERSON>engineer|developer|designer|manager|researcher|professor|consultant|architect)"
+    r"|(?P<TECHNOLOGY>library|framework|tool|database|language|platform|package|plugin|compiler"
+    r"|linter|protocol|toolkit|broker))\b(?! [a-z]*(?:s|er|ing)\b)"
+)
+
+
+def _said_kind(walk: Walk, upto: int) -> str | None:
+    """Return what a text says a name is, right behind it."""
+    said = _APPOSITION.match(walk.text, walk.tokens[upto].end)
+    return said.lastgroup if said else None
+
+
+def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | None:
+    """Return what an unknown name is, by its last word, its parts and the words around it."""
+    head = words[-1].lower().strip(".")
+    is_office = any(
+        (one in cues.OFFICES and other in ("of", "for"))
+        or (one in cues.BOARDS and other == "Board")
+        for one, other in pairwise(words)
+    )
+    if head in cues.ORG_TAILS or words[0] in cues.ORG_HEADS or is_office:
+        return "ORG"
+    if head in cues.IDEA_HEADS:
+        return "CONCEPT"
+    if head in cues.PRODUCT_HEADS:
+        return "TECHNOLOGY"
+    if len(words) == 1 and (
+        after in cues.AFTER_CLASS or before in cues.BEFORE_CLASS or head[-1].isdigit()
+    ):
+        return "CODE"
+    for word in words:
+        if any(entry.kind in ("TECHNOLOGY", "SERVICE") for entry in walk.gazetteer.find(word)):
+            return "TECHNOLOGY"
+    if after in cues.AFTER_COMPANY and before not in ("the", "a", "an"):
+        return None
+    if (
+        _VERSION_LIKE.fullmatch(after)
+        or before in cues.BEFORE_PRODUCT
+        or after in cues.AFTER_PRODUCT
+    ):
+        return "TECHNOLOGY"
+    return None
+
+
+_LISTED = re.compile(r"[\s*_`]*(?:,|,? ?and|,? ?or|&|/|\||\n\s*(?:[-*+]|\d+[.)]))[\s*_`|]*")
+_SETTLED = frozenset({"TECHNOLOGY", "ORG", "PERSON", "PLACE", "CODE", "PACKAGE"})
+
+
+def _is_pascal(mention: NamedSpan) -> bool:
+    """Return whether this is a word such as CloudFoundry, outside of backticks."""
+    return mention.type == "CODE" and mention.confidence == 0.7 and mention.name.isalnum()
+
+
+def agree(walk: Walk) -> list[NamedSpan]:
+    """Give names of unknown kind the kind they have elsewhere, or that of their list."""
+    mentions = walk.mentions
+    if not any(mention.source == "learned" for mention in mentions):
+        return mentions
+    for order in (range(1, len(mentions)), range(len(mentions) - 2, -1, -1)):
+        step = 1 if order.step < 0 else -1
+        for index in order:
+            one, other = mentions[index], mentions[index + step]
+            if one.aliases or not (one.source == "learned" or _is_pascal(one)):
+                continue
+            if other.type not in ("TECHNOLOGY", "ORG", "PLACE") or other.confidence < 0.5:
+                continue
+            if one.type in ("PERSON", "DECISION", other.type) and one.confidence >= 0.5:
+                continue
+            first, second = (other, one) if step < 0 else (one, other)
+            if _LISTED.fullmatch(walk.text, first.end, second.start):
+                mentions[index] = one._replace(type=other.type, confidence=max(0.5, one.confidence))
+    kinds: dict[str, NamedSpan] = {}
+    for mention in mentions:
+        if mention.type in _SETTLED and (mention.source != "learned" or mention.confidence >= 0.5):
+            key = _loose(mention.name)
+            if key not in kinds or kinds[key].confidence < mention.confidence:
+                kinds[key] = mention
+    for index, mention in enumerate(mentions):
+        is_open = mention.source == "learned" and mention.confidence < 0.5
+        if (is_open or mention.type == "CONCEPT") and not mention.aliases:
+            known = kinds.get(_loose(mention.name))
+            if known is not None:
+                mentions[index] = mention._replace(type=known.type, name=known.name)
+    return mentions
+
+
 # --- Rules for what developers type: code in backticks, commands, packages, versions, statuses ---
 
 
+# So unsure that no number of mentions makes a node: what texts name and no reader looks up.
+NEVER = 0.001
 LONGEST_CODE = 120
 MOST_ARGUMENTS = 8
 LONGEST_ERROR = 40
@@ -415,6 +1170,7 @@ LONGEST_ERROR = 40
 # One or two on either side: Markdown and reStructuredText.
 _BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
 _LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
+_TRACE = re.compile(r"^[ \t]*at [\w.$<>/]+\([^()\n]*\)[ \t]*$", re.MULTILINE)  # a stack trace
 _FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 _PINNED = re.compile(
     r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
@@ -422,6 +1178,8 @@ _PINNED = re.compile(
 _PACKAGE_NAME = re.compile(r"@?[a-z][a-z0-9]*(?:[-_./][a-z0-9]+)*")
 _ARGUMENT = re.compile(r"--?[a-zA-Z]|\.{0,2}/\w|~/|https?:|\w+@\w")
 _PART = re.compile(r"[^/,;|()=:]+")
+_LETTER = re.compile(r"[^\W\d_]")
+_FRAGMENT = re.compile(r"^</|[\"']|\$\{")  # the end of an element, a string
 
 Quoted = tuple[int, int, NamedSpan | None]
 """A stretch that is read as a whole: from, to, and what it is."""
@@ -429,11 +1187,13 @@ Quoted = tuple[int, int, NamedSpan | None]
 
 def quoted(walk: Walk) -> list[Quoted]:
     """Code in backticks is one thing each; blocks of code are left out."""
+    traces = _TRACE.finditer(walk.text) if "\n" in walk.text else ()
+    found: list[Quoted] = [(*line.span(), None) for line in traces]
     if "`" not in walk.text and "~~~" not in walk.text:
-        return []
+        return found
     fences = [match.start() for match in _FENCE.finditer(walk.text)]
     blocks = list(zip(fences[::2], [*fences[1::2], len(walk.text)], strict=False))
-    found: list[Quoted] = [(start, end + 3, None) for start, end in blocks]
+    found += [(start, end + 3, None) for start, end in blocks]
     block = 0
     for match in _BACKTICKS.finditer(walk.text):
         while block < len(blocks) and blocks[block][1] + 3 <= match.start():
@@ -450,13 +1210,20 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     start = walk.text.index(content, start)
     end = start + len(content)
     words = content.split()
+    if not _LETTER.search(content):
+        return None
+    if content in cues.LITERALS or _FRAGMENT.search(content):
+        return NamedSpan(start, end, "CODE", content, NEVER)
     if _is_command(words):
-        return NamedSpan(start, end, "COMMAND", content.removeprefix("$ "), 0.9)
+        return NamedSpan(start, end, "COMMAND", content.removeprefix("$ "), 0.4)
     for entry in walk.gazetteer.find(content):
         if entry.kind in ("TECHNOLOGY", "SERVICE") and not entry.exact:
             return NamedSpan(start, end, "TECHNOLOGY", entry.name, 0.9, "gazetteer", entry.aliases)
     if len(words) > 1:
-        return NamedSpan(start, end, "CODE", content, 0.8)
+        if all(_is_name_word(word) for word in words):
+            kind = _kind(walk, words, "", "") or "CONCEPT"
+            return NamedSpan(start, end, kind, content, 0.5, "learned")
+        return NamedSpan(start, end, "CODE", content, 0.17)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
     if is_version(content):
@@ -465,7 +1232,10 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     if shape is not None and shape.type:
         end = end if shape.end is None else start + shape.end
         return NamedSpan(start, end, shape.type, walk.text[start:end], shape.confidence)
-    return NamedSpan(start, end, "CODE", content, 0.8) if re.search(r"\w", content) else None
+    if content.isalpha() and is_ordinary(content.lower()):
+        # `data` and `name` are what code calls many things.
+        return NamedSpan(start, end, "CODE", content, NEVER if content.islower() else 0.1)
+    return NamedSpan(start, end, "CODE", content, 0.3 if content.isalnum() else 0.1)
 
 
 def _is_command(words: Sequence[str]) -> bool:
@@ -491,7 +1261,7 @@ def command(walk: Walk) -> bool:
         if walk.lower[upto + 1] in cues.AFTER_COMMAND:
             break
         upto += 1
-    return walk.add(walk.token.start, walk.tokens[upto].end, "COMMAND", 0.7, upto)
+    return walk.add(walk.token.start, walk.tokens[upto].end, "COMMAND", 0.4, upto)
 
 
 def _takes(walk: Walk, begin: int) -> bool:
@@ -523,7 +1293,7 @@ def date(walk: Walk) -> bool:
 def package(walk: Walk) -> bool:
     """A library named as something that is installed."""
     token = walk.token
-    if pinned := _PINNED.fullmatch(token.text):
+    if (pinned := _PINNED.fullmatch(token.text)) and pinned[1] not in cues.PLACEHOLDERS:
         walk.add(token.start, token.start + pinned.end(1), "PACKAGE", 0.9, walk.at - 1)
         return walk.add(token.start + pinned.start(2), token.end, "VERSION", 0.9, walk.at)
     if not _PACKAGE_NAME.fullmatch(token.text) or token.text in cues.ORDINARY:
@@ -537,6 +1307,12 @@ def _is_installed(walk: Walk) -> bool:
     before, after = walk.before(), walk.after()
     following = tuple(walk.lower[walk.at + 1 : walk.at + 4]) if after else ()
     if after.startswith(cues.PACKAGE_NOUNS):
+        word = walk.token.text
+        if any(entry.kind == "TECHNOLOGY" for entry in walk.gazetteer.find(word)):
+            return False  # a Swift package
+        is_kind = word.isalpha() or word.endswith("ed") or after.endswith("s")
+        if is_kind and all(map(is_ordinary, word.split("-"))) and not walk.gazetteer.find(word):
+            return False  # a candidate package, file-sourced packages
         return before not in ("a", "an") or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
@@ -546,6 +1322,8 @@ def _is_installed(walk: Walk) -> bool:
         return bool(after)
     if walk.at and walk.lower[walk.at - 1] in ("deps", "deps)", "gemspec") and walk.token.first:
         return True
+    if is_ordinary(walk.token.text):
+        return False
     if following[:2] in (("is", "required"), ("is", "installed")) or following == (
         "is",
         "not",
@@ -600,6 +1378,10 @@ def version(walk: Walk) -> bool:
     with_other = last is not None and last.type == "VERSION" and before in cues.BETWEEN_VERSIONS
     if after_name or with_other or before in cues.BEFORE_VERSION:
         return walk.add(token.start, token.start + len(word), "VERSION", 0.85, walk.at)
+    if "." in word and before in ("in", "since", "on") and walk.at > 1:
+        if walk.lower[walk.at - 2] in cues.CHANGED:
+            return walk.add(token.start, token.start + len(word), "VERSION", 0.6, walk.at)
+        return False
     if "." in word and before in ("from", "to", "until", "past"):
         return walk.add(token.start, token.end, "VERSION", 0.6, walk.at)
     return False
@@ -647,7 +1429,47 @@ def shaped(walk: Walk) -> bool:
         walk.at += 1
         return True
     end = token.end if shape.end is None else token.start + shape.end
-    return walk.add(token.start + shape.start, end, shape.type, shape.confidence, walk.at)
+    kind = shape.type
+    if kind == "CODE" and _in_statement(walk, token):
+        walk.at += 1
+        return True
+    if kind == "CODE" and token.text.isalnum() and token.text[0].isupper():
+        if walk.after() in ("exception", "exceptions", "error", "errors"):
+            kind = "ERROR"
+        elif _is_brand(walk, token.text):
+            kind = "TECHNOLOGY"
+    return walk.add(token.start + shape.start, end, kind, shape.confidence, walk.at)
+
+
+_TWO_PARTS = re.compile(r"([A-Z][a-z]+)([A-Z][a-z]+)")
+_WITH_ACRONYM = re.compile(r"[A-Z][a-z]+(?P<acronym>[A-Z]{2,5})")
+
+
+def _is_brand(walk: Walk, word: str) -> bool:
+    """Return whether a word such as FedRAMP or SolidQueue is a product's name here, not a class."""
+    if walk.after() in cues.AFTER_CLASS or walk.before() in cues.BEFORE_CLASS:
+        return False
+    tail = _WITH_ACRONYM.fullmatch(word)
+    if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
+        return True
+    parts = _TWO_PARTS.fullmatch(word)
+    if parts and not walk.has_code and not all(is_ordinary(one.lower()) for one in parts.groups()):
+        return True  # DocuSign, in a text without any code
+    if walk.after() in ("account", "accounts", "subscription", "website"):
+        return True
+    before = walk.lower[max(0, walk.at - 8) : walk.at]
+    is_moved_to = walk.before() in ("to", "onto") and not cues.MOVES.isdisjoint(before)
+    return is_moved_to or walk.before() in cues.BEFORE_BRAND
+
+
+_AFTER_CODE, _BEFORE_CODE = frozenset(";={[]*<"), frozenset("=[>*$;{")
+
+
+def _in_statement(walk: Walk, token: Token) -> bool:
+    """Return whether a word is part of a line of code: its parts are no names in prose."""
+    behind = walk.text[token.end : token.end + 3].lstrip(" ")[:1]
+    ahead = walk.text[max(0, token.start - 3) : token.start].rstrip(" ")[-1:]
+    return behind in _AFTER_CODE or ahead in _BEFORE_CODE
 
 
 def parts(walk: Walk) -> bool:

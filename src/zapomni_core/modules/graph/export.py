@@ -15,14 +15,22 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from zapomni_core.exceptions import ValidationError
-from zapomni_db.graph_models import EdgeQuery, Entity
+from zapomni_core.modules.graph.reading import FACT_TYPES, RELATED
+from zapomni_core.modules.graph.schemas import (
+    GraphPicture,
+    GraphViewResponse,
+    ViewedRelationship,
+)
+from zapomni_db.graph_models import Edge, EdgeKey, EdgeQuery, Entity
 from zapomni_db.interfaces import StorageProvider
 
-__all__ = ["FORMATS", "export_graph"]
+__all__ = ["FORMATS", "export_graph", "list_graph"]
 
 
 PAGE = 500
 ALL_EDGES = 10_000_000
+# A page of more rows opens slowly.
+MOST_ENTITIES, MOST_RELATIONSHIPS = 3000, 5000
 
 
 class _Link(NamedTuple):
@@ -89,8 +97,12 @@ async def _links_from(
     storage: StorageProvider, page: Sequence[Entity], hidden: Sequence[str]
 ) -> list[_Link]:
     ids = {entity.entity_id for entity in page}
-    edges = await storage.get_edges(sorted(ids), EdgeQuery(limit=ALL_EDGES, hidden=list(hidden)))
-    own = sorted((edge for edge in edges if edge.key.source_id in ids), key=lambda e: e.key)
+    query = EdgeQuery(limit=ALL_EDGES, hidden=list(hidden), nodes=True)
+    edges = await storage.get_edges(sorted(ids), query)
+    own = sorted(
+        (edge for edge in edges if edge.key.source_id in ids),
+        key=lambda one: (one.key.type == RELATED, one.key),
+    )
     sentences = await storage.get_evidence([edge.key for edge in own], None, 1, hidden)
     links = []
     for edge in own:
@@ -109,6 +121,61 @@ async def _links_from(
         given = {name: value for name, value in fields.items() if value is not None}
         links.append(_Link(edge.key.source_id, edge.key.target_id, given))
     return links
+
+
+async def list_graph(
+    storage: StorageProvider, drawn: GraphViewResponse, hidden: Sequence[str]
+) -> GraphPicture:
+    """Return the entities and relationships that a reader looks for, as far as a page has room.
+
+    Dates, addresses and the like are no entities of their own there.
+    """
+    entities = [
+        entity
+        async for page in _pages(storage, hidden)
+        for entity in page
+        if entity.type not in FACT_TYPES
+    ]
+    names = {entity.entity_id: entity.name for entity in entities}
+    found: dict[EdgeKey, Edge] = {}
+    for start in range(0, len(entities), PAGE):
+        ids = [entity.entity_id for entity in entities[start : start + PAGE]]
+        query = EdgeQuery(limit=ALL_EDGES, hidden=list(hidden))
+        edges = await storage.get_edges(ids, query)
+        found |= {edge.key: edge for edge in edges if names.keys() >= set(edge.key[:2])}
+    order = sorted(found.values(), key=lambda one: (one.key.type == RELATED, -one.weight, one.key))
+    shown = order[:MOST_RELATIONSHIPS]
+    named = sorted(entities, key=lambda one: (-one.mentions, one.name, one.entity_id))
+    # What a relationship leads to is on the page.
+    ends = {end for edge in shown for end in edge.key[:2]}
+    ends |= {one.entity_id for one in drawn.entities}
+    kept = [one for one in named if one.entity_id in ends]
+    others = [one for one in named if one.entity_id not in ends]
+    kept += others[: max(0, MOST_ENTITIES - len(kept))]
+    relationships = []
+    for start in range(0, len(shown), PAGE):
+        keys = [edge.key for edge in shown[start : start + PAGE]]
+        sentences = await storage.get_evidence(keys, None, 1, hidden)
+        relationships += [
+            ViewedRelationship(
+                source_id=edge.key.source_id,
+                source=names[edge.key.source_id],
+                type=edge.key.type,
+                target_id=edge.key.target_id,
+                target=names[edge.key.target_id],
+                strength=round(edge.strength, 4),
+                support=edge.support,
+                evidence=sentences[edge.key],
+            )
+            for edge in shown[start : start + PAGE]
+        ]
+    return GraphPicture(
+        drawn=drawn,
+        entities=kept,
+        relationships=relationships,
+        entities_left_out=len(entities) - len(kept),
+        relationships_left_out=len(order) - len(shown),
+    )
 
 
 def _day(moment: datetime | None) -> str | None:

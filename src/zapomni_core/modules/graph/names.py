@@ -22,6 +22,7 @@ __all__ = [
     "fuzzy_key",
     "load_gazetteer",
     "name_key",
+    "record_name",
     "same_entity",
 ]
 
@@ -29,7 +30,7 @@ __all__ = [
 # Their spelling is their identity: `Parser` and `parser` are two things.
 _VERBATIM = frozenset({"CODE", "COMMAND", "ERROR", "FILE", "URL"})
 # Of these a misspelling is the same thing. Of people it may be another person.
-_FORGIVING = frozenset({"ORG", "PLACE", "TECHNOLOGY"})
+_FORGIVING = frozenset({"CONCEPT", "ORG", "PLACE", "TECHNOLOGY"})
 SHORTEST_MISSPELLED = 7
 
 _BLANKS = re.compile(r"\s+")
@@ -37,14 +38,18 @@ _POSSESSIVE = re.compile(r"['\u2019]s$")
 # A dot between digits is part of a number; elsewhere people write Node.js, NodeJS and node-js.
 _LOOSE = re.compile(r"(?<!\d)[.]|[.](?!\d)|[\s_\-·]+")
 _VERSION_MARK = re.compile(r"^(?:version|ver\.?|v\.?|release)\s*(?=\d)", re.IGNORECASE)
+# A commit is called by its first digits, however many a text has.
+_COMMIT = re.compile(r"(?=[0-9a-f]*\d)[0-9a-f]{7,40}")
 _NUMBER_AFTER_WORD = re.compile(r"[A-Za-z]+ (\d+)")
 
 
+@lru_cache(maxsize=20_000)
 def canonical_name(name: str, entity_type: str) -> str:
     """Return the name as it is shown.
 
     Without blanks around it and a possessive; a version without its mark (`v1.2`: `1.2`), a
-    function without empty parentheses, a path without `./`, a handle without `@`, `PR 12` as `#12`.
+    function without empty parentheses, a path without `./`, a handle without `@`, `PR 12` as `#12`,
+    a commit by its first seven digits.
     """
     if not name.isascii():
         name = unicodedata.normalize("NFC", name)
@@ -56,7 +61,7 @@ def canonical_name(name: str, entity_type: str) -> str:
     if entity_type == "FILE":
         return name.removeprefix("./") or name
     if entity_type == "REFERENCE":
-        return _NUMBER_AFTER_WORD.sub(r"#\1", name)
+        return name[:7] if _COMMIT.fullmatch(name) else _NUMBER_AFTER_WORD.sub(r"#\1", name)
     if entity_type == "SELF":
         name = name.lower().partition("'")[0]
         return "I" if name == "i" else name
@@ -83,10 +88,16 @@ def name_key(name: str, entity_type: str) -> str:
     return folded
 
 
+@lru_cache(maxsize=20_000)
 def entity_id(name: str, entity_type: str) -> str:
     """Return the id of a thing: the same in every process, for every spelling of its name."""
     key = f"{entity_type}\0{name_key(name, entity_type)}"
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def record_name(word: str | None, number: str) -> str:
+    """Return how a decision record is called, whatever a text calls it by: ADR-12, RFC-12."""
+    return f"{'RFC' if word and word.upper() == 'RFC' else 'ADR'}-{int(number)}"
 
 
 def fuzzy_key(name: str, entity_type: str) -> str:
@@ -165,16 +176,23 @@ class Entry(NamedTuple):
     aliases: tuple[str, ...]
     exact: bool
     """It is an ordinary word, too, so it counts only if written just so."""
+    own: bool = False
+    """The user named it: an article before it makes it no ordinary word."""
 
 
 class Gazetteer:
     """Finds known names at the start of a run of words."""
 
-    def __init__(self, entries: Iterable[Entry], digest: str = "") -> None:
+    def __init__(
+        self, entries: Iterable[Entry], digest: str = "", removed: Iterable[str] = ()
+    ) -> None:
         self.digest = digest
         """Identifies the user's own names; empty if there are none."""
+        self.removed = frozenset(removed)
+        """Names that the user has taken out, in lower case."""
         self._written: dict[str, list[Entry]] = {}
         self._folded: dict[str, list[Entry]] = {}
+        self._tools: dict[str, list[Entry]] = {}
         self._longest: dict[str, int] = {}
         for entry in entries:
             for form in (entry.name, *entry.aliases):
@@ -182,12 +200,18 @@ class Gazetteer:
                 any_case = not entry.exact and entry.kind not in _AS_WRITTEN
                 if any_case and (len(form) >= SHORTEST_IN_ANY_CASE or form.islower()):
                     self._folded.setdefault(form.lower(), []).append(entry)
+                if entry.exact and entry.kind in ("TECHNOLOGY", "SERVICE"):
+                    self._tools.setdefault(form.lower(), []).append(entry)
                 first, *rest = form.lower().split()
                 self._longest[first] = max(self._longest.get(first, 0), 1 + len(rest))
 
     def starts(self, word: str) -> int:
         """Return how many words the longest name has that begins with this one, in lower case."""
         return self._longest.get(word, 0)
+
+    def find_tool(self, word: str) -> Sequence[Entry]:
+        """Return the tools that are ordinary words, too, by one in lower case."""
+        return self._tools.get(word, ())
 
     def find(self, name: str) -> Sequence[Entry]:
         """Return what is known by this name; several things may be."""
@@ -215,10 +239,12 @@ def load_gazetteer(own: Path | None = None) -> Gazetteer:
     if len(content) > MOST_BYTES:
         raise ConfigurationError("gazetteer.txt is larger than 5 MB", "CONF_002")
     added, removed = _parse(text)
+    added = [entry._replace(own=True) for entry in added]
     known = {entry for entry in _shipped_entries() if entry.name.lower() not in removed}
     renewed = {(entry.name.lower(), entry.kind) for entry in added}
     kept = [entry for entry in known if (entry.name.lower(), entry.kind) not in renewed]
-    return Gazetteer([*added, *sorted(kept)], hashlib.sha256(content).hexdigest()[:12])
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    return Gazetteer([*added, *sorted(kept)], digest, removed)
 
 
 @lru_cache(maxsize=1)

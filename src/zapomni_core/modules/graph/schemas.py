@@ -9,11 +9,17 @@ from zapomni_db.models import FrozenModel
 
 __all__ = [
     "BuildGraphRequest",
+    "CardMemory",
+    "EndedRelationship",
+    "EntityCard",
+    "GraphPicture",
     "GraphViewRequest",
     "GraphViewResponse",
     "MemoryReading",
     "MemoryStatement",
     "MergeResponse",
+    "PathRequest",
+    "PathResponse",
     "PathStep",
     "RelatedEntity",
     "RelatedRequest",
@@ -80,6 +86,71 @@ class RelatedResponse(FrozenModel):
     notice: str | None = None
 
 
+class EndedRelationship(FrozenModel):
+    """A relationship that held once."""
+
+    source_id: str
+    source: str
+    type: str
+    target_id: str
+    target: str
+    forward: bool
+    """Whether it led from the entity asked about, or to it."""
+    evidence: Evidence
+    """The last sentence that stated it; its `valid_to` is when it ended."""
+    replaced_by: list[str] = []
+    """Names: where the same relationship leads now, if a subject has one of them at a time."""
+
+
+class CardMemory(FrozenModel):
+    """A memory that mentions an entity."""
+
+    memory_id: str
+    title: str
+    """Its first line."""
+    occurred_at: datetime
+    kind: str
+
+
+class EntityCard(RelatedResponse):
+    """What a person wants to know about an entity, beyond what is related to it."""
+
+    first_mentioned: datetime | None = None
+    last_mentioned: datetime | None = None
+    relationships: list[PathStep] = []
+    """Its own: those that say how before those that are only named together."""
+    ended: list[EndedRelationship] = []
+    """What held and no longer does, the last to end first."""
+    memories: list[CardMemory] = []
+    """The newest that mention it, and those of the sentences shown."""
+    files: list[str] = []
+    """Files that these memories name or cite."""
+
+
+class PathRequest(FrozenModel):
+    """Between which two entities to find a way."""
+
+    source: str
+    target: str
+    """Their names, aliases or ids."""
+    as_of: datetime | None = None
+    """What held at that time; None: now."""
+
+
+class PathResponse(FrozenModel):
+    """How two entities are connected."""
+
+    source: Entity | None = None
+    target: Entity | None = None
+    """None if the name may mean several: then `candidates` are the choices."""
+    candidates: list[Entity] = []
+    steps: list[PathStep] = []
+    """From the first to the second; empty if there is no way."""
+    memories: list[CardMemory] = []
+    """The memories of the sentences."""
+    notice: str | None = None
+
+
 class GraphViewRequest(FrozenModel):
     """Which part of the graph to look at."""
 
@@ -142,6 +213,20 @@ class GraphViewResponse(FrozenModel):
     unread: bool = False
     """Whether there are passages that were not read into the graph yet."""
     notice: str | None = None
+
+
+class GraphPicture(FrozenModel):
+    """The graph for a page that is read without this program."""
+
+    drawn: GraphViewResponse
+    """The best connected part."""
+    entities: list[Entity]
+    """The most mentioned first."""
+    relationships: list[ViewedRelationship]
+    """Those that say how first, then those of the most weight."""
+    entities_left_out: int = 0
+    relationships_left_out: int = 0
+    """How many are beyond what a page can have."""
 
 
 class MemoryStatement(FrozenModel):

@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.infra.correlation import operation
-from zapomni_core.modules.graph.related import get_related, resolve
+from zapomni_core.modules.graph.reading import (
+    FACT_TYPES,
+    MOST_VIEWED,
+    find_path,
+    get_card,
+    get_related,
+    get_view,
+    resolve,
+)
 from zapomni_core.modules.graph.schemas import (
     BuildGraphRequest,
+    EntityCard,
+    GraphPicture,
     GraphViewRequest,
     GraphViewResponse,
     MemoryReading,
     MemoryStatement,
     MergeResponse,
+    PathRequest,
+    PathResponse,
     RelatedRequest,
     RelatedResponse,
 )
@@ -23,8 +35,7 @@ from zapomni_db.graph_models import EdgeQuery, Entity, EntityQuery, GraphScope, 
 from zapomni_db.interfaces import StorageProvider
 
 if TYPE_CHECKING:
-    from zapomni_core.modules.graph.build import Report
-    from zapomni_core.modules.graph.extraction import GraphExtractor
+    from zapomni_core.modules.graph.build import GraphExtractor, Report
 
 __all__ = ["KnowledgeGraph"]
 
@@ -128,6 +139,26 @@ class KnowledgeGraph:
         return await get_related(self._storage, self._extractor, asked, await self._hidden(folder))
 
     @operation()
+    async def get_card(self, request: RelatedRequest, folder: str = "") -> EntityCard:
+        """Return what memories say about an entity: what it is, since when, what changed.
+
+        Raises:
+            ValidationError: The depth or limit is out of range.
+            EntityNotFoundError: No entity has this name; `near` has names that are like it.
+        """
+        asked = request.model_copy(update={"types": _types(request.types)})
+        return await get_card(self._storage, self._extractor, asked, await self._hidden(folder))
+
+    @operation()
+    async def find_path(self, request: PathRequest, folder: str = "") -> PathResponse:
+        """Return how two entities are connected: the most convincing way between them.
+
+        Raises:
+            EntityNotFoundError: One of them is unknown; `near` has names that are like it.
+        """
+        return await find_path(self._storage, self._extractor, request, await self._hidden(folder))
+
+    @operation()
     async def get_view(self, request: GraphViewRequest, folder: str = "") -> GraphViewResponse:
         """Return a part of the graph: what is around an entity, or the best connected part.
 
@@ -135,8 +166,6 @@ class KnowledgeGraph:
             ValidationError: The depth or limit is out of range.
             EntityNotFoundError: No entity has this name; `near` has names that are like it.
         """
-        from zapomni_core.modules.graph.view import get_view
-
         asked = request.model_copy(update={"types": _types(request.types)})
         return await get_view(self._storage, self._extractor, asked, await self._hidden(folder))
 
@@ -149,7 +178,7 @@ class KnowledgeGraph:
         text = query.text.encode("utf-8", "replace").decode()  # no name has half a character
         hidden = [*query.hidden, *await self._hidden(folder)]
         asked = query.model_copy(
-            update={"text": text, "types": _types(query.types), "hidden": hidden}
+            update={"text": text, "types": _types(query.types), "hidden": hidden, "nodes": True}
         )
         return await self._storage.find_entities(asked)
 
@@ -197,7 +226,8 @@ class KnowledgeGraph:
     async def _find_neighbors(
         self, memory_id: str, entities: Mapping[str, Entity]
     ) -> dict[str, list[str]]:
-        mentions = await self._storage.get_mentions(list(entities), None, READ_EVIDENCE)
+        shared_by = [i for i, one in entities.items() if one.type not in FACT_TYPES]
+        mentions = await self._storage.get_mentions(shared_by, None, READ_EVIDENCE)
         chunks = list({one.chunk_id for found in mentions.values() for one in found})
         passages = await self._storage.get_passages(chunks)
         shared: dict[str, list[str]] = {}
@@ -278,6 +308,14 @@ class KnowledgeGraph:
 
         async for piece in export_graph(self._storage, name, await self._hidden(folder)):
             yield piece
+
+    @operation()
+    async def get_picture(self, folder: str = "") -> GraphPicture:
+        """Return the graph for a page of its own: what to draw, and tables of the rest."""
+        from zapomni_core.modules.graph.export import list_graph
+
+        drawn = await self.get_view(GraphViewRequest(limit=MOST_VIEWED), folder)
+        return await list_graph(self._storage, drawn, await self._hidden(folder))
 
     @property
     def _extractor(self) -> GraphExtractor:

@@ -1,16 +1,38 @@
-"""The words and sentences of a text with their places, and what a word is by its form alone."""
+"""The words, sentences, markup and dates of a text, and what a word is by its form alone."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from importlib import resources
 from typing import NamedTuple
 
+from zapomni_core.shared.dates import (
+    MONTH_STEMS,
+    MONTHS,
+    iso_name,
+    month_number,
+    months_later,
+    written_dates,
+)
+
 __all__ = [
+    "DATE_WORDS",
+    "FoundDate",
+    "PlainText",
     "Shape",
     "TextSentence",
     "Token",
+    "date_at",
+    "is_acronym",
+    "is_ordinary",
     "is_status",
+    "is_technical",
     "is_version",
+    "may_begin_date",
+    "read_plain",
     "sentences",
     "shape_of",
     "tokens",
@@ -25,7 +47,7 @@ _WORD = re.compile(
 _OPENING = "([{\"'\u201c\u2018\u00ab*~,;:!?|"
 _CLOSING = ".,;:!?)]}\"'\u201d\u2019\u00bb*~|"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
-_STARTERS = frozenset("- . ? ! : * + >".split())
+_STARTERS = frozenset("- . ? ! : * + > | #".split())
 _POSSESSIVE = ("'s", "\u2019s")
 # The look behind keeps a run of a million dots from being tried a million times.
 _END = re.compile(r"(?<![.!?])[.!?]++[\"'\u201d\u2019)\]]{0,3}+(?=\s|$)|[\u3002\uff01\uff1f]|\n++")
@@ -64,7 +86,7 @@ def tokens(text: str) -> list[Token]:
         start, end = match.span()
         word = match[0]
         gap = text[done:start]
-        if "\n" in gap:
+        if "\n" in gap and not _is_wrapped(text, done, start):
             first = True
         if "`" in gap and found:
             found[-1] = found[-1]._replace(comma=True)
@@ -129,7 +151,24 @@ def _ends_line(text: str, start: int, end: int) -> bool:
     """Whether a line break ends a sentence: not if the line was only wrapped."""
     if end - start > 1 or end == len(text):
         return True
-    return not text[end].islower()
+    return not text[end].islower() and not _is_wrapped(text, start, end)
+
+
+# No line that is wrapped is shorter.
+WRAPPED_LINE = 55
+# What a line begins with that does not go on: an item, a title, a table, who says something.
+_NEW_LINE = re.compile(r"[^\w`(\"']|\w[\w .-]{0,40}:\s|\d+[.)]\s")
+
+
+def _is_wrapped(text: str, end: int, start: int) -> bool:
+    """Return whether the words from `start` on go on with the long line that has ended."""
+    newline = text.find("\n", end, start)
+    begin = text.rfind("\n", 0, newline) + 1
+    if newline - begin < WRAPPED_LINE or text.find("\n", newline + 1, start) >= 0:
+        return False
+    if text[newline - 1] in ".!?:;|" or text[begin] in "#|>":
+        return False
+    return _NEW_LINE.match(text, start) is None
 
 
 def _is_abbreviation(text: str, dot: int) -> bool:
@@ -150,6 +189,233 @@ def _add(found: list[TextSentence], text: str, begin: int, end: int) -> None:
             cut = max(text.rfind(" ", begin + 1, cut), begin + LONGEST_SENTENCE // 2)
         found.append(TextSentence(begin, cut, question))
         begin = cut
+
+
+# --- Markup: what a page shows, and where its titles, links and code are ---------------
+
+
+class LinkText(NamedTuple):
+    """Words that are a link, and where they lead."""
+
+    start: int
+    end: int
+    target: str
+
+
+class PlainText(NamedTuple):
+    """A text as a reader sees it, letter for letter in the same places."""
+
+    source: str
+    text: str
+    """Markup, addresses of links and directives are blanks; backticks are left."""
+    links: list[LinkText]
+    addresses: list[tuple[int, int]]
+    """Where the addresses are that links lead to."""
+    titles: list[tuple[int, int]]
+    """Where titles are, without their marks."""
+
+
+_HTML = re.compile(
+    r"<!--.{0,2000}?-->|</?(?:a|abbr|b|blockquote|body|br|center|code|col|colgroup|dd|details|div|dl|dt|em"
+    r"|figcaption|figure|font|h[1-6]|head|hr|html|i|img|kbd|li|ol|p|picture|pre|s|samp|script|small"
+    r"|source|span|strike|strong|style|sub|summary|sup|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|var"
+    r"|video)(?:\s[^<>]{0,400})?\s*/?>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ADDRESS_IN_TAG = re.compile(r"(?:https?|ftps?)://[^\s\"'<>]+", re.IGNORECASE)
+# [words](address "title") and [words][reference], also as an image.
+_MARKDOWN_LINK = re.compile(
+    r"!?\[(?P<words>[^\[\]\n]{0,200})\]"
+    r"(?:\((?P<target>[^()\s]{0,500}(?:\([^()\s]{0,100}\)[^()\s]{0,200})?)(?:\s+[\"'][^\"'\n]{0,200}[\"'])?\)"
+    r"|\[(?P<reference>[^\[\]\n]{0,100})\])"
+)
+_OUTER_LINK = re.compile(r"\]\((?P<target>[^()\s]{1,500})\)")
+_REFERENCE_LINE = re.compile(r"^[ ]{0,3}\[[^\[\]\n]{1,100}\]:[ \t]+\S[^\n]*$", re.MULTILINE)
+_DIRECTIVE_LINE = re.compile(
+    r"^[ \t]*\.\. [^\n]*$|^[ \t]*:(?!author)[a-z-]{2,20}:(?: [^\n]*)?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# reStructuredText: `words <address>`_, `words`_, :role:`words`.
+_QUOTED_LINK = re.compile(
+    r"`(?P<words>[^`<\n]{1,200}?)[ ]?(?:<(?P<target>[^<>\n]{1,500})>)?`__?(?![\w`])"
+)
+_ROLE = re.compile(
+    r"(?<![\w`:]):(?P<role>[a-z]+(?::[a-z]+)?):`(?P<words>[^`<\n]{1,200}?)(?:[ ]<[^<>\n]{1,200}>)?`"
+)
+_PROSE_ROLES = frozenset("ref doc term numref guilabel menuselection abbr sup sub title".split())
+_WORD_LINK = re.compile(
+    r"(?<![\w`])[A-Za-z][A-Za-z0-9.-]*[A-Za-z0-9](?P<mark>__?)(?=[\s.,;:)\]]|$)"
+)
+# Where an underscore is not within a word.
+_MARKED_WORD = re.compile(r"(?:^|[^\w`])_|_(?:[^\w`]|$)")
+# Emphasis may go on in the next line, not in the next paragraph.
+_SLANTED = re.compile(r"(?<![\w`])_(?=[^\s_])(?:[^_\n`]|\n(?!\s)){0,200}[^\s_`]_(?![\w`])")
+_STRONG = re.compile(
+    r"(?<![\w*`])(\*{1,3})(?=[^\s*])(?:[^*\n]|\n(?![\s*+-])){0,200}[^\s*](\1)(?![\w*])"
+)
+_BOLD = re.compile(r"(?<![\w`])(__)(?=[^\s_])[^_\n`]{0,200}[^\s_`](__)(?![\w`])")
+# What site generators read: fields before the text, and tags within it.
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n(?P<fields>.{0,4000}?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+_READ_FIELD = re.compile(
+    r"[ \t]*(?:(?P<title>title|name):|(?:authors?|deciders?|decision-makers|owners?|maintainers?"
+    r"|description|summary|subtitle):)[ \t]*(?P<value>[^\n]*)",
+    re.IGNORECASE,
+)
+_TEMPLATE_TAG = re.compile(r"\{%[^\n]{0,300}?%\}|\{\{[^\n]{0,300}?\}\}")
+# .. _name: address, and [name]: address
+_DEFINITION = re.compile(
+    r"^[ \t]*(?:\.\. _`?(?P<quoted>[^`:\n]{1,100})`?:\s+|\[(?P<name>[^\[\]\n]{1,100})\]:[ \t]+)"
+    r"(?P<target>\S+)",
+    re.MULTILINE,
+)
+_TITLE = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(?P<words>[^\n]{1,200}?)[ \t#]{0,10}$", re.MULTILINE)
+_UNDERLINED = re.compile(
+    r"^(?P<words>[^\s#>|+*-][^\n]{0,120})\n(?P<mark>[=\-~^\"'+#*])(?P=mark){2,}[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def read_plain(text: str) -> PlainText:
+    """Return a text without its markup, and what the markup says about it."""
+    links: list[LinkText] = []
+    addresses: list[tuple[int, int]] = []
+    blanked: list[tuple[int, int]] = []
+    titles: list[tuple[int, int]] = []
+    targets: dict[str, str] = {}
+    if text.startswith("---") and (fields := _FRONT_MATTER.match(text)):
+        blanked.append((0, 3))
+        at = fields.start("fields")
+        for line in fields["fields"].splitlines(keepends=True):
+            known = _READ_FIELD.match(line)
+            if known is None:
+                blanked.append((at, at + len(line)))
+            elif known["title"]:
+                start, end = known.span("value")
+                titles.append((at + start, at + end))
+                blanked.append((at, at + start))
+            at += len(line)
+    if "{%" in text or "{{" in text:
+        blanked += [tag.span() for tag in _TEMPLATE_TAG.finditer(text)]
+    if "://" in text and ("]: " in text or ".. _" in text):
+        for line in _DEFINITION.finditer(text):
+            targets[(line["quoted"] or line["name"]).lower()] = line["target"]
+    if "<" in text:
+        for tag in _HTML.finditer(text):
+            blanked.append(tag.span())
+            addresses += [found.span() for found in _ADDRESS_IN_TAG.finditer(text, *tag.span())]
+    if "](" in text or "][" in text:
+        for link in _MARKDOWN_LINK.finditer(text):
+            start, end = link.span("words")
+            blanked += [(link.start(), start), (end, link.end())]
+            if link["target"] and "://" in link["target"]:
+                addresses.append(link.span("target"))
+            called = (link["reference"] or link["words"]).lower()
+            links.append(LinkText(start, end, link["target"] or targets.get(called, "")))
+        for outer in _OUTER_LINK.finditer(text):
+            blanked.append(outer.span())
+    if "]:" in text:
+        blanked += [line.span() for line in _REFERENCE_LINE.finditer(text)]
+    if ".. " in text or "\n:" in text:
+        blanked += [line.span() for line in _DIRECTIVE_LINE.finditer(text)]
+    if ":`" in text:
+        for role in _ROLE.finditer(text):
+            start, end = role.span("words")
+            blanked.append((role.start(), start - 1))
+            if role["role"] in _PROSE_ROLES:
+                blanked += [(start - 1, start), (end, role.end())]
+            else:
+                blanked += [(start, start + (text[start] in "~!.")), (end, role.end() - 1)]
+    if "`_" in text:
+        for link in _QUOTED_LINK.finditer(text):
+            start, end = link.span("words")
+            blanked += [(link.start(), start), (end, link.end())]
+            if link["target"] and "://" in link["target"]:
+                addresses.append(link.span("target"))
+            called = link["words"].lower()
+            links.append(LinkText(start, end, link["target"] or targets.get(called, "")))
+    if "*" in text:
+        blanked += [mark.span(side) for mark in _STRONG.finditer(text) for side in (1, 2)]
+    if "_" in text and _MARKED_WORD.search(text):
+        for word in _WORD_LINK.finditer(text):
+            blanked.append(word.span("mark"))
+            if target := targets.get(text[word.start() : word.start("mark")].lower()):
+                links.append(LinkText(word.start(), word.start("mark"), target))
+        # One word is a name of Python's: __init__.
+        bold = [one for one in _BOLD.finditer(text) if " " in one[0]]
+        blanked += [one.span(side) for one in bold for side in (1, 2)]
+        for slanted in _SLANTED.finditer(text):
+            start, end = slanted.span()
+            blanked += [(start, start + 1), (end - 1, end)]
+    if "#" in text:
+        titles += [title.span("words") for title in _TITLE.finditer(text)]
+    if "===" in text or "---" in text or "~~~" in text or "^^^" in text:
+        titles += [title.span("words") for title in _UNDERLINED.finditer(text)]
+    if not blanked:
+        return PlainText(text, text, links, addresses, sorted(titles))
+    pieces, done = [], 0
+    for start, end in sorted(blanked):
+        if end > done:
+            start = max(start, done)  # noqa: PLW2901 - the rest of it
+            pieces += [text[done:start], _BLANK.sub(" ", text[start:end])]
+            done = end
+    return PlainText(text, "".join([*pieces, text[done:]]), links, addresses, sorted(titles))
+
+
+_BLANK = re.compile(r"[^\n]")
+
+
+# --- Ordinary words ---------------------------------------------------------------------
+
+_ENDINGS = re.compile(
+    r".{3,}(?:tions?|sions?|ments?|ness|[a-z]ities|[bcdlrtv]ity|ings?|ized|ised|ated|ively|ally|able|ible|ously"
+    r"|ances?|ences?|ships?|fully|isms?|tically)"
+)
+
+
+@lru_cache(maxsize=1)
+def _ordinary() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words of texts about software, and those of all texts."""
+    file = resources.files(__package__).joinpath("ordinary.txt")
+    parts: list[list[str]] = []
+    was_comment = False
+    for line in file.read_text(encoding="utf-8").splitlines():
+        is_comment = line.startswith("#")
+        if is_comment and not was_comment:
+            parts.append([])
+        elif not is_comment:
+            parts[-1] += line.split()
+        was_comment = is_comment
+    technical, general = parts
+    return frozenset(technical), frozenset([*technical, *general])
+
+
+@lru_cache(maxsize=20_000)
+def is_ordinary(word: str) -> bool:
+    """Return whether a word, in lower case, is one that texts use for many things."""
+    return _is_form(word, _ordinary()[1])
+
+
+@lru_cache(maxsize=20_000)
+def is_technical(word: str) -> bool:
+    """Return whether a word, in lower case, is one that texts about software use for many things.
+
+    Of fewer words than `is_ordinary` holds: several others together are more often a name.
+    """
+    return _is_form(word, _ordinary()[0])
+
+
+def _is_form(word: str, known: frozenset[str]) -> bool:
+    if word in known or _ENDINGS.fullmatch(word):
+        return True
+    if word.endswith("s") and (word[:-1] in known or word[:-2] in known):
+        return True
+    if word.endswith("ies") and f"{word[:-3]}y" in known:
+        return True
+    if word.endswith("ed") and (word[:-2] in known or word[:-1] in known):
+        return True
+    return word.endswith("ly") and word[:-2] in known
 
 
 # --- What a word is by its looks alone: an address, a path, a version, an identifier, an error ---
@@ -250,7 +516,12 @@ _FOLDERS = frozenset(
         "resources res data core api server client backend frontend web www"
     ).split()
 )
+# Folders whose names are also one of two: include/exclude, client/server.
+_ALTERNATIVES = frozenset("include public build test client server backend frontend".split())
 
+_PLACEHOLDER = re.compile(r"<[a-z]+(?:[_-]\w+)+>|<[A-Z][A-Z_-]+>")  # <secret_1>, <YOUR-NAME>
+_DUNDER = re.compile(r"__\w+__(?:\(\))?")
+_EMPHASIZED = re.compile(r"_[A-Z][a-z]*\w*|\w+[.,]_")  # rather the beginning or end of emphasis
 _FLAG = re.compile(r"--[a-zA-Z][\w-]*(?:=\S+)?")
 _TAG = re.compile(r"</?[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/?>")
 _CALL = re.compile(r"[@$]?[A-Za-z_$][\w$.:>\-]*\(.*\)?[;]?")
@@ -262,22 +533,26 @@ _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
+_ELECTRONIC = re.compile(r"e[A-Z][a-z]{3,}|v[A-Z]{2,}s?")  # an eCertificate, two vCPUs
 _PASCAL = re.compile(
     r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]{1,5}[A-Z][a-z]{2,}[A-Za-z0-9]*|[A-Z][a-z]+\d*[A-Z]{2,}\w*"
 )
 _HEADER = re.compile(
-    r"(?:X|Content|Accept|Access-Control|Set|User|Cache|If|Last|Transfer|Proxy|WWW|Strict)(?:-[A-Z][A-Za-z]*)+|x(?:-[a-z]+){1,4}"
+    r"(?:X|Content|Accept|Access-Control|Set|User|Cache|If|Last|Transfer|Proxy|WWW|Strict)(?:-[A-Z][A-Za-z]*)+|x(?:-[a-z]+){2,4}"
 )
 _GENERIC = re.compile(r"[A-Za-z_][\w.:]*(?:<[\w<>,.?\s\[\]]+>|\[[\w\[\], .|]*\])")
+_METHOD = re.compile(r"\.[A-Za-z_]\w+\(\)")
 _SELECTOR = re.compile(r"\.[a-z]\w*-[\w-]+|#[a-zA-Z][\w-]+")
 _DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-[a-z][a-z-]*")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
+# DfE, CoE, PoC, SaaS: abbreviations that keep the small letters of small words.
+_MIXED_ACRONYM = re.compile(r"(?=.{3,5}\Z)[A-Z]{1,3}[a-z]{1,2}[A-Z]{1,2}s?")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
 _DOMAIN = re.compile(
     r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?",
     re.IGNORECASE,
 )
-_FILE_TYPE = re.compile(rf"\.(?:{_EXTENSION})", re.IGNORECASE)
+_FILE_TYPE = re.compile(rf"\*?\.(?:{_EXTENSION})", re.IGNORECASE)
 
 
 # A character that gives code away, and what the whole word must look like then.
@@ -293,8 +568,23 @@ _MARKED = (
 )
 
 
+# Words that begin a sentence whose blank was forgotten: `in a form.But it`.
+_GLUED = re.compile(
+    r"[a-z][\w-]*(?:\.[a-z]{1,4})?\.(?:A|And|Any|As|At|But|Can|Do|Does|For|From|Here|How|However|I|If|In|Is"
+    r"|It|Its|My|No|Not|Now|On|Or|Please|So|Some|Thanks|That|The|Then|There|These|They|This|To|Try|We"
+    r"|What|When|Where|Which|While|Why|With|You|Your)"
+)
+_GROWTH = re.compile(r"[O\u0398\u03a9]\(.{1,20}\)?")  # O(n log n)
+_IDENTIFIER = re.compile(
+    r"(?!(?:utf|mp|md|sha|base|ipv|es|py|win|mac|vs|rev|day|week|top)\d)[a-z]{3,}\d{1,3}"
+)
+
+
+@lru_cache(maxsize=20_000)
 def shape_of(word: str) -> Shape | None:
     """Say what a word looks like; None if it looks like any other."""
+    if _GLUED.fullmatch(word) or _GROWTH.fullmatch(word):
+        return Shape("", 0.0)
     if "://" in word or "@" in word:
         if _URL.match(word) or _REMOTE.match(word):
             return Shape("URL", 0.98)
@@ -340,13 +630,15 @@ def _numbered(word: str) -> Shape | None:
 
 
 def _file(word: str) -> Shape | None:
+    if "\\_" in word:  # an escaped underscore is no path
+        return None
     line = _LINE.search(word)
     end = line.start() if line else len(word)
     name = word[:end]
     if _WELL_KNOWN_FILES.fullmatch(name):
         return Shape("FILE", 0.9, 0, end)
     if _FILE_TYPE.fullmatch(name):
-        return Shape("TECHNOLOGY", 0.5, 0, end)
+        return Shape("", 0.0)  # .json says what something is, it is nothing by itself
     if (
         "." in name
         and "(" not in name
@@ -371,34 +663,355 @@ def _path(name: str, end: int) -> Shape | None:
             return Shape("FILE", 0.9, 0, end)
         return Shape("CODE", 0.6, 0, end) if name[1:2].isalpha() else None
     if name.startswith("@"):
-        return Shape("PACKAGE", 0.9, 0, end) if name.count("/") == 1 else Shape("FILE", 0.6, 0, end)
-    first = name.partition("/")[0]
+        return Shape("PACKAGE", 0.9 if name.count("/") == 1 else 0.6, 0, end)
+    first, _, second = name.partition("/")
+    if first in _ALTERNATIVES and second.isalpha() and is_ordinary(second):
+        return None  # public/private
     if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3:
         return Shape("FILE", 0.8, 0, end)
     return None
 
 
 def _code(word: str) -> Shape | None:
+    if _IDENTIFIER.fullmatch(word):
+        return Shape("CODE", 0.1)
     if word.startswith("-"):
         return Shape("CODE", 0.8) if _FLAG.fullmatch(word) else None
+    if _PLACEHOLDER.fullmatch(word) or word.startswith("</"):
+        return Shape("", 0.0)
     if any(pattern.fullmatch(word) for mark, pattern in _MARKED if mark in word):
-        return Shape("CODE", 0.9)
+        # Every class has an __init__, and a call with arguments is one of many.
+        if _DUNDER.fullmatch(word) or _EMPHASIZED.fullmatch(word):
+            return Shape("CODE", 0.1)
+        if word.endswith("(s)") or word.count("(") != word.count(")"):
+            return Shape("", 0.0)  # one or several; half a call is a word with a bracket behind it
+        return Shape("CODE", 0.3 if "(" in word and not word.endswith("()") else 0.9)
     if "." in word:
         if word.startswith("."):
-            return Shape("CODE", 0.6) if _SELECTOR.fullmatch(word) else None
+            if _METHOD.fullmatch(word):
+                return Shape("CODE", 0.3)
+            return Shape("CODE", 0.3) if _SELECTOR.fullmatch(word) else None
         if _ABBREVIATION.fullmatch(word) or _DOMAIN.fullmatch(word):
             return None
-        return Shape("CODE", 0.7) if _DOTTED.fullmatch(word) or _CALL.fullmatch(word) else None
+        if _DOTTED.fullmatch(word) or _CALL.fullmatch(word):
+            return Shape("CODE", 0.17 if word[1] == "." else 0.7)  # x.y is a variable's
+        return None
     if "-" in word:
+        if word.endswith("ed"):  # User-Centred
+            return None
         return Shape("CODE", 0.8) if _HEADER.fullmatch(word) or _DIRECTIVE.fullmatch(word) else None
     if "<" in word or "[" in word:
-        return Shape("CODE", 0.7) if _GENERIC.fullmatch(word) else None
+        return Shape("CODE", 0.17) if _GENERIC.fullmatch(word) else None
     if _CAMEL.fullmatch(word) or _SIGNAL.fullmatch(word):
-        return Shape("CODE", 0.8)
+        return None if _ELECTRONIC.fullmatch(word) else Shape("CODE", 0.8)
     is_pascal = _PASCAL.fullmatch(word) and not word.startswith(("Mc", "Mac"))
-    return Shape("CODE", 0.7) if is_pascal and not _PLURAL_ACRONYM.fullmatch(word) else None
+    return Shape("CODE", 0.7) if is_pascal and not is_acronym(word) else None
+
+
+def is_acronym(word: str) -> bool:
+    """Return whether a word is made of the first letters of others: GDS, SLAs, DfE."""
+    return (
+        word.isupper()
+        or _PLURAL_ACRONYM.fullmatch(word) is not None
+        or _MIXED_ACRONYM.fullmatch(word) is not None
+    )
 
 
 def is_status(word: str) -> bool:
     """Whether a word is an error status of HTTP."""
     return _STATUS.fullmatch(word) is not None
+
+
+# --- Dates in prose: written out, or relative to the day the text was written ------------
+
+
+class FoundDate(NamedTuple):
+    """A date in a text, and where it ends."""
+
+    end: int
+    name: str
+    """As ISO 8601 writes it: 2024-03-05, 2024-03, 2024-W10, 2024-Q1, 2024."""
+    confidence: float
+
+
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple of": 2}
+
+_M = r"(?P<month>" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b(?:\.(?= \d))?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d)"
+_W = r"(?P<weekday>" + "|".join(_WEEKDAYS) + r")\b"
+_UNIT = r"(?P<unit>day|week|month|quarter|year)"
+_N = r"(?P<count>\d{1,3}|a couple of|" + "|".join(w for w in _COUNTS if len(w) > 2) + r"|an?)"
+
+_NUMERIC = re.compile(
+    rf"(?P<first>\d{{1,2}})(?P<mark>[./])(?P<second>\d{{1,2}})(?P=mark){_YEAR}(?!\w)"
+)
+_MONTH = re.compile(_M, re.IGNORECASE)
+_QUARTER = re.compile(rf"[Qq](?P<quarter>[1-4])\b(?:[ /-]?{_YEAR})?")
+_PLAIN_YEAR = re.compile(rf"{_YEAR}\b(?![.:/%-]\d)")
+_DAY_WORD = re.compile(
+    r"(?:the )?day (?P<far>after tomorrow|before yesterday)\b"
+    r"|(?P<day>today|tonight|yesterday|tomorrow)\b"
+    r"|this (?:morning|afternoon|evening)\b|(?P<night>last night)\b",
+    re.IGNORECASE,
+)
+_NEXT_UNIT = re.compile(rf"(?P<which>last|past|previous|this|next|coming) {_UNIT}\b", re.IGNORECASE)
+_NEXT_WEEKDAY = re.compile(rf"(?P<which>last|past|this|next|coming) {_W}", re.IGNORECASE)
+_NEXT_MONTH = re.compile(rf"(?P<which>last|this|next) {_M}", re.IGNORECASE)
+_WEEKDAY = re.compile(_W, re.IGNORECASE)
+_AGO = re.compile(rf"{_N} {_UNIT}s? (?P<way>ago|from now|later)\b", re.IGNORECASE)
+_IN = re.compile(rf"in {_N} {_UNIT}s?\b(?! of\b|['\u2019])", re.IGNORECASE)
+_END_OF = re.compile(
+    rf"(?:(?:the )?(?:end|beginning|start) of (?:the |this )?{_UNIT}|EO(?P<letter>[DWMQY]))\b",
+    re.IGNORECASE,
+)
+
+_BEFORE_MONTH = frozenset(
+    "in since until till by before after during of from to through early late mid around for "
+    "between".split()
+)
+_BEFORE_YEAR = _BEFORE_MONTH | {
+    "the",
+    "every",
+    "back",
+    "year",
+    "summer",
+    "winter",
+    "spring",
+    "fall",
+    "copyright",
+}
+_YEAR_AND = re.compile(r"(?:19|20)\d\d and ")
+_RECURRING = frozenset("every each first second third last-but-one per".split())
+_NOT_YEARS = re.compile(
+    r"\s(?:[a-z]+s|ms|px|mb|kb|gb|mhz|hz|km|kg|lines?|rows?|items?|times|users?)\b", re.IGNORECASE
+)
+_PAST_CUES = frozenset({"since", "from", "after"})
+_COMING_CUES = frozenset({"until", "till", "by", "before"})
+
+_RELATIVE = frozenset("this last past previous next coming".split())
+DATE_WORDS: frozenset[str] = frozenset(
+    {*MONTHS, *_WEEKDAYS, *_COUNTS, *_RELATIVE, "eod", "eow", "eom", "eoq", "eoy"}
+    | {"q1", "q2", "q3", "q4", "today", "tonight", "yesterday", "tomorrow", "the", "day", "in"}
+    | {"end", "beginning", "start"}
+)
+"""The words a date may begin with, in lower case; it may also begin with a digit."""
+_STEM_STARTS = {stem[:3] for stem in MONTH_STEMS}
+
+
+def may_begin_date(word: str) -> bool:
+    """Say whether a date may begin with this word, in lower case. Cheap: every word is asked."""
+    return (
+        word in DATE_WORDS or word[0].isdigit() or (not word.isascii() and word[:3] in _STEM_STARTS)
+    )
+
+
+def date_at(text: str, start: int, before: str, reference: datetime | None) -> FoundDate | None:
+    """Return the date that begins at `start`, if one does; `before` is the word before it."""
+    if before in _RECURRING:
+        return None
+    first = _FIRST_WORD.match(text, start)
+    word = first[0].lower() if first else ""
+    if text[start].isdigit():
+        kinds = _DIGITS
+    elif word == "the":
+        kinds = [(_DAY_WORD, _DateReader.day_word), (_END_OF, _DateReader.end_of)]
+    elif word == "in":
+        kinds = [(_IN, _DateReader.distance)]
+    elif word in _COUNTS:
+        kinds = [(_AGO, _DateReader.distance)]
+    else:
+        kinds = _MONTHS if word in MONTHS or word not in DATE_WORDS else _WORDS
+    reader = None
+    for pattern, read in kinds:
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        reader = reader or _DateReader(before, reference)
+        try:
+            found = read(reader, match)
+        except (ValueError, OverflowError):  # the 31st of February, the year 0
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+class _DateReader:
+    """Reads a date of each kind; knows the word before it and the day it is read on."""
+
+    def __init__(self, before: str, reference: datetime | None) -> None:
+        self._before = before
+        self._today = None
+        if reference is not None:
+            self._today = reference.replace(hour=0, minute=0, second=0, microsecond=0)
+            if self._today.tzinfo is None:
+                self._today = self._today.replace(tzinfo=UTC)
+
+    def written(self, match: re.Match[str]) -> FoundDate | None:
+        parts = match.groupdict()
+        month = month_number(parts.get("month") or parts.get("stem") or "")
+        day = int(parts["day"]) if parts.get("day") else None
+        if parts["year"]:
+            return _written_as(match.end(), int(parts["year"]), month, day)
+        if self._today is None:
+            return FoundDate(match.end(), match[0].lower(), 0.7)
+        return _written_as(match.end(), self._nearest_year(month, day or 1), month, day)
+
+    def numeric(self, match: re.Match[str]) -> FoundDate | None:
+        first, second = int(match["first"]), int(match["second"])
+        # With dots the day comes first; with slashes, in America, the month does.
+        day, month = (first, second) if match["mark"] == "." or first > 12 else (second, first)
+        return _written_as(match.end(), int(match["year"]), month, day)._replace(confidence=0.7)
+
+    def quarter(self, match: re.Match[str]) -> FoundDate | None:
+        quarter = int(match["quarter"])
+        if not match["year"] and self._today is None:
+            return FoundDate(match.end(), match[0].upper(), 0.6)
+        year = int(match["year"]) if match["year"] else self._nearest_year(quarter * 3 - 1, 15)
+        return FoundDate(match.end(), f"{year}-Q{quarter}", 0.9)
+
+    def day_word(self, match: re.Match[str]) -> FoundDate | None:
+        days = {"yesterday": -1, "tomorrow": 1, "after tomorrow": 2, "before yesterday": -2}
+        word = (match["far"] or match["day"] or "").lower()
+        return self._days_away(match, -1 if match["night"] else days.get(word, 0))
+
+    def unit(self, match: re.Match[str]) -> FoundDate | None:
+        away = {"this": 0, "next": 1, "coming": 1}.get(match["which"].lower(), -1)
+        return self._units_away(match, match["unit"].lower(), away)
+
+    def distance(self, match: re.Match[str]) -> FoundDate | None:
+        count = match["count"].lower()
+        number = (
+            int(count)
+            if count.isdigit()
+            else _COUNTS[count.removeprefix("a ") if " " in count else count]
+        )
+        unit = match["unit"].lower()
+        away = -number if "way" in match.groupdict() and match["way"] == "ago" else number
+        if unit == "day":
+            return self._days_away(match, away)
+        if unit == "week":
+            return self._days_away(match, 7 * away)
+        return self._units_away(match, unit, away)
+
+    def end_of(self, match: re.Match[str]) -> FoundDate | None:
+        letters = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
+        unit = (match["unit"] or letters[match["letter"].lower()]).lower()
+        return self._days_away(match, 0) if unit == "day" else self._units_away(match, unit, 0)
+
+    def weekday(self, match: re.Match[str]) -> FoundDate | None:
+        if match.string[match.end() : match.end() + 9].lower().startswith((" of the", "s ")):
+            return None
+        which = match.groupdict().get("which") or ""
+        if self._today is None:
+            return self._unresolved(match)
+        ahead = (_WEEKDAYS.index(match["weekday"].lower()) - self._today.weekday()) % 7
+        cue = which.lower() or self._before
+        if cue in ("last", "past") or cue in _PAST_CUES:
+            ahead = ahead - 7 if ahead or which else 0
+        elif cue in ("next", "coming") or cue in _COMING_CUES:
+            ahead = ahead or 7
+        elif ahead > 3 and cue != "this":
+            ahead -= 7
+        return self._days_away(match, ahead)
+
+    def named_month(self, match: re.Match[str]) -> FoundDate | None:
+        which = (match.groupdict().get("which") or "").lower()
+        name = match["month"].lower()
+        if not which and (
+            self._before not in _BEFORE_MONTH or (len(name) < 5 and match["month"].islower())
+        ):
+            return None
+        if not which and (match["month"].islower() and name in ("march", "may")):
+            return None
+        month = month_number(name)
+        if self._today is None:
+            return self._unresolved(match)
+        year = self._nearest_year(month, 15)
+        if which == "last" or (not which and self._before in _PAST_CUES):
+            year = self._today.year - (month >= self._today.month)
+        elif which == "next" or (not which and self._before in _COMING_CUES):
+            year = self._today.year + (month <= self._today.month)
+        return _written_as(match.end(), year, month, None)
+
+    def plain_year(self, match: re.Match[str]) -> FoundDate | None:
+        if _NOT_YEARS.match(match.string, match.end()) and self._before not in _BEFORE_YEAR:
+            return None
+        if self._before not in _BEFORE_YEAR and self._before:
+            # between 2020 and 2022
+            start = match.start()
+            if not _YEAR_AND.fullmatch(match.string[max(0, start - 9) : start]):
+                return None
+        return _written_as(match.end(), int(match["year"]), None, None)._replace(confidence=0.8)
+
+    def _days_away(self, match: re.Match[str], days: int) -> FoundDate:
+        if self._today is None:
+            return self._unresolved(match)
+        day = self._today + timedelta(days=days)
+        return _written_as(match.end(), day.year, day.month, day.day)
+
+    def _units_away(self, match: re.Match[str], unit: str, away: int) -> FoundDate:
+        if self._today is None:
+            return self._unresolved(match)
+        today = self._today
+        if unit == "day":
+            return self._days_away(match, away)
+        if unit == "week":
+            since = today + timedelta(days=7 * away - today.weekday())
+            year, week, _ = since.isocalendar()
+            return FoundDate(match.end(), f"{year}-W{week:02}", 0.9)
+        if unit == "year":
+            return _written_as(match.end(), today.year + away, None, None)
+        if unit == "quarter":
+            first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
+            since = months_later(first, 3 * away)
+            return FoundDate(match.end(), f"{since.year}-Q{since.month // 3 + 1}", 0.9)
+        month = months_later(today.replace(day=1), away)
+        return _written_as(match.end(), month.year, month.month, None)
+
+    def _unresolved(self, match: re.Match[str]) -> FoundDate:
+        return FoundDate(match.end(), match[0].lower(), 0.6)
+
+    def _nearest_year(self, month: int, day: int) -> int:
+        assert self._today is not None
+        today = self._today
+        return min(
+            (today.year, today.year - 1, today.year + 1),
+            key=lambda year: abs(
+                (datetime(year, month, min(day, 28), tzinfo=today.tzinfo) - today).days
+            ),
+        )
+
+
+_Kind = tuple[re.Pattern[str], Callable[[_DateReader, re.Match[str]], FoundDate | None]]
+_FIRST_WORD = re.compile(r"\w+")
+_DIGITS: list[_Kind] = [
+    (written_dates().iso_day, _DateReader.written),
+    (written_dates().iso_month, _DateReader.written),
+    (_NUMERIC, _DateReader.numeric),
+    (written_dates().day_month, _DateReader.written),
+    (_AGO, _DateReader.distance),
+    (_PLAIN_YEAR, _DateReader.plain_year),
+]
+_MONTHS: list[_Kind] = [
+    (written_dates().month_day, _DateReader.written),
+    (written_dates().month_year, _DateReader.written),
+    (_MONTH, _DateReader.named_month),
+]
+_WORDS: list[_Kind] = [
+    (_QUARTER, _DateReader.quarter),
+    (_DAY_WORD, _DateReader.day_word),
+    (_NEXT_UNIT, _DateReader.unit),
+    (_NEXT_WEEKDAY, _DateReader.weekday),
+    (_NEXT_MONTH, _DateReader.named_month),
+    (_AGO, _DateReader.distance),
+    (_IN, _DateReader.distance),
+    (_END_OF, _DateReader.end_of),
+    (_WEEKDAY, _DateReader.weekday),
+]
+
+
+def _written_as(end: int, year: int, month: int | None, day: int | None) -> FoundDate:
+    return FoundDate(end, iso_name(year, month, day), 0.9 if day is None else 0.95)

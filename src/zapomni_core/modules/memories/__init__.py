@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         score_observed,
     )
     from zapomni_core.modules.memories.service import Memories
-    from zapomni_core.modules.memories.statements import READ_CHARS, REPLACING, read_status
     from zapomni_core.modules.memories.validation import (
         check_moment,
         check_query,
@@ -41,8 +40,6 @@ __all__ = [
     "ARM_ALIASES",
     "CALIBRATED",
     "HEAD",
-    "READ_CHARS",
-    "REPLACING",
     "AnswerCache",
     "Candidate",
     "Digest",
@@ -63,7 +60,6 @@ __all__ = [
     "level_off",
     "parse_filters",
     "prefer_present",
-    "read_status",
     "reembed",
     "score_dates",
     "score_observed",
@@ -87,7 +83,6 @@ __getattr__ = lazy_names(
         "scoring": "ARM_ALIASES Candidate explain level_off score_observed",
         "review": "compare",
         "service": "Memories",
-        "statements": "READ_CHARS REPLACING read_status",
         "validation": "check_moment check_query parse_filters validate_add validate_update "
         "without_code",
     },

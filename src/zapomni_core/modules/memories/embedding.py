@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +20,10 @@ from zapomni_core.exceptions import (
 )
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import ModelEmbedder, TokenEmbedder
+from zapomni_core.shared.code import condense_code, is_private, role_of
+from zapomni_core.shared.languages import is_english_model, is_foreign, readable_part
+from zapomni_core.shared.text import question_key
+from zapomni_db.code_models import CODE_KIND
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import ChunkVector, Embedding, EmbeddingSpace, PendingChunk, QueryEmbedding
 
@@ -33,6 +37,7 @@ __all__ = [
     "Progress",
     "ask_cache",
     "fill_pending",
+    "fill_second",
     "reembed",
 ]
 
@@ -47,6 +52,10 @@ Progress = Callable[[int, int], Awaitable[None] | None]
 
 # Passages embedded and committed at once.
 BATCH = 32
+# So many are put in the order in which they are likely asked for.
+ORDERED_AT_ONCE = 2048
+# Passages checked for the second space and committed at once: a second of work if all are foreign.
+CHECKED_AT_ONCE = 128
 
 QUESTIONS_CACHED = 256
 
@@ -64,6 +73,7 @@ class EmbeddingChain:
 
     Args:
         embedders: What makes vectors, in the order they are tried.
+        second: Reads the languages that an English model does not, if it is on this machine.
         stored: Looks up what the database has.
         shared: What many machines share. Whatever becomes of it, no call fails by it.
         cache_size: How many texts this process keeps.
@@ -75,8 +85,10 @@ class EmbeddingChain:
         stored: Stored | None = None,
         shared: RedisCache | None = None,
         cache_size: int = 1024,
+        second: ModelEmbedder | None = None,
     ) -> None:
         self.embedders = list(embedders)
+        self.second = second
         self.filling = asyncio.Lock()
         """Held by who makes the vectors that stored passages lack."""
         self.unused: str | None = None
@@ -93,8 +105,18 @@ class EmbeddingChain:
         """The share of texts that needed no embedding; None before the first."""
         return self._hits / self._lookups if self._lookups else None
 
-    async def embed(self, texts: Sequence[str], active: EmbeddingSpace | None = None) -> Embedded:
+    async def embed(
+        self,
+        texts: Sequence[str],
+        active: EmbeddingSpace | None = None,
+        condensed: Mapping[str, str] | None = None,
+    ) -> Embedded:
         """Embed texts to be stored; `active` is the space the store's vectors belong to.
+
+        Args:
+            texts: What is stored, and what caches know vectors by.
+            active: The space of the store.
+            condensed: What a model reads in place of a text, if that is not all of it.
 
         Raises:
             EmbeddingError: EMB_005 if the configured embedder works, but makes vectors of another
@@ -102,16 +124,21 @@ class EmbeddingChain:
         """
 
         async def make(embedder: ModelEmbedder, space: EmbeddingSpace) -> Embedded:
-            return Embedded(space, await self._embeddings(embedder, space, texts))
+            made = await self._embeddings(embedder, space, texts, condensed or {})
+            return Embedded(space, made)
 
         return await self._first_that_works(active, make)
 
     async def embed_query(self, text: str, active: EmbeddingSpace | None = None) -> QueryEmbedding:
-        """Embed a question to be compared with the store's vectors."""
+        """Embed a question to be compared with the store's vectors.
+
+        One that was asked in other letters, with other blanks or punctuation is not embedded again.
+        """
+        key = question_key(text)
 
         async def make(embedder: ModelEmbedder, space: EmbeddingSpace) -> QueryEmbedding:
             self._lookups += 1
-            known = self._questions.get((space, text))
+            known = self._questions.get((space, key))
             if known is not None:
                 self._hits += 1
                 return known
@@ -120,12 +147,40 @@ class EmbeddingChain:
             else:
                 vector = await embedder.embed_query(text)
                 made = QueryEmbedding.model_construct(vector=vector, tokens=None, words=[])
-            self._questions[space, text] = made
-            if len(self._questions) > QUESTIONS_CACHED:
-                self._questions.popitem(last=False)
+            self._remember_question(space, key, made)
             return made
 
         return await self._first_that_works(active, make)
+
+    async def second_for(self, space: EmbeddingSpace | None) -> ModelEmbedder | None:
+        """Return what reads the languages that the model of a space does not, if it is here."""
+        if self.second is None or space is None or not is_english_model(space.model):
+            return None
+        try:
+            await self.second.space()
+        except EmbeddingError:
+            return None
+        return self.second
+
+    async def embed_second_query(
+        self, text: str, active: EmbeddingSpace | None, space: EmbeddingSpace
+    ) -> list[float] | None:
+        """Embed a question to be compared with the vectors of the second space, if it can be."""
+        embedder = await self.second_for(active)
+        if embedder is None or await embedder.space() != space:
+            return None
+        key = question_key(text)
+        known = self._questions.get((space, key))
+        if known is None:
+            vector = await embedder.embed_query(text)
+            known = QueryEmbedding.model_construct(vector=vector, tokens=None, words=[])
+            self._remember_question(space, key, known)
+        return known.vector
+
+    def _remember_question(self, space: EmbeddingSpace, key: str, made: QueryEmbedding) -> None:
+        self._questions[space, key] = made
+        if len(self._questions) > QUESTIONS_CACHED:
+            self._questions.popitem(last=False)
 
     def find_mismatch(self, stored_model: str | None) -> str | None:
         """Return what to say if stored vectors are from another model than the configured one.
@@ -142,7 +197,7 @@ class EmbeddingChain:
 
     async def close(self) -> None:
         """Release every connection."""
-        for embedder in self.embedders:
+        for embedder in (*self.embedders, *([self.second] if self.second else [])):
             await embedder.close()
         if self._shared is not None:
             await self._shared.close()
@@ -204,7 +259,11 @@ class EmbeddingChain:
         return self.find_mismatch(active.model if active else None)
 
     async def _embeddings(
-        self, embedder: ModelEmbedder, space: EmbeddingSpace, texts: Sequence[str]
+        self,
+        embedder: ModelEmbedder,
+        space: EmbeddingSpace,
+        texts: Sequence[str],
+        condensed: Mapping[str, str],
     ) -> list[Embedding]:
         wanted = list(dict.fromkeys(texts))
         known = {text: found for text in wanted if (found := self._cache.get(space, text))}
@@ -218,10 +277,13 @@ class EmbeddingChain:
         self._lookups += len(wanted)
         self._hits += len(wanted) - len(missing)
         if missing:
+            read = [condensed.get(text) or text for text in missing]
+            if is_english_model(space.model):
+                read = list(map(readable_part, read))
             if isinstance(embedder, TokenEmbedder):
-                made = await embedder.embed_with_tokens(missing)
+                made = await embedder.embed_with_tokens(read)
             else:
-                vectors = await embedder.embed(missing)
+                vectors = await embedder.embed(read)
                 made = [Embedding.model_construct(vector=vector, tokens=None) for vector in vectors]
             known |= zip(missing, made, strict=True)
             for text in missing:
@@ -289,11 +351,66 @@ async def fill_pending(
     # One at a time in a process: two would make the same vectors.
     async with embeddings.filling:
         done, total = 0, await storage.count_pending(None)
-        while batch := await storage.get_pending(None, BATCH):
-            await _embed_batch(storage, embeddings, await storage.get_space(), batch)
-            done += len(batch)
-            await _report(progress, done, max(done, total))
+        while waiting := await storage.get_pending(None, ORDERED_AT_ONCE):
+            waiting.sort(key=_urgency)
+            for start in range(0, len(waiting), BATCH):
+                batch = waiting[start : start + BATCH]
+                await _embed_batch(storage, embeddings, await storage.get_space(), batch)
+                done += len(batch)
+                await _report(progress, done, max(done, total))
         return done
+
+
+def _urgency(chunk: PendingChunk) -> int:
+    """Return when the vector of a passage is made: what is likely asked for comes first.
+
+    Notes, then code that other files may use, other code, tests, docs; of these in the order they
+    were stored in, which is that of the latest change.
+    """
+    if chunk.kind != CODE_KIND:
+        return 0
+    role = role_of(chunk.source)
+    return {"code": 2 if is_private(chunk.text) else 1, "test": 3, "docs": 4}[role]
+
+
+async def fill_second(
+    storage: StorageProvider,
+    embeddings: EmbeddingChain,
+    progress: Progress | None = None,
+    most: int | None = None,
+) -> int:
+    """Make the vectors of passages that the active space's model does not read; return how many.
+
+    Args:
+        storage: Where they are.
+        embeddings: Has the model that reads them, or not.
+        progress: Is called with how many passages were checked.
+        most: Check no more passages than this.
+    """
+    embedder = await embeddings.second_for(await storage.get_space())
+    if embedder is None:
+        return 0
+    space = await embedder.space()
+    done = checked = 0
+    async with embeddings.filling:
+        while batch := await storage.get_unseen(space, CHECKED_AT_ONCE):
+            foreign = [chunk for chunk in batch if is_foreign(chunk.text)]
+            is_last = len(batch) < CHECKED_AT_ONCE
+            if not foreign and is_last:
+                # A few English passages are checked again next time: cheaper than to store that.
+                break
+            made = await embedder.embed([chunk.text for chunk in foreign])
+            vectors = [
+                ChunkVector.model_construct(chunk_id=chunk.chunk_id, embedding=vector, tokens=None)
+                for chunk, vector in zip(foreign, made, strict=True)
+            ]
+            await storage.store_second(space, vectors, batch[-1].chunk_id)
+            done += len(foreign)
+            checked += len(batch)
+            await _report(progress, checked, max(checked, await storage.count_chunks()))
+            if is_last or (most is not None and checked >= most):
+                break
+    return done
 
 
 async def reembed(
@@ -323,7 +440,12 @@ async def _embed_batch(
     space: EmbeddingSpace | None,
     batch: Sequence[PendingChunk],
 ) -> None:
-    made = await embeddings.embed([chunk.text for chunk in batch], space)
+    code = {
+        chunk.text: condense_code(chunk.text, role_of(chunk.source))
+        for chunk in batch
+        if chunk.kind == CODE_KIND
+    }
+    made = await embeddings.embed([chunk.text for chunk in batch], space, code)
     vectors = [
         ChunkVector.model_construct(
             chunk_id=chunk.chunk_id, embedding=text.vector, tokens=text.tokens

@@ -1,8 +1,11 @@
-"""What the knowledge graph adds to a search.
+"""What the knowledge graph, and names where there is none, add to a search.
 
-A passage that begins with an entity that the question names is about it, or is said by it. Entities
-of the best passages lead to other passages that name them: the second half of an answer often
-shares no word with the question. Bounded in every step, and given up when it takes too long.
+A passage that begins with an entity that the question names is about it, or is said by it: that
+decides between passages that are otherwise alike. Entities of the best passages lead to other
+passages that name them: the second half of an answer often shares no word with the question. They
+never come before the passages that led to them, and not in conversations, whose neighbors say more.
+Bounded in every step, given up when it takes too long, and no part of the evidence. Runs of words
+with capitals lead on in the same way, found by the word index: no graph has to be built for them.
 """
 
 from __future__ import annotations
@@ -15,12 +18,19 @@ from dataclasses import dataclass, field
 from zapomni_db.models import Mention
 from zapomni_db.rules import fold
 
-__all__ = ["RARE", "SECONDS", "Links", "link_passages", "names_in", "weigh_entities"]
+__all__ = [
+    "RARE",
+    "SECONDS",
+    "Links",
+    "link_by_names",
+    "link_passages",
+    "names_in",
+    "weigh_entities",
+]
 
-# Weights of beginning with an entity of the question, and of being linked to the best passages.
-ASKED, LINKED = 0.1, 0.2
-# The share of the latter that the best passages themselves get.
-BEST = 0.8
+# Weights of beginning with an entity of the question, and of being linked to the best passages: by
+# the graph, by names.
+ASKED, LINKED, NAMED = 0.05, 0.2, 0.3
 # An entity that more passages name than this links everything with everything.
 RARE = 40
 MOST_ENTITIES = 40
@@ -43,6 +53,8 @@ class Links:
     """Those that begin with an entity of the question."""
     linked: Mapping[str, float] = field(default_factory=dict)
     """Those that share entities with the best passages, and how much that says."""
+    weight: float = LINKED
+    """What the best linked one gains."""
 
     def new(self, known: Collection[str]) -> list[str]:
         """Return the best linked passages that are not known yet."""
@@ -50,7 +62,7 @@ class Links:
         return [chunk_id for chunk_id in ranked if chunk_id not in known][:NEW]
 
     def scores(self, pool: Sequence[str], best: Collection[str]) -> dict[str, float]:
-        """Return what the graph adds to each passage's score.
+        """Return what the links add to each passage's score.
 
         Links start from the best passages, which stay ahead of those they lead to.
         """
@@ -58,7 +70,7 @@ class Links:
         share = {i: self.linked.get(i, 0.0) / highest for i in pool} if highest > 0 else {}
         return {
             i: ASKED * (i in self.asked)
-            + LINKED * ((BEST if i in best else share[i]) if share else 0.0)
+            + self.weight * ((1.0 if i in best else share[i]) if share else 0.0)
             for i in pool
         }
 
@@ -106,11 +118,36 @@ def link_passages(
     for entity_id, others in found.items():
         if not 2 <= len(others) <= RARE:
             continue
-        rarity = math.log(max(total, len(others), 2) / len(others)) / math.sqrt(len(others))
+        gain = weights[entity_id] * _rarity(len(others), total)
         for mention in others:
-            gain = weights[entity_id] * rarity * (2 if mention.start_char == 0 else 1)
-            linked[mention.chunk_id] = linked.get(mention.chunk_id, 0.0) + gain
+            twice = 2 if mention.start_char == 0 else 1
+            linked[mention.chunk_id] = linked.get(mention.chunk_id, 0.0) + twice * gain
     return Links(begins, linked)
+
+
+def link_by_names(
+    weights: Mapping[str, float], found: Mapping[str, frozenset[str] | None], total: int
+) -> Links:
+    """Return the passages that share names with the best ones.
+
+    Args:
+        weights: The names in the best passages, with their weights.
+        found: The passages that have each name.
+        total: How many passages there are.
+    """
+    linked: dict[str, float] = {}
+    for name, weight in weights.items():
+        others = found[name] or ()
+        if not 2 <= len(others) <= RARE:
+            continue
+        gain = weight * _rarity(len(others), total)
+        for chunk_id in others:
+            linked[chunk_id] = linked.get(chunk_id, 0.0) + gain
+    return Links(linked=linked, weight=NAMED)
+
+
+def _rarity(count: int, total: int) -> float:
+    return math.log(max(total, count, 2) / count) / math.sqrt(count)
 
 
 def names_in(query: str) -> list[str]:

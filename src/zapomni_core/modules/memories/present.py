@@ -9,20 +9,23 @@ what replaced it and says so; of two that are alike, the newer comes first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NamedTuple
 
 from zapomni_core.interfaces import Replacement
 from zapomni_core.modules.memories.alike import is_fact
 from zapomni_core.modules.memories.scoring import Candidate
-from zapomni_core.modules.memories.statements import (
+from zapomni_core.shared.languages import is_in_other_script
+from zapomni_core.shared.statements import (
     Status,
     TextReference,
     ended_words,
     names_of,
     phrases_of,
     read_status,
+    says_change,
 )
 from zapomni_core.shared.text import encodable, word_stems
 from zapomni_db.code_models import CODE_KIND
@@ -186,11 +189,15 @@ def _link(
     hits: Sequence[_ReadHit], others: Sequence[tuple[MemorySummary, Status]], order: _Order
 ) -> None:
     """Link hits with others that they name as successors, or that say they replace them."""
+    replacing = [other for other in others if other[1].replaces]
     for hit in hits:
+        candidates = others if hit.status.replaced_by else replacing
+        if not candidates:
+            continue
         own, names = hit.summary, hit.names
         if (known := order.replaced.get(own.memory_id)) and known.memory_id:
             continue
-        for other, status in others:
+        for other, status in candidates:
             if other.memory_id == own.memory_id or other.project != own.project:
                 continue
             named = _names(other) if hit.status.replaced_by else set()
@@ -219,14 +226,28 @@ def _compare_facts(
     facts: dict[str, list[_ReadHit]] = defaultdict(list)
     for hit in hits:
         known = hit.summary
-        is_short = len(word_stems(hit.text)) <= MOST_WORDS
-        if is_short and is_fact(known.kind, known.parent, known.chunk_count):
-            facts[hit.summary.project].append(hit)
+        if is_fact(known.kind, known.parent, known.chunk_count):
+            facts[known.project].append(hit)
+    unread = {hit.candidate.chunk_id for hit in hits if is_in_other_script(hit.text)}
+    near = {chunk for pair, cosine in cosines.items() if cosine >= ALIKE for chunk in pair} | unread
+    words: dict[str, set[str]] = {}
+    for project, group in facts.items():
+        # The words of texts are not read where nothing is alike or said to be over.
+        if len(group) < 2 or not any(
+            hit.candidate.chunk_id in near or says_change(hit.text) for hit in group
+        ):
+            facts[project] = []
+            continue
+        for hit in group:
+            words[hit.candidate.chunk_id] = set(word_stems(hit.text, MOST_WORDS))
+        facts[project] = [h for h in group if len(words[h.candidate.chunk_id]) <= MOST_WORDS]
     asked = set(word_stems(query))
     for group in facts.values():
         oldest_first = sorted(group, key=lambda h: (h.summary.occurred_at, h.summary.created_at))
-        stems = [set(word_stems(hit.text)) for hit in oldest_first]
+        stems = [words[hit.candidate.chunk_id] for hit in oldest_first]
         chunks = [hit.candidate.chunk_id for hit in oldest_first]
+        if not unread.isdisjoint(chunks):
+            cosines = {**cosines, **_compare_words(chunks, stems, unread)}
         for n, newer in enumerate(oldest_first):
             over = [set(words) for words in ended_words(newer.text)] if n else []
             new = newer.summary
@@ -249,6 +270,21 @@ def _compare_facts(
                     )
                 ):
                     order.above[new.memory_id].add(old.memory_id)
+
+
+def _compare_words(
+    chunks: Sequence[str], stems: Sequence[set[str]], unread: Collection[str]
+) -> dict[frozenset[str], float]:
+    """Return the share of words in common, for pairs with a text in another script.
+
+    Vectors of an English model know nothing of such a text but its names.
+    """
+    return {
+        frozenset((chunks[i], chunks[j])): len(stems[i] & stems[j])
+        / max(min(len(stems[i]), len(stems[j])), 1)
+        for i, j in combinations(range(len(chunks)), 2)
+        if chunks[i] in unread or chunks[j] in unread
+    }
 
 
 def _is_alike(

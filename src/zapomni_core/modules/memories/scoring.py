@@ -13,16 +13,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from zapomni_core.interfaces import Replacement
 from zapomni_core.shared.evidence import evidence_in_text, inverse_frequency
 from zapomni_core.shared.text import found_words
+from zapomni_db.models import VectorRanking
 from zapomni_db.observation_models import ObservationMatch
 
 __all__ = [
     "ARM_ALIASES",
     "Candidate",
+    "as_first",
     "diversify",
     "explain",
     "fuse",
@@ -40,6 +43,13 @@ __all__ = [
 FAR = (1.0, 1.0, 0.4)
 # ... and when the nearest one is far nearer than the rest.
 NEAR = (0.2, 0.4, 1.2)
+# The same for a passage in the second space: of a question whose words its language has ...
+SHARED = (0.42, 0.14, 0.56)
+# ... and of one that it has few of: it was asked in another language.
+UNSHARED, FEW_SHARED = (0.12, 0.03, 0.85), 0.7
+# What the first model says of a passage in another language, by names, terms and what resembles
+# English, in the cosine of both: of a question in English, and of one in another language.
+FIRST_SHARE, FIRST_SHARE_FOREIGN = 0.1, 0.25
 # Words of a passage without neighbors: there is no window and no parent to confirm them.
 LONE_WORDS = 0.6
 # Shares of the passage itself, of its window and of its parent in the words' score.
@@ -51,6 +61,9 @@ SEED_HOP = 0.8
 # the best of so many random ones would reach.
 TRUST_FROM, TRUST_WIDTH = -0.25, 1.0
 PER_MEMORY = 10
+# Mean and deviation of the cosines of a question with unrelated passages, in the space of the
+# shipped model and in that of the multilingual one; how many passages outweigh them.
+FIRST_USUAL, SECOND_USUAL, FEW_COSINES = (0.1, 0.1), (0.015, 0.095), 20
 # From the eighth passage of one parent on, each ranks a little lower, in favor of other parents.
 CROWD_FROM, CROWD = 7, 0.01
 # An observation is found by its words alone: even the best match is weaker than a good note.
@@ -66,7 +79,8 @@ class Candidate:
     chunk_id: str
     memory_id: str = ""
     group: str = ""
-    lone: bool = True
+    group_size: int = 1
+    position: int = 0
     before: str | None = None
     after: str | None = None
     neighbours: tuple[str, ...] = ()
@@ -76,18 +90,22 @@ class Candidate:
     """Of the passage and its neighbors."""
     bm25_parent: float = 0.0
     phrase: float = 0.0
+    phrase_share: float = 0.0
+    """Of the question's phrases, how many it has."""
     cosine: float = 0.0
+    second: float = 0.0
+    """The cosine in the second space, as it is; `cosine` has it on the scale of the first."""
     context: float = 0.0
     tokens: float = 0.0
     similarities: Any = None
     """Of the question's tokens: a row of numbers, once it is known."""
     late: float = 0.0
-    """Their mean over the tokens that carry meaning, not scaled."""
-    least: float = 0.0
-    """The mean of the lowest third of them."""
+    """The mean of their fourth powers over the tokens that carry meaning, not scaled."""
     cross: float = 0.0
     hop: float = 0.0
     graph: float = 0.0
+    names: float = 0.0
+    """What it gained by names that the best passages have, on top of the graph."""
     recency: float = 0.0
     date: float = 0.0
     crowd: float = 0.0
@@ -98,17 +116,23 @@ class Candidate:
     score: float = 0.0
     first_score: float = 0.0
     """The score before a second hop and the knowledge graph added anything."""
-    first_tokens: float = 0.0
     turn: bool = False
     """Whether it is a turn of a conversation, as far as that is known."""
     asks: bool = False
     evidence: float = 0.0
     signals: dict[str, Any] = field(default_factory=dict)
     """What the evidence is made of."""
+    turn_signals: dict[str, float] = field(default_factory=dict)
+    """What gave it its place among the turns of conversations, if it is one."""
     weights: dict[str, float] = field(default_factory=dict)
     replaced: Replacement | None = None
     observation: ObservationMatch | None = None
     """The observation, if it is no passage of a memory."""
+
+    @property
+    def lone(self) -> bool:
+        """Return whether its parent, or its memory, has no other passage."""
+        return self.group_size == 1
 
 
 def score_words(
@@ -127,20 +151,36 @@ def score_words(
     window_size = sum(map(len, windows)) / max(len(windows), 1)
     group_of = {chunk_id: group for group, ids in members.items() for chunk_id in ids}
     parent_size = sum(len(members.get(c.group, "1")) for c in pool) / max(len(pool), 1)
+    near: dict[str, list[int]] = {}
+    of_group: dict[str, list[Candidate]] = {}
+    for number, (candidate, window) in enumerate(zip(pool, windows, strict=True)):
+        of_group.setdefault(candidate.group, []).append(candidate)
+        for chunk_id in window:
+            near.setdefault(chunk_id, []).append(number)
     for found in matches.values():
         weight = inverse_frequency(total, len(found))
+        in_window: dict[int, int] = {}
+        for chunk_id in _in_both(near, found):
+            for number in near[chunk_id]:
+                in_window[number] = in_window.get(number, 0) + 1
+        for number, hits in in_window.items():
+            length = len(windows[number]) / window_size
+            pool[number].bm25_window += weight * _saturate(hits, length)
         in_parent: dict[str, int] = {}
-        # Whichever is smaller is gone through.
-        both = found & group_of.keys() if len(found) > len(group_of) else found
-        for chunk_id in both:
-            if (group := group_of.get(chunk_id)) is not None:
-                in_parent[group] = in_parent.get(group, 0) + 1
-        for candidate, window in zip(pool, windows, strict=True):
-            if hits := len(found.intersection(window)):
-                candidate.bm25_window += weight * _saturate(hits, len(window) / window_size)
-            if hits := in_parent.get(candidate.group, 0):
-                size = len(members[candidate.group])
-                candidate.bm25_parent += weight * _saturate(hits, size / parent_size)
+        for chunk_id in _in_both(group_of, found):
+            group = group_of[chunk_id]
+            in_parent[group] = in_parent.get(group, 0) + 1
+        for group, hits in in_parent.items():
+            gain = weight * _saturate(hits, len(members[group]) / parent_size)
+            for candidate in of_group.get(group, ()):
+                candidate.bm25_parent += gain
+
+
+def _in_both(known: Mapping[str, object], found: frozenset[str]) -> list[str]:
+    """Return what both have; whichever is smaller is gone through."""
+    if len(found) < len(known):
+        return [chunk_id for chunk_id in found if chunk_id in known]
+    return [chunk_id for chunk_id in known if chunk_id in found]
 
 
 def _saturate(hits: float, relative_length: float) -> float:
@@ -161,6 +201,35 @@ def _finite(number: float) -> float:
     return number if math.isfinite(number) else 0.0
 
 
+def as_first(
+    cosines: Mapping[str, float],
+    own: VectorRanking,
+    first: VectorRanking,
+    by_first: Mapping[str, float],
+    reads: float = 1.0,
+) -> Mapping[str, float]:
+    """Return cosines of the second space on the scale of the first: as far above the mean of all.
+
+    The cosine in the first space, where it is known, counts a little. Unchanged if the question
+    has no vector in the first one.
+    """
+    if not first.count:
+        return cosines
+    (mean, deviation), (low, spread) = _spread(first, *FIRST_USUAL), _spread(own, *SECOND_USUAL)
+    scaled = {i: mean + deviation * (cosine - low) / spread for i, cosine in cosines.items()}
+    share = FIRST_SHARE if reads == 1 else FIRST_SHARE_FOREIGN
+    return {i: c + share * (by_first.get(i, c) - c) for i, c in scaled.items()}
+
+
+def _spread(ranking: VectorRanking, mean: float, deviation: float) -> tuple[float, float]:
+    """Return mean and deviation of all cosines; of a few, mostly the usual ones."""
+    count = ranking.count if math.isfinite(ranking.mean + ranking.deviation) else 0
+    total = count + FEW_COSINES
+    both = (count * ranking.mean if count else 0.0) + FEW_COSINES * mean
+    variance = (count * ranking.deviation**2 if count else 0.0) + FEW_COSINES * deviation**2
+    return both / total, math.sqrt(variance / total)
+
+
 def trust(best: float, mean: float, deviation: float, count: int) -> float:
     """Return how much to trust the vectors for this question: 0 to 1."""
     if count < 2 or not (deviation >= 1e-9 and math.isfinite(best - mean)):
@@ -179,19 +248,28 @@ def pick_pool(
     """
     if len(candidates) <= size:
         return list(candidates), []
-    arms = (
-        (0.5, _by_highest([c.bm25 for c in candidates])),
-        (0.5, _by_highest([c.bm25_window for c in candidates])),
-        (0.25, _by_highest([c.bm25_parent for c in candidates])),
-        (0.35, _by_highest(_above_floor([c.cosine for c in candidates]))),
-        (0.35, _by_highest(_above_floor([c.context for c in candidates]))),
+    arms = zip(
+        candidates,
+        _by_highest([c.bm25 for c in candidates]),
+        _by_highest([c.bm25_window for c in candidates]),
+        _by_highest([c.bm25_parent for c in candidates]),
+        _by_highest(_above_floor([c.cosine for c in candidates])),
+        _by_highest(_above_floor([c.context for c in candidates])),
+        strict=True,
     )
-    promise = [sum(w * arm[i] for w, arm in arms) for i in range(len(candidates))]
-    order = sorted(range(len(candidates)), key=lambda i: (-promise[i], candidates[i].chunk_id))
+    promised = [
+        (
+            -(0.5 * own + 0.5 * window + 0.25 * parent + 0.35 * cosine + 0.35 * context),
+            c.chunk_id,
+            c,
+        )
+        for c, own, window, parent, cosine, context in arms
+    ]
+    promised.sort(key=itemgetter(0, 1))
     pool: list[Candidate] = []
     rest: list[Candidate] = []
     taken: dict[str, int] = {}
-    for candidate in (candidates[i] for i in order):
+    for _, _, candidate in promised:
         taken[candidate.memory_id] = taken.get(candidate.memory_id, 0) + 1
         fits = len(pool) < size and taken[candidate.memory_id] <= PER_MEMORY
         (pool if fits else rest).append(candidate)
@@ -205,6 +283,7 @@ def fuse(
     tokens: bool,
     vectors: bool,
     reads: float = 1.0,
+    shared: float = 1.0,
 ) -> None:
     """Give every candidate its score, and the weights that went into it.
 
@@ -212,43 +291,48 @@ def fuse(
         pool: The candidates.
         trusted: How much to trust the vectors, from `trust`.
         tokens: Whether there is late interaction.
-        vectors: Whether there are cosines.
-        reads: How much of the question the model reads, 0 to 1.
+        vectors: Whether there are cosines in the first space.
+        reads: How much of the question the first model reads, 0 to 1.
+        shared: Which share of the question's words passages of the second space have.
     """
     units, windows = _to_range(c.bm25 for c in pool), _to_range(c.bm25_window for c in pool)
     parents, phrases = _to_range(c.bm25_parent for c in pool), _to_range(c.phrase for c in pool)
     cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
-    weights = {
-        lone: _weights(reads * trusted, reads, lone=lone, tokens=tokens, vectors=vectors)
-        for lone in (True, False)
-    }
+    share = max((shared - FEW_SHARED) / (1 - FEW_SHARED), 0.0) if reads == 1 else 1.0
+    by_words, late, near = _mix(UNSHARED, SHARED, share)
+    in_second = {"words": by_words, "tokens": late if tokens else 0.0, "vectors": near}
+    weights = {}
+    for lone in (True, False):
+        first = _mix((LONE_WORDS, *FAR[1:]) if lone else FAR, NEAR, reads * trusted)
+        weights[lone, True] = in_second
+        weights[lone, False] = {
+            "words": first[0] if (tokens or vectors) else 1.0,
+            "tokens": reads * first[1] if tokens else 0.0,
+            "vectors": reads * first[2] if vectors else 0.0,
+        }
+        if not vectors and any(c.second for c in pool):
+            # Words alone must not be worth more than words and vectors.
+            weights[lone, False] = in_second
+    shares = {kind: (*weight.values(), sum(weight.values())) for kind, weight in weights.items()}
     own, near, whole = WORDS_SPLIT
-    for i, candidate in enumerate(pool):
-        weight = weights[candidate.lone]
-        words = own * units[i] + near * windows[i] + whole * parents[i]
-        if candidate.lone:
-            words = units[i]
-        words += PHRASE * phrases[i]
-        meaning = 0.5 * cosines[i] + 0.5 * contexts[i]
-        total = sum(weight.values())
-        candidate.weights = weight
+    arms = zip(pool, units, windows, parents, phrases, cosines, contexts, strict=True)
+    for candidate, unit, window, parent, phrase, cosine, context in arms:
+        lone = candidate.group_size == 1
+        kind = lone, candidate.second != 0.0
+        by_words, by_tokens, by_vectors, total = shares[kind]
+        words = unit if lone else own * unit + near * window + whole * parent
+        words += PHRASE * phrase
+        candidate.weights = weights[kind]
         candidate.score = (
-            weight["words"] * words
-            + weight["tokens"] * candidate.tokens
-            + weight["vectors"] * meaning
+            by_words * words
+            + by_tokens * candidate.tokens
+            + by_vectors * (0.5 * cosine + 0.5 * context)
         ) / total
 
 
-def _weights(
-    trusted: float, reads: float, *, lone: bool, tokens: bool, vectors: bool
-) -> dict[str, float]:
-    far = (LONE_WORDS, *FAR[1:]) if lone else FAR
-    words, late, near = ((1 - trusted) * f + trusted * n for f, n in zip(far, NEAR, strict=True))
-    return {
-        "words": words if (tokens or vectors) else 1.0,
-        "tokens": reads * late if tokens else 0.0,
-        "vectors": reads * near if vectors else 0.0,
-    }
+def _mix(far: Sequence[float], near: Sequence[float], trusted: float) -> tuple[float, float, float]:
+    words, late, vectors = ((1 - trusted) * f + trusted * n for f, n in zip(far, near, strict=True))
+    return words, late, vectors
 
 
 def diversify(ranked: Iterable[Candidate]) -> list[Candidate]:
@@ -298,7 +382,7 @@ def level_off(ranked: Sequence[Candidate]) -> None:
 ARMS = ("bm25", "bm25_window", "bm25_parent", "phrase", "cosine", "context", "tokens", "cross")
 # Earlier names of arms, still in the JSON of an explanation.
 ARM_ALIASES = {"unit": "bm25", "window": "bm25_window", "parent": "bm25_parent"}
-BOOSTS = ("recency", "date", "hop", "graph", "crowd", "newer", "demoted")
+BOOSTS = ("recency", "date", "hop", "graph", "names", "crowd", "newer", "demoted")
 
 
 def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:
@@ -319,6 +403,11 @@ def explain(hit: Candidate, ranked: Sequence[Candidate]) -> dict[str, Any]:
             name: round(signal, 4) if isinstance(signal, float) else signal
             for name, signal in hit.signals.items()
         },
+        **(
+            {"turn_order": {name: round(value, 3) for name, value in hit.turn_signals.items()}}
+            if hit.turn_signals
+            else {}
+        ),
     }
 
 
@@ -335,7 +424,9 @@ def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
 
 def _to_range(values: Iterable[float]) -> list[float]:
     """Scale to 0..1 among the candidates; if all are alike, all are as good as can be."""
-    numbers = [_finite(value) for value in values]
+    numbers = list(values)
+    if not math.isfinite(sum(numbers)):
+        numbers = [_finite(number) for number in numbers]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     if high <= low:
         return [float(high > 0)] * len(numbers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from zapomni_core.exceptions import (
     EmbeddingError,
     NotFoundError,
     ProcessingError,
+    ValidationError,
     ZapomniError,
 )
 from zapomni_core.infra.cancelling import Uninterrupted
@@ -40,6 +41,7 @@ from zapomni_core.modules.memories.embedding import (
     EmbeddingChain,
     Progress,
     fill_pending,
+    fill_second,
     reembed,
 )
 from zapomni_core.modules.memories.validation import (
@@ -48,8 +50,9 @@ from zapomni_core.modules.memories.validation import (
     validate_update,
     without_code,
 )
+from zapomni_core.modules.memories.word_index import find_parts, reindex_words
 from zapomni_core.shared.fencing import quoted
-from zapomni_core.shared.languages import is_english_model, is_foreign
+from zapomni_core.shared.languages import is_english_model, is_foreign, reads_text
 from zapomni_core.shared.text import context_words
 from zapomni_core.shared.validation import validate_id, validate_page
 from zapomni_db.code_models import CODE_KIND
@@ -81,15 +84,21 @@ EMBED_AT_ONCE = 256
 # Memories per transaction: long enough to be fast, short enough for a waiting hook.
 STORE_AT_ONCE = 64
 PREVIEW_CHARS = 100
+# An id is shown to people by its beginning, which finds it again.
+SHORT_ID_CHARS = 8
+WHOLE_ID_CHARS = 36
 # So many of the latest memories say in which languages a store is.
 READ_FOR_LANGUAGE = 100
 SIMILAR_CHARS = 200
+# So much of a speaker's name is searched.
+MAX_SPEAKER = 100
 
 _NOTICES = {
-    "duplicate": "The same text is already kept; this is its id.",
+    "duplicate": "The same text is already stored; this is its id.",
     "replayed": "This idempotency key was used before; this is what it stored.",
 }
-_FOREIGN = "The model reads English: this is found by its words."
+_PULL = "`zapomni models pull multilingual` adds one that reads 16 languages."
+_FOREIGN = f"The model reads English: this is found by its words. {_PULL}"
 _LATER = "Long text: its vectors are made in the background; until then it is found by its words."
 
 ChooseChunker = Callable[[str, str], TextChunker]
@@ -285,10 +294,14 @@ class Memories:
         if notify and fresh and is_fact(fresh[0].kind, fresh[0].parent, len(chunks[0])):
             similar = await self._find_similar(fresh[0], vectors[0] if vectors else None, space)
         remaining = iter(vectors)
+        parts = await find_parts(self._storage, [chunk.text for chunk in flat])
         memories = [
             MemoryData(
                 memory_id=str(uuid.uuid4()),
-                chunks=[_chunk_data(c, next(remaining), request.occurred_at) for c in own],
+                chunks=[
+                    _chunk_data(c, next(remaining), request.occurred_at, parts, request.metadata)
+                    for c in own
+                ],
                 timestamp=datetime.now(UTC),
                 space=space,
                 **{name: getattr(request, name) for name in NewMemory.model_fields},
@@ -319,6 +332,8 @@ class Memories:
             return answers
 
         answers = await self._uninterrupted.run(store())
+        if any(is_foreign(chunk.text) for chunk in flat):
+            await self._fill_second_quietly()
         if not similar or answers[0].status != "created":
             return answers
         return [answers[0].model_copy(update={"similar": similar})]
@@ -358,14 +373,16 @@ class Memories:
         split = await self._split(copy.text, copy.kind, copy.source)
         # As when it was added: a time that was not given is not among its words.
         moment = None if copy.occurred_at == copy.timestamp else copy.occurred_at
-        chunks = [_chunk_data(chunk, None, moment) for chunk in split]
+        parts = await find_parts(self._storage, [chunk.text for chunk in split])
+        chunks = [_chunk_data(chunk, None, moment, parts, copy.metadata) for chunk in split]
         return copy.model_copy(update={"chunks": chunks})
 
     async def _find_similar(
         self, request: AddMemoryRequest, made: Embedding | None, space: EmbeddingSpace | None
     ) -> list[SimilarMemory]:
         """Return what a new memory resembles, shortened and without secrets."""
-        comparable = made is not None and space == await self._storage.get_space()
+        is_read = space is not None and reads_text(space.model, request.text)
+        comparable = is_read and space == await self._storage.get_space()
         similar = await find_similar(
             self._storage, request, made.vector if made and comparable else None
         )
@@ -413,7 +430,12 @@ class Memories:
             kind, source = (known.kind, known.source) if known else ("", "")
             chunks = await self._split(valid.text, valid.kind or kind, valid.source or source)
             vectors, space, _ = await self._embed(chunks)
-            data = [_chunk_data(c, v, None) for c, v in zip(chunks, vectors, strict=True)]
+            parts = await find_parts(self._storage, [chunk.text for chunk in chunks])
+            metadata = valid.metadata or (known.metadata if known else {})
+            data = [
+                _chunk_data(chunk, vector, None, parts, metadata)
+                for chunk, vector in zip(chunks, vectors, strict=True)
+            ]
             patch = patch.model_copy(update={"chunks": data, "space": space})
 
         async def store() -> UpdatedMemory:
@@ -426,7 +448,10 @@ class Memories:
                     return UpdatedMemory(**dict(record), notice=notice)
             raise NotFoundError("No memory has this id.")
 
-        return await self._uninterrupted.run(store())
+        updated = await self._uninterrupted.run(store())
+        if valid.text is not None and is_foreign(valid.text):
+            await self._fill_second_quietly()
+        return updated
 
     @operation()
     async def get(self, memory_id: str) -> MemoryRecord:
@@ -439,6 +464,25 @@ class Memories:
         if record is None:
             raise NotFoundError("No memory has this id.")
         return record
+
+    async def complete_id(self, given: str) -> str:
+        """Return the whole id of a memory, of which the first characters may be given.
+
+        An id that no memory has is returned as it is: what is done with it says so.
+
+        Raises:
+            ValidationError: Several memories have ids that begin so.
+        """
+        given = validate_id(given)
+        if not SHORT_ID_CHARS <= len(given) < WHOLE_ID_CHARS:
+            return given
+        everything = MemoryFilter(include_superseded=True)
+        found = await self._storage.list_ids(everything, prefix=given.lower())
+        if len(found) > 1:
+            raise ValidationError(
+                f"{len(found)} memories have ids that begin like this: give more of it", "VAL_004"
+            )
+        return found[0] if found else given
 
     @operation()
     async def list_memories(self, request: ListRequest) -> MemoryPage:
@@ -512,22 +556,38 @@ class Memories:
         latest = (await self._storage.list_memories(filters, READ_FOR_LANGUAGE, 0)).items
         if not (foreign := sum(is_foreign(memory.preview) for memory in latest)):
             return None
-        return (
-            f"The model reads English: {foreign} of the latest {len(latest)} memories "
-            "are in other languages, and are found by their words."
-        )
+        number = f"{foreign} of the latest {len(latest)} memories are in other languages"
+        if await self.embeddings.second_for(await self._storage.get_space()):
+            return f"{number}, and are found by a model that reads them."
+        return f"The model reads English: {number}, and are found by their words. {_PULL}"
 
     # --- vectors ------------------------------------------------------------------------
 
     @operation()
     async def fill_pending(self, progress: Progress | None = None) -> int:
-        """Make the vectors still missing; return how many."""
-        return await fill_pending(self._storage, self.embeddings, progress)
+        """Make the vectors still missing, in both spaces; return how many."""
+        done = await fill_pending(self._storage, self.embeddings, progress)
+        return done + await fill_second(self._storage, self.embeddings, progress)
+
+    @operation()
+    async def reindex_words(self, progress: Progress | None = None) -> int:
+        """Index passages as they would be today; return how many had words missing."""
+        return await reindex_words(self._storage, progress)
 
     @operation()
     async def reembed(self, progress: Progress | None = None) -> int:
         """Move every vector to the configured embedder; return how many were made."""
-        return await reembed(self._storage, self.embeddings, progress)
+        done = await reembed(self._storage, self.embeddings, progress)
+        return done + await fill_second(self._storage, self.embeddings, progress)
+
+    @operation()
+    async def tidy(self) -> None:
+        """Make the store smaller and searches cheaper; if that fails, all stays as it is."""
+        try:
+            if steps := await self._storage.tidy():
+                logger.info("store_tidied", steps=steps)
+        except ZapomniError as error:
+            logger.warning("store_not_tidied", error_code=error.error_code)
 
     def keep_filling_vectors(self) -> None:
         """Make missing vectors in the background, now and after every add.
@@ -548,6 +608,13 @@ class Memories:
         else:
             if done:
                 logger.info("pending_vectors_filled", count=done)
+
+    async def _fill_second_quietly(self) -> None:
+        """Make the vectors of what was just stored, and of no more than a little else."""
+        try:
+            await fill_second(self._storage, self.embeddings, most=EMBED_AT_ONCE)
+        except ZapomniError as error:
+            logger.warning("vectors_still_pending", error_code=error.error_code)
 
     @operation()
     async def catch_up_digest(self) -> None:
@@ -599,9 +666,10 @@ class Memories:
             )
         except EmbeddingError as error:
             logger.warning("stored_without_vectors", error_code=error.error_code)
-            return nothing, None, f"Kept, but found by its words only for now: {error.message}"
+            return nothing, None, f"Stored, but found by its words only for now: {error.message}"
         notices = [self.embeddings.unused]
-        if is_english_model(made.space.model) and is_foreign(chunks[0].text):
+        is_unread = is_english_model(made.space.model) and is_foreign(chunks[0].text)
+        if is_unread and await self.embeddings.second_for(made.space) is None:
             notices.append(_FOREIGN)
         return made.texts, made.space, " ".join(filter(None, notices)) or None
 
@@ -625,13 +693,23 @@ def _batches(
         yield batch
 
 
-def _chunk_data(chunk: Chunk, made: Embedding | None, occurred_at: datetime | None) -> ChunkData:
+def _chunk_data(
+    chunk: Chunk,
+    made: Embedding | None,
+    occurred_at: datetime | None,
+    parts: frozenset[str],
+    metadata: Mapping[str, Any],
+) -> ChunkData:
+    context = context_words(chunk.text, occurred_at, parts)
+    # A question may name who said it.
+    if isinstance(speaker := metadata.get("speaker"), str) and speaker not in chunk.text:
+        context = f"{context} {speaker[:MAX_SPEAKER]}".strip()
     # Both parts were validated already: validating 384 numbers again costs more than storing.
     return ChunkData.model_construct(
         **dict(chunk),
         embedding=made.vector if made else None,
         tokens=made.tokens if made else None,
-        context=context_words(chunk.text, occurred_at),
+        context=context,
     )
 
 

@@ -653,7 +653,7 @@ def _intents(given: _Candidates) -> list[ContextLine]:
         count = actions.get(row.id, 0)
         ending = f" → {count} actions" if count > 1 else " → 1 action" if count else ""
         summary = _cut(row.content, CELL - len(ending)) + ending
-        followed = f"{count} actions" if count else "no action followed"
+        followed = ending.removeprefix(" → ") or "no action followed"
         lines.append(_make_line("Intents", row, summary, f"{followed}, {_reasons(given, row)}"))
     return lines
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from zapomni_core.shared import quick_re as re
 
 __all__ = ["informative_part"]
 

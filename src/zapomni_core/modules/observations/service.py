@@ -13,6 +13,7 @@ from zapomni_core.infra.locations import observations_path
 from zapomni_core.settings import Settings
 from zapomni_db.observation_models import (
     ActivityCount,
+    AskedIn,
     CaptureOverview,
     Failure,
     KnownProject,
@@ -24,7 +25,9 @@ from zapomni_db.observation_models import (
     SessionGroup,
     SessionStory,
     SessionSummary,
+    SessionWork,
     Timeline,
+    WorkCommit,
 )
 from zapomni_db.sqlite import observation_search
 from zapomni_db.sqlite import observations as rows
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["FolderScope", "Observations", "Reach", "RecallSwitches", "SessionContext"]
 
 MAX_IDS = 50
+# So few observations are searched in less time than it takes to ask another thread.
+FEW_OBSERVATIONS = 10_000
 MAX_NEIGHBORS = 100
 
 
@@ -119,6 +124,11 @@ class Observations:
         `query` has the filters and the limit; its own words are not read. Terms that occur nearly
         everywhere find nothing by themselves.
         """
+        newest, *_ = await self._file.get_version() or (0,)
+        if not newest:
+            return []
+        if newest <= FEW_OBSERVATIONS:
+            return self._file.read_here([], observation_search.match, terms, query)
         return await self._file.read([], observation_search.match, terms, query)
 
     async def get_version(self) -> tuple[int, ...]:
@@ -207,6 +217,44 @@ class Observations:
         """Return the observations of a session in short, in order; the id must be whole."""
         return await self._file.read([], rows.get_outline, _encodable(session_id))
 
+    async def find_paths(self, name: str, reach: Reach) -> list[str]:
+        """Return the files that sessions edited, by a path or its end, the last edited first."""
+        from zapomni_db.sqlite.file_work import find_paths
+
+        return await self._file.read([], find_paths, _encodable(name), reach.projects, reach.hidden)
+
+    async def work_on(
+        self, paths: Sequence[str], reach: Reach, limit: int, ids: Sequence[int] | None = None
+    ) -> list[SessionWork]:
+        """Return what the last sessions did about files, after which failure and with what result.
+
+        Args:
+            paths: The files, as the sessions named them.
+            reach: Which projects may be shown.
+            limit: How many sessions.
+            ids: The edits that count; None: all of these files.
+        """
+        from zapomni_db.sqlite.file_work import get_work
+
+        known = [_encodable(path) for path in paths]
+        return await self._file.read(
+            [], get_work, known, reach.projects, reach.hidden, limit, ids=ids
+        )
+
+    async def commits_of(self, path: str, reach: Reach, limit: int) -> list[WorkCommit]:
+        """Return the newest commits of imported histories that changed a file."""
+        from zapomni_db.sqlite.file_work import list_commits
+
+        return await self._file.read(
+            [], list_commits, _encodable(path), reach.projects, reach.hidden, limit
+        )
+
+    async def session_at(self, project: str, at: int) -> AskedIn | None:
+        """Return the session of a project that was going on at a time, if it was the only one."""
+        from zapomni_db.sqlite.file_work import session_at
+
+        return await self._file.read(None, session_at, project, at)
+
     async def count_sessions(self) -> list[SessionGroup]:
         """Return how many sessions each host had in each project."""
         return await self._file.read([], rows.count_sessions)
@@ -275,7 +323,7 @@ class Observations:
         only = Reach([own, ""]) if bound or (own and not wanted) else Reach(None)
         if only.projects is None and wanted not in ("", "*"):
             only = Reach([_encodable(wanted)])
-        return await self._file.read(
+        return self._file.read_here(
             only,
             rows.find_reach,
             own,
@@ -340,7 +388,7 @@ class Observations:
 
     async def names(self) -> dict[str, str]:
         """Return what each project is called, by its key."""
-        return await self._file.read({}, names_of_projects)
+        return self._file.read_here({}, names_of_projects)
 
     async def rule(self, wanted: str, rule: str, *, on: bool, folder: str = "") -> str:
         """Make a project `private` or `excluded`, or end that; return what it is called.
@@ -513,44 +561,44 @@ class Observations:
 
     async def export_projects(self) -> list[dict[str, Any]]:
         """Return all projects as JSON objects."""
-        from zapomni_db.sqlite import local_copies
+        from zapomni_db.sqlite import copying
 
-        return await self._file.read([], local_copies.export_projects)
+        return await self._file.read([], copying.export_projects)
 
     async def import_projects(self, projects: Sequence[dict[str, Any]]) -> int:
         """Add the projects that are not here; return how many."""
-        from zapomni_db.sqlite import local_copies
+        from zapomni_db.sqlite import copying
 
-        return await self._file.write(local_copies.import_projects, projects)
+        return await self._file.write(copying.import_projects, projects)
 
     async def export_months(self, projects: Sequence[str] | None) -> list[str]:
         """Return the months that have observations of these projects."""
-        from zapomni_db.sqlite import local_copies
+        from zapomni_db.sqlite import copying
 
-        return await self._file.read([], local_copies.list_months, projects)
+        return await self._file.read([], copying.list_months, projects)
 
     async def export_month(
         self, month: str, projects: Sequence[str] | None
     ) -> list[dict[str, Any]]:
         """Return the observations of a month as JSON objects, by time."""
-        from zapomni_db.sqlite import local_copies
+        from zapomni_db.sqlite import copying
 
-        return await self._file.read([], local_copies.export_observations, month, projects)
+        return await self._file.read([], copying.export_observations, month, projects)
 
     async def export_sessions(self, projects: Sequence[str] | None) -> list[dict[str, Any]]:
         """Return sessions as JSON objects, by id."""
-        from zapomni_db.sqlite import local_copies
+        from zapomni_db.sqlite import copying
 
-        return await self._file.read([], local_copies.export_sessions, projects)
+        return await self._file.read([], copying.export_sessions, projects)
 
     async def import_observations(
         self, observations: Sequence[dict[str, Any]], sessions: Sequence[dict[str, Any]] = ()
     ) -> int:
         """Add the sessions and observations that are not here; return how many observations."""
-        from zapomni_db.sqlite import local_copies
+        from zapomni_db.sqlite import copying
 
-        await self._file.write(local_copies.import_sessions, sessions)
-        return await self._file.write(local_copies.import_observations, observations)
+        await self._file.write(copying.import_sessions, sessions)
+        return await self._file.write(copying.import_observations, observations)
 
     async def drain_spool(self) -> int:
         """Store all events that wait in the spool; return how many."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import re
+from zapomni_core.shared import quick_re as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

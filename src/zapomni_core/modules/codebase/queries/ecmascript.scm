@@ -7,5 +7,5 @@
     value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)])
   @definition.function)
 (class_heritage [(identifier) (member_expression) (call_expression)] @inherit)
-(field_definition property: (property_identifier) @bind value: (_) @value)
+(field_definition property: [(property_identifier) (private_property_identifier)] @bind value: (_) @value)
 (formal_parameters (identifier) @parameter)

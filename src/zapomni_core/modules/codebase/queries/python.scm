@@ -29,6 +29,25 @@
 (class_definition
   superclasses: (argument_list [(identifier) (attribute) (subscript) (call)] @inherit))
 
+; Names that are used as values
+
+(call arguments: (argument_list [(identifier) (attribute)] @use))
+(keyword_argument value: [(identifier) (attribute)] @use)
+(pair value: [(identifier) (attribute)] @use)
+(list [(identifier) (attribute)] @use)
+(tuple [(identifier) (attribute)] @use)
+(set [(identifier) (attribute)] @use)
+(expression_list [(identifier) (attribute)] @use)
+(assignment right: [(identifier) (attribute)] @use)
+(return_statement [(identifier) (attribute)] @use)
+(default_parameter value: [(identifier) (attribute)] @use)
+(typed_default_parameter value: [(identifier) (attribute)] @use)
+(raise_statement [(identifier) (attribute)] @use)
+(except_clause value: [(identifier) (attribute)] @use)
+(except_clause value: (as_pattern . [(identifier) (attribute)] @use))
+(conditional_expression [(identifier) (attribute)] @use)
+(boolean_operator [(identifier) (attribute)] @use)
+
 (import_statement name: (dotted_name) @module) @import
 (import_statement
   name: (aliased_import name: (dotted_name) @module alias: (identifier) @alias)) @import

@@ -1,4 +1,4 @@
-"""Evaluates a chain of names: which symbols of the repository it may refer to.
+"""The call graph: which symbols of the repository a chain of names may refer to.
 
 A name is looked up as its language does: in the scopes around it, in what the file imports, among
 the members of a class and of its bases. What a name was assigned, of which type it is said to be
@@ -9,25 +9,45 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-from zapomni_core.modules.codebase.imports import Modules
-from zapomni_core.modules.codebase.languages import CLASS_LIKE, LANGUAGES, LEAVES, Language
-from zapomni_core.modules.codebase.models import Binding, Definition, Facts, FactSource, Import
+from zapomni_core.modules.codebase.languages import (
+    CLASS_LIKE,
+    LANGUAGES,
+    LEAVES,
+    Language,
+)
+from zapomni_core.modules.codebase.models import (
+    Binding,
+    Definition,
+    Facts,
+    FactSource,
+    Import,
+    Reference,
+    Repository,
+    Snapshot,
+    SymbolEdge,
+    SymbolId,
+)
+from zapomni_core.shared.code import role_of
 
 __all__ = [
     "EXTERNAL",
     "MAX_VALUES",
     "Catalog",
     "Evaluator",
+    "Modules",
+    "Resolver",
     "Type",
     "Value",
     "Values",
     "View",
+    "affected_paths",
     "collection_method",
     "parse_type",
     "place",
@@ -43,6 +63,14 @@ MAX_DEPTH = 24
 _GETTERS = ("property", "cached_property", "lazy", "lazyproperty")
 _CLASS_NAMES = frozenset({"cls", "Self", "static"})
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
+_SCRIPT_GLOBALS = frozenset(
+    """Array ArrayBuffer Atomics BigInt Boolean Buffer Date Error Function Intl JSON Map Math Number
+    Object Promise Proxy Reflect RegExp Set String Symbol TypeError RangeError WeakMap WeakSet URL
+    URLSearchParams console document globalThis navigator process window self localStorage
+    sessionStorage fetch setTimeout setInterval clearTimeout clearInterval queueMicrotask
+    structuredClone parseInt parseFloat isNaN isFinite encodeURIComponent decodeURIComponent
+    AbortController Headers Request Response FormData Blob crypto performance""".split()
+)
 
 
 class Evaluator:
@@ -82,6 +110,8 @@ class Evaluator:
         return self._once(key, self._chain, view, scope, chain) or ()
 
     def _chain(self, view: View, scope: int, chain: str) -> Values:
+        if not chain.strip("*"):
+            return ()  # A name that was covered because it looks like a secret.
         if chain.startswith("*"):
             return (Value("many", inner=self.chain(view, scope, chain[1:])),)
         if "|" in chain:
@@ -125,6 +155,8 @@ class Evaluator:
             current = one.parent
         if language.name == "python":
             return (EXTERNAL,) if name in _BUILTINS else None
+        if language.name in _SCRIPT_LANGUAGES:
+            return (EXTERNAL,) if name in _SCRIPT_GLOBALS else None
         return self.catalog.shared(view, name)
 
     def _owner(self, view: View, scope: int) -> tuple[View, int] | None:
@@ -217,6 +249,11 @@ class Evaluator:
         view = self.view(value.path)
         if view is None:
             return None
+        if value.kind == "module" and view.is_script:
+            found = self.exported(view, name)
+            # `require` yields what the module assigned to `module.exports`.
+            whole = () if found or name == "default" else self.exported(view, "default") or ()
+            return found or union([self.attribute(one, name) or () for one in whole]) or found
         if value.kind == "module":
             found = self.local(view, 0, name)
             if not found and view.path.endswith(("/__init__.py", "/__init__.pyi")):
@@ -291,8 +328,40 @@ class Evaluator:
 
     # --- Modules
 
+    def exported(self, view: View, name: str) -> Values | None:
+        """Return what a script shows to others under a name."""
+        return self._once((view.path, name, "exported"), self._exported, view, name)
+
+    def _exported(self, view: View, name: str) -> Values | None:
+        written = view.bindings[0].get(f"export.{name}")
+        found = self._bound(view, written) if written else None
+        if found:
+            return found
+        numbers = view.members[0].get(name) or ()
+        if name == "default":  # `module.exports = function () {}`
+            numbers = numbers or view.members[0].get("exports") or ()
+        if numbers:
+            return tuple(Value("symbol", view.path, n) for n in view.without_repeats(numbers))
+        handed_on = [one for one in view.imports[0].get(name, ()) if one.exported]
+        if handed_on:
+            return union([self._imported(view, one) for one in handed_on])
+        if name in view.bindings[0]:
+            return self._bound(view, view.bindings[0][name])
+        if name != "default":
+            for star in view.stars.get(0, ()):
+                found = self._from_module(view, star.module, name)
+                if found and found != (EXTERNAL,):
+                    return found
+        return found
+
     def _imported(self, view: View, one: Import) -> Values:
-        if view.language.name != "python" and one.name:
+        if view.is_script and one.name == "default":
+            module = self._module(view, one.module)
+            if module is None:
+                return (EXTERNAL,)
+            # What is known of an object is what the file that makes it defines.
+            return self.attribute(module, "default") or (module,)
+        if view.language.name not in ("python", *_SCRIPT_LANGUAGES) and one.name:
             whole = self._module(view, f"{one.module}.{one.name}" if one.module else one.name)
             if whole and whole.kind == "module":
                 inside = self.view(whole.path)
@@ -320,6 +389,8 @@ class Evaluator:
             return (value,)
         if value.kind == "instance":
             return self._result(value, "__call__")
+        if value.kind == "module":
+            return union([self._call(one, ()) for one in self.attribute(value, "default") or ()])
         view = self.view(value.path) if value.kind == "symbol" else None
         if view is None:
             return ()
@@ -534,6 +605,7 @@ class View:
         self.path = path
         self.facts = facts
         self.language = LANGUAGES.get(facts.language, _PLAIN)
+        self.is_script = self.language.name in _SCRIPT_LANGUAGES
         self.definitions = facts.definitions
         self.numbers = {one.qualified_name: n for n, one in enumerate(facts.definitions)}
         self.members: dict[int, dict[str, list[int]]] = defaultdict(dict)
@@ -594,6 +666,8 @@ class View:
         """Leave out the heads of overloads, and setters next to their getter."""
         if len(numbers) < 2:
             return numbers
+        if self.is_script:
+            return numbers[-1:]  # What implements the signatures before it.
         return [one for one in numbers if not self.is_decorated(one, _REPEATED)] or numbers[:1]
 
     def class_outside(self, one: Definition) -> int:
@@ -743,3 +817,525 @@ def _apply(last: str, name: str, arguments: list[tuple[Type, ...]]) -> tuple[Typ
     if last in _MAPS:
         return (Type("map", inner=arguments[-1]),)
     return (Type("instance", name),)
+
+
+# --- Finds the files an import means --------------------------------------------------
+
+
+_SCRIPT = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", ".mts", ".cts", ".vue")
+_SCRIPT_LANGUAGES = frozenset({"javascript", "typescript", "tsx"})
+_SUFFIXES = {
+    "c": (".h", ".c", ".hpp"),
+    "cpp": (".h", ".hpp", ".hh", ".hxx", ".cpp", ".cc"),
+    "csharp": (".cs",),
+    "java": (".java", ".kt", ".scala"),
+    "kotlin": (".kt", ".java", ".kts"),
+    "scala": (".scala", ".java", ".kt"),
+    "lua": (".lua",),
+    "php": (".php",),
+    "ruby": (".rb",),
+    "rust": (".rs",),
+    "bash": (".sh", ".bash"),
+}
+_PARTS = re.compile(r"[./\\]+")
+
+
+class Modules:
+    """The files of a repository by what they are imported as."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths = frozenset(paths)
+        self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._folders: dict[str, list[str]] = defaultdict(list)
+        self._roots_of: dict[tuple[str, str], list[str]] = {}
+        known: set[str] = {""}
+        for path in sorted(self._paths):
+            folder, _, name = path.rpartition("/")
+            self._by_stem[name.partition(".")[0]].append(path)
+            while folder not in known:
+                known.add(folder)
+                self._folders[folder.rpartition("/")[2]].append(folder)
+                folder = folder.rpartition("/")[0]
+        self._known_folders = known
+
+    def find(self, module: str, path: str, language: str) -> str:
+        """Return the file, or else the folder with a slash behind it, that a module is; "" if none.
+
+        Args:
+            module: As it is written, with dots for other separators.
+            path: The file that imports it.
+            language: That file's language.
+        """
+        if language == "python":
+            return self._python(module, path)
+        if language in _SCRIPT_LANGUAGES:
+            return self._script(module, path)
+        if language == "go":
+            return self._folder_like(module.split("/"))
+        return self._anywhere(module, path, language)
+
+    def inside(self, folder: str, name: str) -> str:
+        """Return the Python module of this name in a folder, "" if there is none."""
+        base = f"{folder}/{name}" if folder else name
+        for candidate in (
+            f"{base}.py",
+            f"{base}/__init__.py",
+            f"{base}.pyi",
+            f"{base}/__init__.pyi",
+        ):
+            if candidate in self._paths:
+                return candidate
+        return f"{base}/" if base in self._known_folders else ""
+
+    def _python(self, module: str, path: str) -> str:
+        name = module.lstrip(".")
+        dots = len(module) - len(name)
+        parts = name.split(".") if name else []
+        if dots:
+            folder = path
+            for _ in range(dots):
+                folder = folder.rpartition("/")[0]
+            return self._walk_down(folder, parts)
+        for root in self._roots(parts[0], path):
+            found = self._walk_down(root, parts)
+            if found:
+                return found
+        return ""
+
+    def _walk_down(self, folder: str, parts: list[str]) -> str:
+        if not parts:
+            above, _, name = folder.rpartition("/")
+            return self.inside(above, name) if folder else "/"
+        for part in parts[:-1]:
+            folder = f"{folder}/{part}" if folder else part
+        return self.inside(folder, parts[-1])
+
+    def _roots(self, top: str, path: str) -> list[str]:
+        """Return the folders a top-level package may stand in, the nearest first."""
+        above = path.rpartition("/")[0]
+        key = (top, above)
+        if key in self._roots_of:
+            return self._roots_of[key]
+        roots = []
+        while True:
+            if not self._is_package(above):
+                roots.append(above)
+            if not above:
+                break
+            above = above.rpartition("/")[0]
+        if top not in sys.stdlib_module_names:
+            others = [folder.rpartition("/")[0] for folder in self._folders.get(top, [])]
+            others += [one.rpartition("/")[0] for one in self._by_stem.get(top, [])]
+            roots += [root for root in others if not self._is_package(root)]
+        self._roots_of[key] = found = list(dict.fromkeys(roots))
+        return found
+
+    def _is_package(self, folder: str) -> bool:
+        base = f"{folder}/" if folder else ""
+        return f"{base}__init__.py" in self._paths or f"{base}__init__.pyi" in self._paths
+
+    def _script(self, module: str, path: str) -> str:
+        if module.startswith("."):
+            base = _joined(path.rpartition("/")[0], module)
+            candidates = [base]
+        else:
+            # `@/x` and `~/x` are how bundlers write the folder of sources.
+            tail = module.removeprefix("@/").removeprefix("~/")
+            candidates = [tail, f"src/{tail}"]
+        for base in candidates:
+            stem = re.sub(r"\.[mc]?jsx?$", "", base)
+            for option in (
+                base,
+                *(f"{stem}{s}" for s in _SCRIPT),
+                *(f"{base}/index{s}".lstrip("/") for s in _SCRIPT),
+            ):
+                if option in self._paths:
+                    return option
+        return ""
+
+    def _folder_like(self, parts: list[str]) -> str:
+        """Return the folder whose path ends like this, as long a tail as there is."""
+        folders = self._folders.get(parts[-1], [])
+        for start in range(len(parts)):
+            tail = "/".join(parts[start:])
+            for folder in folders:
+                if folder == tail or folder.endswith(f"/{tail}"):
+                    return f"{folder}/"
+        return ""
+
+    def _anywhere(self, module: str, path: str, language: str) -> str:
+        suffixes = _SUFFIXES.get(language, ())
+        stem = module
+        for suffix in suffixes:
+            stem = stem.removesuffix(suffix)
+        parts = [part for part in _PARTS.split(stem) if part not in ("", "crate", "super", "self")]
+        if not parts:
+            return ""
+        here = path.rpartition("/")[0]
+        files = [one for one in self._by_stem.get(parts[-1], []) if one.endswith(suffixes)]
+        folders = self._folders.get(parts[-1], [])
+        for start in range(len(parts)):
+            tail = "/".join(parts[start:])
+            fits = [one for one in files if f"/{one}".rpartition(".")[0].endswith(f"/{tail}")]
+            if fits:
+                return max(fits, key=lambda one: (_shared(one, here), -len(one)))
+            fits = [one for one in folders if f"/{one}".endswith(f"/{tail}")]
+            if fits:
+                return max(fits, key=lambda one: (_shared(one, here), -len(one))) + "/"
+        return ""
+
+
+def _joined(folder: str, relative: str) -> str:
+    parts = folder.split("/") if folder else []
+    for part in relative.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _shared(path: str, folder: str) -> int:
+    count = 0
+    for one, other in zip(path.split("/"), folder.split("/"), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+# --- The call graph: every reference of a file, and the symbol of the repository it means ---
+
+
+BY_SCOPE = 1.0
+BY_SELF = 0.95
+BY_TYPE = 0.8
+BY_NAME = 0.5
+NAME_ONLY = 0.1
+MOST_OF_A_NAME = 50
+# Each of several that it may be.
+ONE_OF_SEVERAL = 0.75
+
+# Methods that everything has: that only one class of the repository does, too, says nothing.
+_COMMON = frozenset(
+    [name for kind in (str, bytes, list, dict, set, int, float) for name in dir(kind)]
+    + """close read write open flush send recv start stop run wait put release acquire next debug
+    info warning error exception log match search group findall submit result cancel map
+    filter push shift slice splice concat forEach then catch finally toString valueOf length
+    toUpperCase toLowerCase includes startsWith endsWith indexOf every some reduce call
+    apply bind addEventListener removeEventListener set has delete on once off emit size isEmpty
+    contains equals hashCode
+    println print clone len unwrap expect iter collect into as_str to_string""".split()
+)
+
+
+_USABLE = CLASS_LIKE | {"function", "method", "macro"}
+# Decorators that say something about a symbol and hand it to no one.
+_DESCRIBING = frozenset(
+    """property cached_property staticmethod classmethod abstractmethod overload override final
+    setter getter deleter wraps dataclass contextmanager asynccontextmanager total_ordering
+    lru_cache cache singledispatch deprecated skip skipif xfail parametrize usefixtures mark
+    no_type_check runtime_checkable unique Override Deprecated""".split()
+)
+
+
+class Resolver:
+    """Resolves references for one state of a repository; when files change, take a new one."""
+
+    def __init__(self, repository: FactSource) -> None:
+        self._evaluator = Evaluator(repository)
+        self._guessed: dict[tuple[str, str, bool], list[SymbolId]] = {}
+
+    def resolve(self, path: str) -> list[SymbolEdge]:
+        """Return at least one edge for every reference of a file, resolved or not."""
+        view = self._evaluator.view(path)
+        if view is None:
+            return []
+        edges: list[SymbolEdge] = []
+        # A name that is used twice on a line is one use.
+        seen: set[Reference] = set()
+        for reference in view.facts.references:
+            if reference.kind == "use":
+                if reference in seen:
+                    continue
+                seen.add(reference)
+            edges.extend(self._edges(view, reference))
+        edges.extend(self._overrides(view))
+        return edges
+
+    def _overrides(self, view: View) -> Iterator[SymbolEdge]:
+        """Yield which methods of base classes the methods of a file override."""
+        for number in view.bases:
+            above = self._evaluator.line(view, number)[1:]
+            for name, members in view.members[number].items() if above else ():
+                if name == "constructor" or (name.startswith("__") and name != "__call__"):
+                    continue
+                for base, owner in above:
+                    found = base.members[owner].get(name)
+                    if found:
+                        own = view.definitions[members[0]]
+                        overridden = SymbolId(base.path, base.definitions[found[0]].qualified_name)
+                        caller = SymbolId(view.path, own.qualified_name)
+                        yield SymbolEdge("override", caller, overridden, name, BY_SELF, own.line)
+                        break
+
+    def _edges(self, view: View, reference: Reference) -> list[SymbolEdge]:
+        scope, kind, target, line = reference
+        caller = SymbolId(view.path, view.definitions[scope].qualified_name)
+        name = steps_of(target)[-1]
+        if kind in ("inherit", "decorate"):
+            scope = max(0, view.definitions[scope].parent)
+        values = self._evaluator.chain(view, scope, target)
+        callees = self._callees(values, kind) if values else []
+        if kind == "use":
+            strength = self._strength(view, scope, target)
+            return [
+                SymbolEdge(kind, caller, callee, name, strength, line)
+                for callee in (callees if len(callees) == 1 else [])
+            ]
+        if callees:
+            strength = self._strength(view, scope, target)
+        else:
+            callees = [] if values else self._guess(view, target, name)
+            strength = BY_NAME
+        registered = self._registered(view, reference, name) if kind == "decorate" else []
+        if not callees:
+            return [SymbolEdge(kind, caller, None, name, NAME_ONLY, line), *registered]
+        if len(callees) > 1:
+            strength *= ONE_OF_SEVERAL
+        found = [SymbolEdge(kind, caller, callee, name, strength, line) for callee in callees]
+        return found + registered
+
+    def _registered(self, view: View, reference: Reference, name: str) -> list[SymbolEdge]:
+        """Return that a decorator hands a symbol on, unless it is one that only describes it."""
+        if name in _DESCRIBING:
+            return []
+        definition = view.definitions[reference.scope]
+        outside = view.definitions[definition.parent].qualified_name
+        caller, callee = (
+            SymbolId(view.path, outside),
+            SymbolId(view.path, definition.qualified_name),
+        )
+        return [SymbolEdge("register", caller, callee, name, BY_SCOPE, reference.line)]
+
+    def _callees(self, values: Values, kind: str) -> list[SymbolId]:
+        found: list[SymbolId] = []
+        for value in values:
+            called: Values = (value,)
+            if value.kind == "instance":
+                called = self._evaluator.attribute(value, "__call__") or ()
+            elif value.kind == "module" and kind != "use":
+                called = self._evaluator.attribute(value, "default") or ()
+            for one in called:
+                view = self._evaluator.view(one.path) if one.kind == "symbol" else None
+                if view is None:
+                    continue
+                definition = view.definitions[one.number]
+                if kind == "inherit" and definition.kind not in CLASS_LIKE:
+                    continue
+                if definition.kind == "type" and kind == "call" and view.is_script:
+                    continue  # A name of a type only; what is called has the same one.
+                if kind == "use" and (value.kind != "symbol" or definition.kind not in _USABLE):
+                    continue
+                found.append(SymbolId(one.path, definition.qualified_name))
+        return list(dict.fromkeys(found))
+
+    def _strength(self, view: View, scope: int, target: str) -> float:
+        head, *rest = steps_of(target)
+        if head in view.language.selves or head == view.language.parent:
+            return BY_SELF if len([step for step in rest if step != "()"]) == 1 else BY_TYPE
+        if "()" in rest or "[]" in rest:
+            return BY_TYPE
+        values = self._evaluator.name(view, scope, head) or ()
+        named = any(value.kind in ("module", "folder", "symbol") for value in values)
+        return BY_SCOPE if named else BY_TYPE
+
+    def _guess(self, view: View, target: str, name: str) -> list[SymbolId]:
+        """Return the only symbol of this name, where nothing speaks against it."""
+        if name in _COMMON or len(name) < 3:
+            return []
+        is_member = len(steps_of(target)) > 1
+        imports = view.language.name == "python" or (view.is_script and view.facts.imports)
+        if not is_member and imports:
+            return []  # What a file neither defines nor imports is not of this repository.
+        key = (view.language.name, name, is_member)
+        if key not in self._guessed:
+            found = list(islice(self._callables(*key), MOST_OF_A_NAME))
+            # What tests override or imitate is what they override.
+            own = [one for one in found if role_of(one.path) != "test"] or found
+            self._guessed[key] = own if len(own) == 1 else []
+        return self._guessed[key]
+
+    def _callables(self, language: str, name: str, is_member: bool) -> Iterator[SymbolId]:
+        for view, number in self._evaluator.catalog.named(name):
+            definition = view.definitions[number]
+            if definition.kind in LEAVES or definition.kind in ("key", "section"):
+                continue
+            if view.language.name == language and (definition.kind == "method") == is_member:
+                yield SymbolId(view.path, definition.qualified_name)
+
+
+# --- Which files a change concerns, so that only their edges are resolved again -------
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_HANDED_OUT = frozenset({"return", "yield"})
+_CALLABLE = frozenset({"function", "method"})
+
+Change = tuple[Facts | None, Facts | None]
+"""What a file said before and says now; None when there was or is none."""
+
+
+class _Shown(NamedTuple):
+    """A name a file shows to others, by one of its meanings."""
+
+    name: str
+    text: str
+    """Its value, as it is written; the same text means nothing was edited."""
+    how: Literal["local", "member", "returns", "bases", "exported"]
+    scope: int
+
+    @property
+    def words(self) -> set[str]:
+        return set(_WORD.findall(self.text))
+
+
+class _Earlier:
+    """A repository as it was before some files changed; implements `FactSource`."""
+
+    def __init__(self, now: Repository, changes: Mapping[str, Change]) -> None:
+        self._now = now
+        self._changed = changes
+        before = {path: old for path, (old, _) in changes.items() if old is not None}
+        self._before = Snapshot(before)
+        self._paths = (set(now.paths()) - changes.keys()) | before.keys()
+
+    def paths(self) -> Collection[str]:
+        return self._paths
+
+    def facts(self, path: str) -> Facts | None:
+        return (self._before if path in self._changed else self._now).facts(path)
+
+    def named(self, name: str) -> Sequence[SymbolId]:
+        unchanged = [one for one in self._now.named(name) if one.path not in self._changed]
+        return [*unchanged, *self._before.named(name)]
+
+
+def affected_paths(repository: Repository, changes: Mapping[str, Change]) -> set[str]:
+    """Return the files, among them the changed ones, whose edges may differ now.
+
+    Args:
+        repository: As it is now.
+        changes: The files that were added, changed or removed, by path.
+    """
+    affected = {path for path in changes if path in repository.paths()}
+    names = {name for path, change in changes.items() for name in _changed(path, *change)}
+    now, then = Evaluator(repository), Evaluator(_Earlier(repository, changes))
+    new = names
+    while new:
+        if "*" in new:
+            return set(repository.paths())
+        mentioning = {path for name in new for path in repository.mentioning(name)}
+        affected |= mentioning
+        candidates = [
+            (path, shown)
+            for path in mentioning - changes.keys()
+            for shown in _shown_names(repository.facts(path))
+            if shown.name not in names and not shown.words.isdisjoint(new)
+        ]
+        new = {
+            shown.name
+            for path, shown in candidates
+            if _meaning(now, path, shown) != _meaning(then, path, shown)
+        }
+        names |= new
+    return affected
+
+
+def _changed(path: str, before: Facts | None, after: Facts | None) -> set[str]:
+    """Return the names whose meaning to other files may have changed."""
+    old, new = _texts(before), _texts(after)
+    names = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    if before is None or after is None:
+        names.update(_WORD.findall(path))
+    return names
+
+
+def _texts(facts: Facts | None) -> dict[str, set[object]]:
+    """Return what a file says to others about each name."""
+    texts: dict[str, set[object]] = {}
+    for one in facts.definitions[1:] if facts else ():
+        texts.setdefault(one.name, set()).add((one.qualified_name, one.kind, one.decorators))
+    for shown in _shown_names(facts):
+        texts.setdefault(shown.name, set()).add(shown.text)
+    return texts
+
+
+def _shown_names(facts: Facts | None) -> Iterator[_Shown]:
+    if facts is None:
+        return
+    for one in facts.imports:
+        if facts.definitions[one.scope].kind not in _CALLABLE:
+            yield _Shown(one.alias, f"{one.module} {one.name}", "local", one.scope)
+    for reference in facts.references:
+        if reference.kind == "inherit":
+            definition = facts.definitions[reference.scope]
+            text = f"{definition.qualified_name} ({reference.target})"
+            yield _Shown(definition.name, text, "bases", reference.scope)
+    local: dict[int, dict[str, list[Binding]]] = {}
+    for binding in facts.bindings:
+        local.setdefault(binding.scope, {}).setdefault(binding.name, []).append(binding)
+    for scope, names in local.items():
+        yield from _shown_by(scope, facts.definitions[scope], names)
+
+
+def _shown_by(
+    scope: int, definition: Definition, names: dict[str, list[Binding]]
+) -> Iterator[_Shown]:
+    """Yield what a scope shows: a function nothing but what it hands out."""
+    for name in names:
+        text = f"{definition.qualified_name} {_explanation(name, names)}"
+        if name in _HANDED_OUT:
+            yield _Shown(definition.name, text, "returns", scope)
+        elif name.startswith("self."):
+            yield _Shown(name.removeprefix("self."), text, "member", scope)
+        elif name.startswith("export."):
+            yield _Shown(name.removeprefix("export."), text, "exported", scope)
+        elif definition.kind not in _CALLABLE:
+            yield _Shown(name, text, "local", scope)
+
+
+def _explanation(name: str, names: dict[str, list[Binding]]) -> str:
+    """Return what is written about a name, and about the names of its scope it goes back to."""
+    used = {name: names[name]}
+    new = [name]
+    while new:
+        words = {word for one in new for b in names[one] for word in _WORD.findall(b.value)}
+        new = sorted(word for word in words if word in names and word not in used)
+        used.update((word, names[word]) for word in new)
+    return " ".join(f"{n} {b.kind} {b.value}" for n, many in used.items() for b in many)
+
+
+def _meaning(evaluator: Evaluator, path: str, shown: _Shown) -> object:
+    """Return the value of a name, in a form that can be compared between two states."""
+    view = evaluator.view(path)
+    assert view is not None
+    if shown.how == "bases":
+        return [
+            (v.path, v.definitions[n].qualified_name) for v, n in evaluator.line(view, shown.scope)
+        ]
+    if shown.how == "returns":
+        values = evaluator.returns(view, shown.scope)
+    elif shown.how == "exported":
+        values = evaluator.exported(view, shown.name) or ()
+    elif shown.how == "member":
+        values = evaluator.member(view, max(0, view.owner(shown.scope)), shown.name) or ()
+    else:
+        values = evaluator.local(view, shown.scope, shown.name) or ()
+    return [_comparable(evaluator, value) for value in values]
+
+
+def _comparable(evaluator: Evaluator, value: Value) -> object:
+    view = evaluator.view(value.path)
+    name = view.definitions[value.number].qualified_name if view else ""
+    return value.kind, value.path, name, [_comparable(evaluator, one) for one in value.inner]

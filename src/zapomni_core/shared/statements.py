@@ -21,6 +21,7 @@ __all__ = [
     "names_of",
     "phrases_of",
     "read_status",
+    "says_change",
 ]
 
 # A status is near the beginning of a document.
@@ -71,6 +72,13 @@ _NUMBERED = frozenset(["adr", "madr", "dr", "decision", "rfc"])
 
 # A text without any of these words has no status line.
 _STATUS_WORDS = (*_ENDED, *REPLACING, "status", "state")
+# And without any of these, no sentence of it says that something is over.
+_CHANGE_WORDS = (
+    "moved", "migrated", "switched", "changed", "went", "upgraded", "away", "longer", "more",
+    "stopped", "dropped", "retired", "abandoned", "discontinued", "removed", "replac",
+    "supersede", "instead", "place", "rather", "archived", "deprecated", "gone", "deleted",
+    "decommissioned", "shut", "abolished", "reverted",
+)  # fmt: skip
 
 
 def _pattern_sources() -> dict[str, str]:
@@ -186,6 +194,8 @@ def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> 
     file = source.rsplit("/", 1)[-1]
     names = {TextReference("id", memory_id.lower())}
     for text in (file, title[:40]):
+        if not any(map(str.isdigit, text)):
+            continue
         start = _PATTERNS["numbered"].match(text.strip())
         if start:
             names.add(TextReference(start[1].lower(), start[2]))
@@ -214,8 +224,16 @@ def phrases_of(reference: TextReference) -> list[str]:
     return [form for number in padded for form in (f"{kind} {number}", f"{kind}{number}")]
 
 
+def says_change(text: str) -> bool:
+    """Return whether a text may say that something is over: a quick look before a close one."""
+    folded = text.casefold()
+    return any(word in folded for word in _CHANGE_WORDS)
+
+
 def ended_words(text: str) -> list[dict[str, str]]:
     """Return what sentences of a text say is over: the words of each, by their stems."""
+    if not says_change(text):
+        return []
     found = []
     for cues, end in (("from", "from_end"), ("over", "clause_end")):
         for cue in _PATTERNS[cues].finditer(text):

@@ -1,0 +1,22 @@
+"""onnxruntime, loaded without its telemetry."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["load_onnxruntime"]
+
+
+def load_onnxruntime() -> Any:
+    """Return the module: a native library, so on first use only.
+
+    Its builds report to their maker unless switched off: they put an id of the device and a queue
+    of events under ~/.cache, and send them. The variable is read when the library is loaded; the
+    call is for a program that had loaded it before.
+    """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()
+    return onnxruntime

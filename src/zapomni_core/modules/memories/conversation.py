@@ -1,0 +1,220 @@
+"""The order of turns in a conversation: what was said just before says what a turn is about.
+
+A turn is short and leans on its neighbors: an answer has none of the words that its question
+has. Turns are ordered by a sum of a few signals, all of them made of what the ranking computed
+anyway; whatever is no turn keeps its place. `python -m tools.fit_turns` fits the weights again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from zapomni_core.modules.memories.scoring import Candidate
+from zapomni_core.shared.late_interaction import excess_of
+from zapomni_core.shared.text import split_turn
+from zapomni_db.models import Passage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["WEIGHTS", "order_turns", "turn_signals"]
+
+WEIGHTS: Mapping[str, float] = {
+    "window": 4.8, "own": -1.1, "before": -2.4, "reply": 2.1, "answer": 0.7, "stretch": 4.9,
+    "apart": -2.4, "tokens": 6.8, "context": 3.3, "cosine": -5.6, "asks": -1.5,
+    "other_speaker": -0.4, "first_person": 0.7, "time": 1.9, "date": 3.1,
+}  # fmt: skip
+# What the turn before, and the one before that, lend of their tokens.
+LENT = (0.95, 0.85)
+# The mean of a few turns says little: as if there were so many more, as alike as unrelated ones.
+MORE_TURNS, UNRELATED = 8, 0.4
+# Over so many turns a good hit loses all but a third of what it says for its neighbors.
+STRETCH = 24.0
+
+# At the beginning: "what did she play when she was young" does not ask for a time.
+_ASKS_WHEN = re.compile(
+    r"^(?:(?:since|until|by|in|on|at|for) )?"
+    r"(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
+    re.IGNORECASE,
+)
+# What hobbies has she, which books did he read: a plural before a verb asks for several answers.
+_ASKS_LIST = re.compile(
+    r"^(?i:what|which|who|where|how many|in what)\b.{0,55}?\s(?!(?:does|was|this|always)\b)"
+    r"[a-z]{2,}s (?:has|have|did|does|do|are|were|is|was|of|that)\b"
+)
+# Of small letters, grouped by the first ones: as a list of words it costs four times as much.
+_TIME = re.compile(
+    r"\b(?:y(?:esterday|ears?)|a(?:go|pril|ugust)|last|n(?:ext|ovember)|recently|"
+    r"t(?:o(?:day|night|morrow)|uesday|"
+    r"h(?:ursday|is (?:week|month|year|morning|summer|winter|spring|fall)))|"
+    r"s(?:ince|aturday|unday|eptember)|we(?:ek(?:end|s?)|dnesday)|d(?:ays?|ecember)|"
+    r"m(?:on(?:ths?|day)|arch)|f(?:riday|ebruary)|j(?:anuary|une|uly)|october|(?:19|20)\d\d)\b"
+)
+# Names of no one in particular: a question with such a word is about something else.
+_ROLES = frozenset(("", "agent", "ai", "assistant", "human", "model", "system", "tool", "user"))
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_FIRST_PERSON = re.compile(r"\b(?:i|m[ey]|mine|we|our)\b")
+
+
+class _Turn(NamedTuple):
+    speaker: str
+    text: str
+
+
+def order_turns(
+    query: str, weights: Sequence[float], ranked: list[Candidate], passages: Mapping[str, Passage]
+) -> list[Candidate]:
+    """Return the candidates with their turns in order: each takes a place, and score, of a turn.
+
+    Args:
+        query: The question.
+        weights: What each token of the question counts.
+        ranked: The candidates, best first.
+        passages: The texts and metadata of those that may be turns.
+    """
+    turns = _find_turns(ranked, passages)
+    if len(turns) < 2 or not any(weights):
+        return ranked
+    places = [n for n, c in enumerate(ranked) if c.chunk_id in turns]
+    candidates = [ranked[n] for n in places]
+    scores = [candidate.score for candidate in candidates]
+    signals = turn_signals(query, weights, candidates, turns)
+    weighted = {name: (WEIGHTS[name] * values).tolist() for name, values in signals.items()}
+    sums = [sum(parts) for parts in zip(*weighted.values(), strict=True)]
+    order = sorted(range(len(candidates)), key=lambda i: (-sums[i], candidates[i].chunk_id))
+    ordered = list(ranked)
+    for place, score, i in zip(places, scores, order, strict=True):
+        candidate = ordered[place] = candidates[i]
+        candidate.score = score
+        candidate.turn_signals = {name: values[i] for name, values in weighted.items()}
+    return ordered
+
+
+def _find_turns(pool: Sequence[Candidate], passages: Mapping[str, Passage]) -> dict[str, _Turn]:
+    """Return the turns among the candidates, by their chunks' ids.
+
+    Who said it is in the metadata (`speaker`, or else `role`), or else before the text:
+    `Anna: text`. A parent of which most passages say so is a conversation, all of it.
+    """
+    found: dict[str, _Turn] = {}
+    of_parent: Counter[str] = Counter()
+    with_speaker: Counter[str] = Counter()
+    for candidate in pool:
+        passage = passages.get(candidate.chunk_id)
+        if passage is None or candidate.similarities is None:
+            continue
+        speaker, text = split_turn(passage.text)
+        said = passage.metadata.get("speaker") or passage.metadata.get("role")
+        if isinstance(said, str) and said:
+            speaker = said
+        found[candidate.chunk_id] = _Turn(speaker, text)
+        of_parent[candidate.group] += 1
+        with_speaker[candidate.group] += bool(speaker)
+    groups = {g for g, count in with_speaker.items() if 2 * count > of_parent[g]}
+    # What only a second hop found is ordered without its text: reading it would cost a call.
+    return {
+        c.chunk_id: found.get(c.chunk_id, _Turn("", ""))
+        for c in pool
+        if c.group in groups and c.similarities is not None
+    }
+
+
+def turn_signals(
+    query: str,
+    weights: Sequence[float],
+    turns: Sequence[Candidate],
+    said: Mapping[str, _Turn],
+) -> dict[str, NDArray[np.float64]]:
+    """Return the signals of turns, one number each.
+
+    window: how well tokens of the turn and the two before it answer the question's; own, before:
+    the same of the turn and of the one before alone; reply: of the one before if it has a
+    question, answer: by how much of it is one; stretch: the best score near by; apart: the same
+    if the question asks for a list, whose parts lie apart; tokens, cosine, context: as they are,
+    not scaled; asks: how much of it is a question; other_speaker: the question names one speaker,
+    and this is another; first_person: it is that one, who says "I"; time: it has a time, and the
+    question asks when; date: it is of the day that the question names.
+    """
+    import numpy as np
+
+    at = {candidate.chunk_id: number for number, candidate in enumerate(turns)}
+    befores = np.array([at.get(c.before or "", -1) for c in turns])
+    before_them = np.where(befores >= 0, befores[befores], -1)
+    rows = np.array([candidate.similarities for candidate in turns])
+    # The last row is of no turn: -1 points to it.
+    padded = np.vstack([rows, np.zeros_like(rows[:1])])
+    window = np.maximum(rows, LENT[0] * padded[befores])
+    window = np.maximum(window, LENT[1] * padded[before_them])
+    counted = np.asarray(weights, dtype=np.float32)
+    mean = (rows.sum(axis=0) + MORE_TURNS * UNRELATED) / (len(rows) + MORE_TURNS)
+    own = excess_of(rows, mean, counted)
+    highest = max(float(own.max()), 1e-6)
+    own = own / highest
+    earlier = excess_of(padded[befores], mean, counted) / highest
+    wide = excess_of(window, mean, counted)
+    texts = [said[candidate.chunk_id] for candidate in turns]
+    asks = np.array([*(_question_share(turn.text) for turn in texts), 0.0])
+    names = {turn.speaker for turn in texts if turn.speaker.lower() not in _ROLES}
+    named = {n for n in names if re.search(rf"\b{re.escape(n)}\b", query, re.IGNORECASE)}
+    only = next(iter(named)) if len(named) == 1 else None
+    asks_when = _ASKS_WHEN.search(query) is not None
+    asks_list = _ASKS_LIST.search(query) is not None
+    stretch = _best_near_by(turns)
+    return {
+        "window": wide / max(float(wide.max()), 1e-6),
+        "own": own,
+        "before": earlier,
+        "reply": earlier * (asks > 0)[befores],
+        "answer": earlier * asks[befores],
+        "stretch": stretch,
+        "apart": stretch * asks_list,
+        "tokens": rows @ counted / counted.sum(),
+        "context": np.array([candidate.context for candidate in turns]),
+        "cosine": np.array([candidate.cosine for candidate in turns]),
+        "asks": asks[:-1],
+        "other_speaker": np.array(
+            [float(bool(only and t.speaker) and t.speaker != only) for t in texts]
+        ),
+        "first_person": np.array(
+            [float(t.speaker == only and bool(_FIRST_PERSON.search(t.text.lower()))) for t in texts]
+        ),
+        "time": np.array([float(asks_when and bool(_TIME.search(t.text.lower()))) for t in texts]),
+        "date": np.array([candidate.date for candidate in turns]),
+    }
+
+
+def _question_share(text: str) -> float:
+    """Return which share of a text's words are in its questions."""
+    if "?" not in text:
+        return 0.0
+    asked = total = 0
+    for sentence in _SENTENCE.findall(text):
+        words = len(sentence.split())
+        total += words
+        asked += words * sentence.rstrip().endswith("?")
+    return asked / total if total else 0.0
+
+
+def _best_near_by(turns: Sequence[Candidate]) -> NDArray[np.float64]:
+    """Return the best score in each turn's stretch of the conversation, as a share of the best."""
+    import numpy as np
+
+    scores = np.array([candidate.score for candidate in turns])
+    found = np.zeros(len(turns))
+    groups: dict[str, list[int]] = {}
+    for number, candidate in enumerate(turns):
+        groups.setdefault(candidate.group, []).append(number)
+    for members in groups.values():
+        positions = np.array([turns[n].position for n in members], dtype=np.float64)
+        # Positions may have gaps: they are brought closer until they could have none.
+        reach = float(positions.max() - positions.min())
+        most = turns[members[0]].group_size - 1
+        scale = most / reach if reach > most else 1.0
+        distances = np.abs(positions[:, np.newaxis] - positions) * scale
+        found[members] = (np.exp(-distances / STRETCH) * scores[members]).max(axis=1)
+    highest = float(scores.max())
+    return found / highest if highest > 0 else found

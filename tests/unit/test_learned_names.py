@@ -1,0 +1,208 @@
+"""Names that no gazetteer lists: a text says or shows that they are names."""
+
+from __future__ import annotations
+
+import pytest
+
+from zapomni_core.modules.graph import RuleExtractor, load_gazetteer
+from zapomni_db.rules import FACTS, SHOWN
+
+pytestmark = pytest.mark.anyio
+RULES = RuleExtractor(load_gazetteer())
+
+
+async def nodes(*texts: str) -> dict[str, str]:
+    """Return what would be nodes if these were all texts: names and their types."""
+    sure: dict[tuple[str, str], float] = {}
+    for text in texts:
+        for entity in await RULES.extract_entities(text):
+            key = entity.name, entity.type
+            sure[key] = sure.get(key, 0) + entity.confidence
+    return {n: kind for (n, kind), all_ in sure.items() if all_ >= SHOWN and kind not in FACTS}
+
+
+async def test_a_speaker_is_a_person_without_being_listed():
+    assert await nodes("Nate Prewitt: Inline pre-commit linting") == {
+        "Nate Prewitt": "PERSON",
+        "pre-commit": "TECHNOLOGY",
+    }
+    assert (await nodes("Zorblax: I moved to Rome"))["Zorblax"] == "PERSON"
+    assert (await nodes("Bug report.\nNate said it works"))["Nate"] == "PERSON"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Decision: use cursors", "Note: it is slow", "High Availability: not yet", "Status: Accepted"],
+)
+async def test_what_a_line_is_about_is_no_speaker(text):
+    assert await nodes(text) == {}
+
+
+@pytest.mark.parametrize("field", ["Author", "Co-authored-by", "Signed-off-by", "Reviewed-by"])
+async def test_authors_are_people(field):
+    found = await nodes(f"Fix the parser\n\n{field}: Blix Yarrow <blix@example.org>")
+    assert found["Blix Yarrow"] == "PERSON"
+
+
+async def test_a_given_name_is_the_person_it_was_introduced_with():
+    text = "Author: Blix Yarrow <blix@example.org>\n\nBlix found it in the cache."
+    people = [e.name for e in await RULES.extract_entities(text) if e.type == "PERSON"]
+    assert people == ["Blix Yarrow", "Blix Yarrow"]
+
+
+async def test_capitals_that_repeat_are_a_name():
+    once = "The jobs are in Zolid at the moment."
+    assert await nodes(once) == {}
+    again = "Retries of Zolid are too slow."
+    assert await nodes(once, again) == {"Zolid": "TECHNOLOGY"}
+
+
+async def test_several_capitals_in_a_sentence_are_one_name():
+    found = await nodes("All mails are sent by GOV.UK Notify since May.")
+    assert "GOV.UK Notify" in found
+    assert await nodes("we moved it to Aurora Serverless in spring") == {
+        "Aurora Serverless": "TECHNOLOGY"
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "title"),
+    [
+        ("# ADR-0012: Use Postgres\n\nText.", "ADR-12", "Use Postgres"),
+        ("# 12. Use Postgres\n\n## Status\n\nAccepted", "ADR-12", "Use Postgres"),
+        ("# 0012. Installation: Use Postgres\n\n## Status\nAccepted", "ADR-12",
+         "Installation: Use Postgres"),
+        ("Superseded by ADR019.", "ADR-19", ""),
+        ("Superseded by [ADR-0020](./0020-minimum-version.md)", "ADR-20", ""),
+        ("Rejected, see [018](docs/adr/0018-ingress.md)", "ADR-18", ""),
+    ],
+)  # fmt: skip
+async def test_decision_records_are_entities(text, name, title):
+    found = [e for e in await RULES.extract_entities(text) if e.type == "DECISION"]
+    assert {(e.name, e.entity_id) for e in found} == {(name, found[0].entity_id)}
+    assert max(e.description for e in found) == title
+
+
+async def test_a_record_without_a_number_is_called_by_its_title():
+    text = "# Use Concourse\n\nDate: today\n\n## Status\n\nAccepted\n\n## Decision\n\nYes."
+    assert (await nodes(text))["Use Concourse"] == "DECISION"
+
+
+async def test_numbered_chapters_are_no_records():
+    found = await RULES.extract_entities("# 2. Installation\n\nRun it.")
+    assert [e for e in found if e.type == "DECISION"] == []
+
+
+async def test_abbreviations_are_known_by_what_they_abbreviate():
+    text = "The Government Digital Agency (GDA) runs it. Ask the GDA."
+    entities = await RULES.extract_entities(text)
+    long, short = (next(e for e in entities if e.name == n) for n in
+                   ("Government Digital Agency", "GDA"))  # fmt: skip
+    assert long.type == "ORG"
+    assert short.aliases == ["Government Digital Agency"]
+
+
+async def test_the_words_of_a_link_name_the_project_it_leads_to():
+    text = (
+        "- [kubehook](https://github.com/negz/kubehook) - not compatible\n- [here](https://x.org)"
+    )
+    assert await nodes(text) == {"kubehook": "TECHNOLOGY"}
+    assert (await nodes("It uses `Wibblet`_ now.\n\n.. _Wibblet: https://wibblet.org/x"))[
+        "Wibblet"
+    ] == "TECHNOLOGY"
+
+
+async def test_unknown_names_in_a_list_are_what_their_neighbors_are():
+    found = await nodes("- Kubernetes\n- Zwarm\n- Docker", "We looked at Redis, Blorbdb and Kafka.")
+    assert (found["Zwarm"], found["Blorbdb"]) == ("TECHNOLOGY", "TECHNOLOGY")
+    assert (await nodes("| *RabbitMQ* | Stable |\n| *Zookeepa* | Redis |"))["RabbitMQ"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first<br>second <br/> third <td align='left'>x</td>",
+        "a .json and a .py",
+        "there are 42 or 1,000 of `4,000,000+`",
+        "it is _really_ and **very** good",
+        "returns `None` or `True`, `None`, `None`, `None`, `None`, `False`",
+        "Date: Fri Jul 24 11:22:18 2026",
+        "We've seen it. We've not.",
+        "let x = fooBar ; y[barFoo] = { }",
+        "---\nslack_channel: help-desk\nredirect_from:\n  - /leave\n---\n\nRead on.",
+        'See the {% page "/promotions" %} of {{ site.title }}.',
+        "The Candidate is asked by the Supervisor. The Candidate answers the Supervisor.",
+        "Check it against the draft(`a` or `b`)",
+        "it takes 75 MiB, or 2 GiB; 75 MiB; 80 MiB",
+        "A Council, the Council, each Council and that Council",
+        "a meeting is required",
+    ],
+)
+async def test_markup_extensions_numbers_and_values_are_no_nodes(text):
+    assert await nodes(text) == {}
+
+
+async def test_emphasis_hides_nothing():
+    assert await nodes("We use **Redis** and _Kafka_ here") == {
+        "Redis": "TECHNOLOGY",
+        "Kafka": "TECHNOLOGY",
+    }
+
+
+async def test_a_company_with_its_legal_form_is_the_company():
+    (acme, *_) = await RULES.extract_entities("Acme Corp uses PostgreSQL")
+    assert (acme.name, acme.surface, acme.type) == ("Acme", "Acme Corp", "ORG")
+
+
+async def test_front_matter_has_a_title_and_authors():
+    found = await nodes(
+        "---\ntitle: Zolid is slow with Redis\nauthor: Blix Yarrow\nlayout: p\n---\nText"
+    )
+    assert found == {"Redis": "TECHNOLOGY", "Blix Yarrow": "PERSON"}
+
+
+async def test_emphasis_may_continue_in_the_next_line():
+    assert await nodes("The _Guidance to\nreview_ section and **Redis and\nKafka** are there") == {
+        "Redis": "TECHNOLOGY",
+        "Kafka": "TECHNOLOGY",
+    }
+
+
+async def test_an_abbreviation_means_what_its_text_says_whatever_it_means_elsewhere():
+    text = "We have an Alternate Work Schedule (AWS). Ask for AWS."
+    assert await nodes(text) == {"Alternate Work Schedule": "CONCEPT"}
+    assert await nodes("It runs on AWS.") == {"AWS": "TECHNOLOGY"}
+
+
+async def test_small_letters_within_an_abbreviation_make_no_code():
+    found = await nodes("They asked DfE.", "Members of DfE sign in.", "It is up to DfE now.")
+    assert found == {"DfE": "CONCEPT"}
+    assert await nodes("They use DfE Sign-in for it.") == {"DfE Sign-in": "TECHNOLOGY"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("It must be FedRAMP approved.", "TECHNOLOGY"),
+        ("We migrated the queue to SolidQueue.", "TECHNOLOGY"),
+        ("The RequestBuilder class and the UserID.", "CODE"),
+        ("word " * 60 + "Sign it with DocuSign please.", "TECHNOLOGY"),
+        ("word " * 60 + "replace DocuSign in `sign.py` please.", "CODE"),
+    ],
+)
+async def test_words_with_capitals_inside_are_products_or_code(text, kind):
+    found = await nodes(text)
+    assert {found[name] for name in found if name[0].isupper()} == {kind}
+
+
+async def test_offices_are_organizations_and_longer_names_no_places():
+    found = await nodes(
+        "Ask the Office of General Counsel or the Architecture Review Board.",
+        "They met at San Francisco Airport, as outlined by Jemma Sheargold.",
+    )
+    assert found == {
+        "Office of General Counsel": "ORG",
+        "Architecture Review Board": "ORG",
+        "San Francisco Airport": "CONCEPT",
+        "Jemma Sheargold": "PERSON",
+    }
