@@ -2,11 +2,18 @@
 
     python -m benchmarks.citations --repository DIR --from REV --to REV
 
+TypeScript, whose judge is the compiler; published versions of a package are its history, and
+nothing is installed by itself:
+
+    npm install --prefix DIR --ignore-scripts --no-save typescript@5.9.3
+    npm pack rxjs@6.6.7 rxjs@7.8.2, each unpacked to a folder of its own
+    python -m benchmarks.citations --typescript DIR --folders OLD/src NEW/src
+
 Every function and class of one revision is cited, every file, and ranges of lines; then the other
 revision is checked out, and what the checker says is compared with the judges:
 
     changed     two syntax trees of Python's own `ast`, without docstrings and annotations of
-                parameters and results
+                parameters and results; or two of the TypeScript compiler's
     moved       a symbol that is nowhere in its file, and whose tree, or whose name in the file that
                 git calls the renamed one, is in exactly one other place
     renamed     files that git calls renamed (half of their lines or more alike)
@@ -23,6 +30,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import subprocess
 import tempfile
 from collections import Counter
@@ -30,9 +38,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zapomni_core.modules.codebase.checkout import Checkout
-from zapomni_core.modules.codebase.citing import CitationChecker
-from zapomni_core.modules.codebase.naming import Named
+from zapomni_core.modules.codebase.citing import Checkout, CitationChecker
+from zapomni_core.modules.codebase.search import Named
 from zapomni_db.code_models import CheckedCitation, Citation
 from zapomni_db.sqlite.code import SqliteCode
 
@@ -108,15 +115,32 @@ def define(path: str, text: str) -> Iterator[Defined]:
     yield from (one for one in found if counts[one.name] == 1)
 
 
-def read_tree(folder: Path) -> tuple[dict[str, str], dict[tuple[str, str], Defined]]:
-    """Return the texts of a checkout's Python files, and what they define."""
+SYMBOLS = Path(__file__).parent / "typescript_symbols.js"
+
+
+def define_scripts(folder: Path, compiler: Path) -> Iterator[Defined]:
+    """Yield what the scripts of a folder define under a name of their own."""
+    command = ["node", str(SYMBOLS), str(compiler), str(folder)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = [Defined(**json.loads(line), size=len(line)) for line in answer.splitlines()]
+    counts = Counter((one.path, one.name) for one in found)
+    yield from (one for one in found if counts[one.path, one.name] == 1)
+
+
+def read_tree(
+    folder: Path, compiler: Path | None
+) -> tuple[dict[str, str], dict[tuple[str, str], Defined]]:
+    """Return the texts of a checkout's files of Python or scripts, and what they define."""
     texts = {}
-    for file in sorted(folder.rglob("*.py")):
+    for file in sorted(folder.rglob("*.py" if compiler is None else "*.[tj]s*")):
         try:
             texts[str(file.relative_to(folder))] = file.read_text("utf-8")
         except (UnicodeDecodeError, OSError):
             continue
-    every = (one for path, text in texts.items() for one in define(path, text))
+    if compiler is None:
+        every = (one for path, text in texts.items() for one in define(path, text))
+    else:
+        every = define_scripts(folder, compiler)
     return texts, {(one.path, one.name): one for one in every}
 
 
@@ -240,13 +264,31 @@ def expected_lines(old: list[str], new: list[str], first: int, last: int) -> tup
     return found[0] + 1, found[-1] + 1
 
 
-async def measure(repository: str, old: str, new: str, *, show: bool) -> dict[str, Any]:
+def commit_folders(old: Path, new: Path, target: Path) -> str:
+    """Make a repository of two folders, one commit each; return its path."""
+    names = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
+    target.mkdir()
+    git(target, "init", "-q")
+    for folder, tag in ((old, "old"), (new, "new")):
+        for known in target.iterdir():
+            if known.name != ".git":
+                shutil.rmtree(known) if known.is_dir() else known.unlink()
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+        git(target, "add", "-A")
+        git(target, *names, "commit", "-q", "-m", tag)
+        git(target, "tag", tag)
+    return str(target)
+
+
+async def measure(
+    repository: str, old: str, new: str, compiler: Path | None, *, show: bool
+) -> dict[str, Any]:
     """Cite everything at one revision, and check it at another."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(os.path.realpath(temporary), "library")  # noqa: ASYNC240
         git(Path(temporary), "clone", "-q", "--shared", "--no-checkout", repository, str(folder))
         git(folder, "checkout", "-q", old)
-        texts, before = read_tree(folder)
+        texts, before = read_tree(folder, compiler)
         keys = list(before)
         ranges = choose_ranges(texts)
         places = [Named(path, name) for path, name in keys]
@@ -261,7 +303,7 @@ async def measure(repository: str, old: str, new: str, *, show: bool) -> dict[st
         listed = git(folder, "diff", "-M50%", "--name-status", "--diff-filter=R", old, new)
         renamed = dict(line.split("\t")[1:3] for line in listed.splitlines())
         git(folder, "checkout", "-q", new)
-        new_texts, after = read_tree(folder)
+        new_texts, after = read_tree(folder, compiler)
         store = SqliteCode(Path(temporary) / "code.db")
         begin = cpu()
         answers = await check(store, [one for _, one in cited])
@@ -327,12 +369,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--repository", required=True)
-    parser.add_argument("--from", dest="old", required=True)
-    parser.add_argument("--to", dest="new", required=True)
+    parser.add_argument("--repository", help="a clone with the history of a Python library")
+    parser.add_argument("--from", dest="old", default="old")
+    parser.add_argument("--to", dest="new", default="new")
+    parser.add_argument("--folders", type=Path, nargs=2, help="two versions in place of a clone")
+    parser.add_argument(
+        "--typescript", type=Path, help="the folder npm installed the compiler into"
+    )
     parser.add_argument("--wrong", action="store_true", help="also list what was said wrongly")
     given = parser.parse_args()
-    report = asyncio.run(measure(given.repository, given.old, given.new, show=given.wrong))
+    compiler = given.typescript and given.typescript / "node_modules" / "typescript"
+    with tempfile.TemporaryDirectory() as temporary:
+        repository = given.repository
+        if given.folders:
+            repository = commit_folders(*given.folders, Path(temporary) / "history")
+        report = asyncio.run(measure(repository, given.old, given.new, compiler, show=given.wrong))
     print(json.dumps(report, indent=1))
 
 

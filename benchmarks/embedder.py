@@ -1,12 +1,14 @@
 """Texts per CPU-second of the local model: tokens per text, batch sizes and threads side by side.
 
-    python benchmarks/embedder.py [--texts 64] [--rounds 3]
+    python -m benchmarks.embedder [--texts 64] [--rounds 3]
 
 JSON lines. `how` is "batch" (one run of the model on `batch` texts padded to the longest, with
 `threads` threads inside) or "product" (LocalEmbedder with `threads` workers, one text per run).
-`texts_per_second` is wall time. `ragged` mixes lengths from 12 to 250 tokens, sorted before they
-are cut into batches. `cosine_min` is how far the worst vector of a batch is from the vector the
-same text gets alone. Rounds are interleaved; the best round counts.
+`session` names what is different for one text at a time on one thread: weights not packed
+beforehand, no arena of memory, fewer optimizations of the graph. `texts_per_second` is wall time.
+`ragged` mixes lengths from 12 to 250 tokens, sorted before they are cut into batches. `cosine_min`
+is how far the worst vector is from the one the same text gets alone with the product's settings.
+Rounds are interleaved; the best round counts.
 """
 
 from __future__ import annotations
@@ -43,10 +45,29 @@ def make_texts(count: int, length: int | None) -> list[str]:
     return [" ".join(rng.choice(WORDS) for _ in range(size - 2)) for size in lengths]
 
 
-def open_session(paths: ModelPaths, threads: int) -> Any:
+def unpacked(options: Any) -> None:
+    options.add_session_config_entry("session.disable_prepacking", "1")
+
+
+def without_arena(options: Any) -> None:
+    options.enable_cpu_mem_arena = False
+
+
+def basic_graph(options: Any) -> None:
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+
+
+SESSIONS = {"unpacked": unpacked, "no arena": without_arena, "basic graph": basic_graph}
+
+
+def open_session(
+    paths: ModelPaths, threads: int, change: Callable[[Any], None] | None = None
+) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if change is not None:
+        change(options)
     return onnxruntime.InferenceSession(
         str(paths.weights), options, providers=["CPUExecutionProvider"]
     )
@@ -79,6 +100,12 @@ def contestants(paths: ModelPaths, texts: list[str]) -> Iterator[tuple[dict[str,
                 {"how": "batch", "batch": size, "threads": threads},
                 lambda session=session, size=size: batched(session, tokenizer, texts, size),
             )
+    for name, change in SESSIONS.items():
+        session = open_session(paths, 1, change)
+        yield (
+            {"how": "batch", "batch": 1, "threads": 1, "session": name},
+            lambda session=session: batched(session, tokenizer, texts, 1),
+        )
     for threads in THREADS:
         embedder = LocalEmbedder(paths.weights.parents[1], threads)
         yield (

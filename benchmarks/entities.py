@@ -24,6 +24,7 @@ from typing import NamedTuple
 from zapomni_core.engine import create_extractor
 from zapomni_core.modules.graph import GraphExtractor
 from zapomni_core.settings import Settings, load_settings
+from zapomni_db.rules import SHOWN
 
 OWN = Path(__file__).parent / "data" / "entities.txt"
 LABEL = re.compile(r"\[\[(.+?)\|([A-Z]+)\]\]")
@@ -141,9 +142,14 @@ async def found(extractor: GraphExtractor, sample: Sample, types: set[str]) -> l
     extraction = await extractor.extract(sample.text)
     if extraction.notice:
         raise SystemExit(extraction.notice)
+    sure = Counter[str]()
+    for e in extraction.entities:
+        sure[e.entity_id] += e.confidence
+    # What is only written like a name is one if it repeats, as in the graph.
     spans = {
         Span(e.start_char, e.end_char, COUNTED_AS.get(e.type, e.type) if types else e.type)
         for e in extraction.entities
+        if e.source != "learned" or sure[e.entity_id] >= SHOWN
     }
     # Who speaks (we, I, the user) is not labelled: it is no name.
     return sorted(s for s in spans if s.type != "SELF" and (not types or s.type in types))

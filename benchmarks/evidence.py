@@ -50,8 +50,10 @@ OTHERS = 40
 REMOVED_GROUPS = 50
 SEED = 5
 BY_SYSTEM = {"zapomni": "model", "zapomni-graph": "model", "zapomni-words": "words"}
-# How much surer than fair a hit has to be, passage and turn: strong must be right.
-MARGINS = {"model": (1.5, 0.9), "words": (0.9, 0.6)}
+# How much surer than fair a hit has to be, passage and turn: strong must be right. And how much
+# sharper than fair the second answer is: below the margin all hits are alike, only not strong.
+MARGINS = {"model": (1.9, 1.6), "words": (1.1, 1.1)}
+SHARPNESS = 2.0
 RIDGE = 1.0
 _SPEAKER = re.compile(r"([A-Z]\w+): ")
 
@@ -297,7 +299,7 @@ def fit(
         names = [*weights[calibration]]
         right = logistic(rows, labels, counts, names) if rows else dict(weights[calibration])
         right["bias"] -= margin if rows else 0
-        found.append(right)
+        found.append({name: SHARPNESS * weight for name, weight in right.items()})
     return found[0], found[1], found[2]
 
 
@@ -311,7 +313,8 @@ def evidence_by(found: tuple[Weights, Weights, Weights], hit: dict[str, Any]) ->
     answered, passage, turn = found
     likely = 1 / (1 + np.exp(-add(answered, hit)))
     right = 1 / (1 + np.exp(-add(turn if "asks" in hit["signals"] else passage, hit)))
-    return float(likely * (UNCERTAIN + (1 - UNCERTAIN) * right))
+    # An answer has two digits of it.
+    return round(float(likely * (UNCERTAIN + (1 - UNCERTAIN) * right)), 2)
 
 
 def logistic(

@@ -11,7 +11,8 @@ One JSON line each:
   `benchmarks.scale`: whole searches, with and without a filter that leaves one project in a
   hundred, and the share of the ten exactly nearest chunks that vector search returns.
 
-Milliseconds are wall time: client and server are two processes.
+Milliseconds are wall time: client and server are two processes. `cpu_ms` (a question's mean) and
+`rss_mb` are of both, the client first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import tempfile
 import time
@@ -31,9 +33,10 @@ from benchmarks.corpus import document
 from benchmarks.engine import engine_over
 from benchmarks.scale import BATCH, FILTERED, QueryEmbedder, Synthetic, memories, questions, recalls
 from benchmarks.scoring import percentile
+from benchmarks.worker import resident_mb
 from zapomni_core.interfaces import SearchRequest
 from zapomni_db.falkordb import FalkorDBClient
-from zapomni_db.falkordb.server import start_server, stop_server
+from zapomni_db.falkordb.server import LocalServer, start_server, stop_server
 from zapomni_db.models import Chunk, Memory, QueryEmbedding
 
 DIMENSION = 768
@@ -124,9 +127,15 @@ async def at_once(client: FalkorDBClient, source: Source, count: int) -> dict[st
     }
 
 
-async def searches(socket: Path, chunks: int, count: int, home: Path) -> dict[str, Any]:
+def cpu_seconds(process: int) -> float:
+    """CPU time of a process, by Linux."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+async def searches(server: LocalServer, chunks: int, count: int, home: Path) -> dict[str, Any]:
     source = Synthetic()
-    async with FalkorDBClient(unix_socket=str(socket), graph_name="searches") as client:
+    async with FalkorDBClient(unix_socket=str(server.socket), graph_name="searches") as client:
         began = time.perf_counter()
         for start in range(0, chunks, BATCH):
             await client.store_memories(list(memories(source, start, BATCH)))
@@ -134,7 +143,7 @@ async def searches(socket: Path, chunks: int, count: int, home: Path) -> dict[st
             "benchmark": "falkordb_search", "chunks": chunks, "queries": count,
             "ingest_chunks_per_s": round(chunks / (time.perf_counter() - began)),
         }  # fmt: skip
-        asked = questions(chunks, 2 * count)
+        asked = questions(chunks, 2 * count, source)
         embedder = QueryEmbedder(model=False)
         embedder.known = {
             text: QueryEmbedding(vector=vector, tokens=bytes.fromhex(tokens), words=text.split())
@@ -144,13 +153,17 @@ async def searches(socket: Path, chunks: int, count: int, home: Path) -> dict[st
         texts = iter(asked)
         for name, filters in (("query", None), ("filtered", {"project": FILTERED})):
             times = []
+            cpu = time.process_time(), cpu_seconds(server.pid)
             for _ in range(count):
                 began = time.perf_counter()
                 await engine.search_memory(SearchRequest(query=next(texts), filters=filters))
                 times.append((time.perf_counter() - began) * 1000)
             result[f"{name}_ms"] = spread(times)
+            spent = time.process_time() - cpu[0], cpu_seconds(server.pid) - cpu[1]
+            result[f"{name}_cpu_ms"] = [round(one * 1000 / count, 1) for one in spent]
+        result["rss_mb"] = [round(resident_mb()), round(resident_mb(process=server.pid))]
         vectors = [vector for vector, _ in list(asked.values())[:50]]
-        return result | await recalls(client, chunks, vectors)
+        return result | await recalls(client, chunks, vectors, source)
 
 
 def main() -> None:
@@ -169,9 +182,7 @@ def main() -> None:
                 answer = asyncio.run(adds(server.socket, options.chunks, options.adds))
                 print(json.dumps(answer), flush=True)
             if options.large:
-                answer = asyncio.run(
-                    searches(server.socket, options.large, options.queries, Path(folder))
-                )
+                answer = asyncio.run(searches(server, options.large, options.queries, Path(folder)))
                 print(json.dumps(answer), flush=True)
         finally:
             stop_server(Path(folder))

@@ -1,12 +1,15 @@
 """How well questions in other languages find, with the model and by words alone.
 
-    python -m benchmarks.languages --texts de=FOLDER [--texts ja=FOLDER ...] [--questions 600]
+    python -m benchmarks.languages --texts de=FOLDER [--texts ja=FOLDER:ORIGINAL ...]
 
 FOLDER: translated documentation, gettext catalogs (.po) or Markdown; nothing of it is kept here. A
 paragraph of two sentences or more is a passage; its longest sentence is taken out and asked. Of a
-catalog, the sentence of the original at the same place is asked, too (`english`), if both have as
-many sentences. One JSON line per language: recall and reciprocal rank of the default and of words
-alone, and the mean difference of recall@10 with its bounds of 95 % (paired bootstrap).
+catalog, and of Markdown whose originals are in the folder ORIGINAL under the same names, the
+sentence of the original at the same place is asked, too (`english`), if both have as many
+sentences. One JSON line per language: recall and reciprocal rank of words alone, of the default
+and with the multilingual model if that was pulled, and how much better than words alone recall@10
+is, with its bounds of 95 % (paired bootstrap). `--among FOLDER`: Markdown in English is stored next
+to them, and asked as well (`amid`).
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks import scoring
 from benchmarks.systems import zapomni, zapomni_words
+from zapomni_core.adapters.model_files import MODEL, MULTILINGUAL, find_files
+from zapomni_core.settings import load_settings
 
 SEED = 11
 RESAMPLES = 2000
@@ -40,7 +45,7 @@ _END = ".!?\u3002\uff01\uff1f"
 _SENTENCE = re.compile(rf"[^{_END}]+(?:[.!?](?!\s|$)[^{_END}]*)*[{_END}]+[\s\u201d\xbb\u300d)]*")
 
 
-def read_pairs(folder: Path) -> Iterator[tuple[str, str]]:
+def read_pairs(folder: Path, originals: Path | None = None) -> Iterator[tuple[str, str]]:
     """Return translated paragraphs, each with its original if that is known."""
     for path in sorted(folder.rglob("*.po")):
         original, translated, fuzzy, into = "", "", False, ""
@@ -59,9 +64,17 @@ def read_pairs(folder: Path) -> Iterator[tuple[str, str]]:
                     yield _plain(original), _plain(translated)
                 original, translated, fuzzy, into = "", "", False, ""
     for path in sorted(folder.rglob("*.md")):
-        for paragraph in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
-            if not paragraph.startswith(("```", "    ", "|", "#", ">", "-", "<")):
-                yield "", _plain(_LINK.sub(r"\1", paragraph))
+        paragraphs = _paragraphs(path)
+        original = originals / path.relative_to(folder) if originals else path
+        own = _paragraphs(original) if original != path and original.is_file() else []
+        own = own if len(own) == len(paragraphs) else [""] * len(paragraphs)
+        for text, paragraph in zip(own, paragraphs, strict=True):
+            if not paragraph.startswith(("```", "    ", "|", "#", ">", "-", "<", "/", "{")):
+                yield _plain(_LINK.sub(r"\1", text)), _plain(_LINK.sub(r"\1", paragraph))
+
+
+def _paragraphs(path: Path) -> list[str]:
+    return re.split(r"\n\s*\n", path.read_text(encoding="utf-8"))
 
 
 def _plain(text: str) -> str:
@@ -70,10 +83,14 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("::", ":").split())
 
 
-def build(language: str, folder: Path, count: int, passages: int) -> dict[str, Any]:
+def build(
+    language: str, folder: Path, count: int, passages: int, originals: Path | None = None
+) -> dict[str, Any]:
     """Return passages, and questions taken out of some of them."""
     pairs = [
-        pair for pair in dict.fromkeys(read_pairs(folder)) if SHORTEST <= len(pair[1]) <= LONGEST
+        pair
+        for pair in dict.fromkeys(read_pairs(folder, originals))
+        if SHORTEST <= len(pair[1]) <= LONGEST
     ]
     random.Random(SEED).shuffle(pairs)
     docs, questions = [], []
@@ -122,50 +139,87 @@ def compare(
     return [round(number, 4) for number in (mean, *bounds)]
 
 
-def measure(language: str, space: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Index one language, ask its questions both ways."""
-    own = [(query["text"], query["rel"]) for query in space["queries"]]
-    english = [(q["english"], q["rel"]) for q in space["queries"] if "english" in q]
+def choose_systems(folder: Path) -> dict[str, type[zapomni.Index]]:
+    """Return the systems that are compared; the one that has every model makes the store."""
+    models = load_settings().models_path
+    alone = folder / "models"
+    alone.mkdir()
+    (alone / MODEL).symlink_to(models / MODEL)
+
+    class English(zapomni.Index):
+        settings: ClassVar[dict[str, str]] = {"models_dir": str(alone)}
+
+    several = {"multilingual": zapomni.Index} if find_files(models, MULTILINGUAL) else {}
+    return {**several, "default": English, "words": zapomni_words.Index}
+
+
+def measure(
+    language: str,
+    space: dict[str, Any],
+    among: dict[str, Any],
+    folder: Path,
+    compared: dict[str, type[zapomni.Index]],
+) -> dict[str, Any]:
+    """Index one language, ask its questions in every way."""
+    asked_of = {
+        "own": [(query["text"], query["rel"]) for query in space["queries"]],
+        "english": [(q["english"], q["rel"]) for q in space["queries"] if "english" in q],
+        "amid": [(query["text"], query["rel"]) for query in among["queries"]],
+    }
     scored: dict[str, dict[str, list[dict]]] = {}
     documents: dict[str, list[str]] = {}
-    for name, module in (("default", zapomni), ("words", zapomni_words)):
-        # One store for both: without an embedder its vectors are not used.
-        index = module.Index(folder, None)
+    for name, system in compared.items():
+        # One store for all: vectors without their model are not used.
+        index = system(folder, None)
         if documents:
             index.load_documents(documents)
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            index.add(space["docs"])
+            index.add([*among["docs"], *space["docs"]])
             documents = index.all_documents()
         scored[name] = {
             asked: ask(index, *zip(*questions, strict=True)) if questions else []
-            for asked, questions in (("own", own), ("english", english))
+            for asked, questions in asked_of.items()
         }
         index.close()
-    line: dict[str, Any] = {"language": language, "passages": len(space["docs"])}
-    for asked in ("own", "english"):
-        default, words = scored["default"][asked], scored["words"][asked]
-        if default:
-            line[asked] = {
-                "questions": len(default),
-                "default": scoring.average(default),
-                "words": scoring.average(words),
-                "difference": compare(default, words),
-            }
+    passages = len(space["docs"]) + len(among["docs"])
+    line: dict[str, Any] = {"language": language, "passages": passages}
+    for asked, questions in asked_of.items():
+        if not questions:
+            continue
+        line[asked] = {"questions": len(questions)}
+        for name in compared:
+            line[asked][name] = scoring.average(scored[name][asked])
+            if name != "words":
+                difference = compare(scored[name][asked], scored["words"][asked])
+                line[asked][name]["above_words"] = difference
+            if name == "multilingual":
+                difference = compare(scored[name][asked], scored["default"][asked])
+                line[asked][name]["above_default"] = difference
     return line
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--texts", action="append", required=True, metavar="LANGUAGE=FOLDER")
+    parser.add_argument("--among", metavar="FOLDER")
     parser.add_argument("--questions", type=int, default=600)
     parser.add_argument("--passages", type=int, default=2000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="zapomni-bench-") as temporary:
+        compared = choose_systems(Path(temporary))
+        count, passages = options.questions, options.passages
+        among: dict[str, Any] = {"docs": [], "queries": []}
+        if options.among:
+            among = build("en", Path(options.among), count, passages)
         for given in options.texts:
-            language, _, folder = given.partition("=")
-            space = build(language, Path(folder), options.questions, options.passages)
-            print(json.dumps(measure(language, space, Path(temporary) / language)), flush=True)
+            language, _, folders = given.partition("=")
+            folder, _, originals = folders.partition(":")
+            space = build(
+                language, Path(folder), count, passages, Path(originals) if originals else None
+            )
+            line = measure(language, space, among, Path(temporary) / language, compared)
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """What does one captured event cost, next to starting Python and doing nothing?
 
-    python benchmarks/record.py [--runs 40]
+    python -m benchmarks.record [--runs 40]
 
 The installed hook line and `python -c pass` take turns, so that the machine's load falls on both
 alike. CPU time is the child's own, user and system. Every event is stored in a real database in a
-real project; the ratio of the medians is the figure, the target is at most 3.
+real project; the ratio of the medians is the figure, the target is at most 1.8. `failure` is one
+that has happened before, so that what is known of it is looked up.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from zapomni_cli.record import hook_command
 
-TARGET = 3.0
+TARGET = 1.8
 
 
 def event(name: str, number: int, cwd: str) -> bytes:
@@ -54,7 +55,7 @@ def event(name: str, number: int, cwd: str) -> bytes:
 
 def cpu_of(command: list[str], given: bytes, env: dict[str, str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, input=given, env=env, check=True)
+    subprocess.run(command, input=given, env=env, stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

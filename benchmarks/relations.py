@@ -2,6 +2,7 @@
 
     python -m benchmarks.relations
     python -m benchmarks.relations --data crossre.json
+    python -m benchmarks.relations --labelled FOLDER
 
 Without `--data`: the precision of the 200 statements in `benchmarks/data/relations.txt`, drawn from
 real text and judged by hand, over all and by type; `restated` says how many of them today's rules
@@ -9,24 +10,39 @@ still draw from their sentences alone. With it: sentences with entities and rela
 form, a JSON object per line. Its relations are of other types than ours, so a statement counts as
 right if it joins two entities that are joined there; `given` hands the rules its entities,
 `found` lets them find their own.
+
+With `--labelled`: the 200 sentences of `benchmarks/data/relation_labels.txt`, labelled before any
+run, found by their hashes in clones of four repositories (FOLDER/govuk-aws, FOLDER/poetry,
+FOLDER/cloud-platform, FOLDER/celery). A statement is right if the label has it: names are compared
+by their words, and a label may allow several types. The first two repositories were used to write
+the rules, the others only to measure. Then a graph of the labelled pages is built, each section a
+memory: how many of its relationships have a type.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
+import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.graph import build, fill, open_engine
 from zapomni_core.engine import create_extractor
 from zapomni_core.modules.graph import GraphExtractor
 from zapomni_core.settings import load_settings
 from zapomni_db.models import EntityData, RelationshipData
 
 JUDGED = Path(__file__).parent / "data" / "relations.txt"
+LABELLED = Path(__file__).parent / "data" / "relation_labels.txt"
+TUNED = ("govuk-aws", "poetry")
+SAID = datetime(2025, 1, 1, tzinfo=UTC)
 VERSIONS = "VERSION"
 
 # CrossRE's types of entities, and ours; all others are called concepts.
@@ -172,8 +188,151 @@ def _figures(table: Counter[str]) -> dict[str, Any]:
     return {**{name: round(value, 3) for name, value in figures.items()}, **table}
 
 
-async def report(data: Path | None) -> dict[str, Any]:
+# --- Sentences of four projects, labelled before any run ---------------------------------
+
+
+class Label(NamedTuple):
+    hash: str
+    repository: str
+    commit: str
+    path: str
+    stated: list[tuple[bool, str, frozenset[str], str]]
+    """Whether it is over, subject, types, object."""
+
+
+def labels() -> list[Label]:
+    lines = LABELLED.read_text(encoding="utf-8").splitlines()
+    return [_label(line) for line in lines if not line.startswith("#")]
+
+
+def _label(line: str) -> Label:
+    digest, place, path, stated = line.split("\t")
+    repository, _, commit = place.rpartition("@")
+    parts = [one.split(" | ") for one in stated.split("; ") if one]
+    return Label(
+        digest,
+        repository.rpartition("/")[2],
+        commit,
+        path,
+        [
+            (
+                subject.startswith("~"),
+                subject.removeprefix("~"),
+                frozenset(kinds.split(",")),
+                target,
+            )
+            for subject, kinds, target in parts
+        ],
+    )
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\s]+(?=[A-Z`\"'(\[*])")
+
+
+def prose(text: str) -> list[str]:
+    """Return the sentences of a Markdown or reStructuredText page, without blocks of code."""
+    found: list[str] = []
+    text = re.sub(r"```.*?```", "\n\n", text, flags=re.DOTALL)
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.|#+)\s)", text):
+        line = re.sub(r"^(?:[-*+]|\d+\.|#+)\s+", "", " ".join(part.split()))
+        if line and line[0] not in "|=<.!":
+            found += [one.strip() for one in _SENTENCE_END.split(line)]
+    return found
+
+
+def read_page(folder: Path, label: Label) -> str:
+    command = ["git", "-C", str(folder / label.repository), "show", f"{label.commit}:{label.path}"]
+    return subprocess.run(command, capture_output=True, check=True).stdout.decode()
+
+
+def _same(name: str, label: str) -> bool:
+    """Return whether the words of one name are among those of the other."""
+    first, second = (set(re.findall(r"[\w#.-]+", one.lower())) for one in (name, label))
+    return bool(first and second) and (first <= second or second <= first)
+
+
+async def labelled(
+    extractor: GraphExtractor, folder: Path, *, show: bool = False
+) -> dict[str, Any]:
+    tables = {"tuned": Counter[str](), "held_out": Counter[str]()}
+    pages: dict[tuple[str, str], dict[str, str]] = {}
+    for label in labels():
+        page = label.repository, label.path
+        if page not in pages:
+            pages[page] = {
+                hashlib.sha256(one.encode()).hexdigest()[:12]: one
+                for one in prose(read_page(folder, label))
+            }
+        sentence = pages[page][label.hash]
+        entities, stated, _ = await extractor.extract(sentence, SAID)
+        names = {entity.entity_id: entity.name for entity in entities}
+        table = tables["tuned" if label.repository in TUNED else "held_out"]
+        made = [
+            (r.valid_to is not None and r.valid_to <= SAID, names[r.source_entity_id],
+             r.relationship_type, names[r.target_entity_id])
+            for r in stated if r.source != "cooccurrence"
+        ]  # fmt: skip
+        right = [one for one in made if _is_labelled(one, label)]
+        reached = [one for one in label.stated if any(_is_labelled(m, label, one) for m in made)]
+        table.update(right=len(right), made=len(made), wanted=len(label.stated))
+        table.update(reached=len(reached))
+        if show:
+            for one in made:
+                print("right" if one in right else "WRONG", one, "|", sentence)
+    return {name: _labelled_figures(table) for name, table in tables.items()}
+
+
+def _is_labelled(
+    made: tuple[bool, str, str, str], label: Label, one: tuple[Any, ...] | None = None
+) -> bool:
+    over, subject, kind, target = made
+    if kind == "HAS_VERSION" and one is None:
+        return True  # A version that is named with its thing is one of its versions.
+    return any(
+        (over, True) == (ended, kind in kinds) and _same(subject, first) and _same(target, second)
+        for ended, first, kinds, second in (label.stated if one is None else [one])
+    )
+
+
+def _labelled_figures(table: Counter[str]) -> dict[str, Any]:
+    return {
+        "precision": round(table["right"] / table["made"], 3) if table["made"] else 0.0,
+        "recall": round(table["reached"] / table["wanted"], 3),
+        **table,
+    }
+
+
+_SECTION = re.compile(r"\n(?=#{1,3} |[^\n]{3,80}\n[=~-]{3,}\n)")
+
+
+async def typed_share(folder: Path, *, tuned: bool) -> dict[str, Any]:
+    """Build a graph of the labelled pages, each section a memory; count its relationships."""
+    pages = {(one.repository, one.path): one for one in labels()}
+    texts = [
+        section
+        for label in pages.values()
+        if (label.repository in TUNED) is tuned
+        for section in _SECTION.split(read_page(folder, label))
+        if len(section) > 80
+    ]
+    async with open_engine("sqlite") as (engine, _):
+        await fill(engine, texts)
+        await build(engine)
+        types = (await engine.graph.get_status()).relationship_types
+    related = types.get("RELATED_TO", 0)
+    every = sum(types.values())
+    return {"memories": len(texts), "relationships": every, "typed": every - related,
+            "typed_share": round(1 - related / every, 3), "types": types}  # fmt: skip
+
+
+async def report(data: Path | None, folder: Path | None = None) -> dict[str, Any]:
     extractor = create_extractor(load_settings())
+    if folder is not None:
+        figures = await labelled(extractor, folder)
+        await extractor.close()
+        for name, tuned in (("tuned", True), ("held_out", False)):
+            figures[name]["graph"] = await typed_share(folder, tuned=tuned)
+        return {"benchmark": "relations", "data": "labelled", **figures}
     if data is None:
         judged = judgements()
         figures = {**precision(judged), "restated": await restated(extractor, judged)}
@@ -187,7 +346,9 @@ async def report(data: Path | None) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="sentences in CrossRE's form")
-    print(json.dumps(asyncio.run(report(parser.parse_args().data))))
+    parser.add_argument("--labelled", type=Path, help="a folder with clones of the repositories")
+    given = parser.parse_args()
+    print(json.dumps(asyncio.run(report(given.data, given.labelled))))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,17 @@
 """What search costs when a store is large: 50,000 and 200,000 chunks in one SQLite file.
 
     python -m benchmarks.scale [--chunks 50000,200000] [--queries 200] [--folder F] [--no-model]
+                               [--data FILE ... [--noise 0.7] [--seed 9]]
 
 Texts are made from a Zipf vocabulary that begins with the function words of English, vectors are
 drawn around 400 centres, and every chunk has 60 packed token vectors. A question is eight words
 of one chunk with a vector near that chunk's; it is asked with and without a filter that leaves
 one project in a hundred. Unless --no-model, each question is also embedded by the real model, so
 that the whole price of a query is paid; the synthetic vector is what is searched with.
+
+With --data (sets of benchmarks.retrieval) vectors are those of real passages, drawn with
+repetition, with normal noise of the length --noise added; the vectors of questions are those of
+the sets' questions, which are harder to find exactly than ones next to a passage.
 
 The store is filled by one process and asked by another, so that resident memory is what a
 server would have; `rss_anon_mb` leaves out mapped files. One JSON line per size. `recall`: the
@@ -25,15 +30,18 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import retrieval
 from benchmarks.engine import engine_over
 from benchmarks.scoring import percentile
+from benchmarks.vectors import Vectors, prepare
 from benchmarks.worker import MB, resident_mb
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
@@ -58,9 +66,13 @@ WORDS_PER_CHUNK = 140
 CHUNKS_PER_MEMORY = 5
 TOKENS_PER_CHUNK = 60
 CENTRES, LATENT = 400, 48
+NOISE, SEED = 0.7, 9
 PROJECTS = 100
 BATCH = 1000  # chunks in one transaction
 FILTERED = "p7"
+# Questions whose nearest chunks are compared with the exact ones; what is equal for that.
+RECALLED = 100
+TIE = 1e-5
 
 
 def vocabulary() -> list[str]:
@@ -73,10 +85,18 @@ def vocabulary() -> list[str]:
 
 
 class Synthetic:
-    """Makes the same chunks for the same numbers, a batch at a time."""
+    """Makes the same chunks for the same numbers, a batch at a time.
 
-    def __init__(self) -> None:
+    Args:
+        real: A file of vectors that those of chunks are like; without one they are made.
+        noise: How much real ones are changed.
+        seed: Of everything that is drawn.
+    """
+
+    def __init__(self, real: str | None = None, noise: float = NOISE, seed: int = SEED) -> None:
         self.words = np.array(vocabulary())
+        self._real = None if real is None else np.load(real)
+        self._noise, self._seed = noise, seed
         rng = np.random.default_rng(5)
         weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1))
         self._cumulated = weights / weights[-1]
@@ -86,8 +106,12 @@ class Synthetic:
 
     def batch(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return word numbers and unit vectors of chunks from `start`."""
-        rng = np.random.default_rng([9, start])
+        rng = np.random.default_rng([self._seed, start])
         words = np.searchsorted(self._cumulated, rng.random((count, WORDS_PER_CHUNK)))
+        if self._real is not None:
+            real = self._real[rng.integers(len(self._real), size=count)]
+            noise = rng.normal(scale=self._noise / np.sqrt(SPACE.dimension), size=real.shape)
+            return words, unit(real + noise)
         near = self._centres[rng.integers(CENTRES, size=count)]
         vectors = (near + 0.7 * rng.normal(size=near.shape)) @ self._lift
         vectors += 0.3 * rng.normal(size=vectors.shape)
@@ -121,8 +145,7 @@ def memories(source: Synthetic, start: int, count: int) -> Iterator[MemoryData]:
         )  # fmt: skip
 
 
-async def fill(path: Path, chunks: int) -> dict[str, Any]:
-    source = Synthetic()
+async def fill(path: Path, chunks: int, source: Synthetic) -> dict[str, Any]:
     cpu = wall = 0.0
     async with SqliteStorage(path) as storage:
         for start in range(0, chunks, BATCH):
@@ -131,6 +154,7 @@ async def fill(path: Path, chunks: int) -> dict[str, Any]:
             await storage.store_memories(batch)
             cpu += time.process_time() - began[0]
             wall += time.perf_counter() - began[1]
+        await storage.tidy()  # as a server does by itself
     return {
         "ingest_chunks_per_s": round(chunks / wall),
         "ingest_chunks_per_cpu_s": round(chunks / cpu),
@@ -173,9 +197,10 @@ class QueryEmbedder:
             await self._local.close()
 
 
-def questions(chunks: int, count: int) -> dict[str, tuple[list[float], str]]:
-    """Eight words of some chunk, a vector near its own, and the words' tokens."""
-    source = Synthetic()
+def questions(
+    chunks: int, count: int, source: Synthetic, real: np.ndarray | None = None
+) -> dict[str, tuple[list[float], str]]:
+    """Eight words of some chunk, a vector near its own or of a real question, the words' tokens."""
     rng = np.random.default_rng(3)
     asked: dict[str, tuple[list[float], str]] = {}
     while len(asked) < count:
@@ -184,12 +209,16 @@ def questions(chunks: int, count: int) -> dict[str, tuple[list[float], str]]:
         row = int(rng.integers(len(words)))
         picked = rng.choice(words[row], size=8, replace=False)
         vector = unit(vectors[row] + 0.04 * rng.normal(size=SPACE.dimension))
+        if real is not None:
+            vector = real[len(asked) % len(real)]
         tokens = rng.normal(size=(8, DIMENSION)).astype(np.float32).tobytes().hex()
         asked[" ".join(source.words[picked])] = (vector.tolist(), tokens)
     return asked
 
 
-async def ask(path: Path, chunks: int, count: int, *, model: bool) -> dict[str, Any]:
+async def ask(
+    path: Path, chunks: int, count: int, source: Callable[[], Synthetic], *, model: bool
+) -> dict[str, Any]:
     asked = json.loads(_questions_of(path).read_text(encoding="utf-8"))
     embedder = QueryEmbedder(model=model)
     embedder.known = {
@@ -210,8 +239,8 @@ async def ask(path: Path, chunks: int, count: int, *, model: bool) -> dict[str, 
                     result[f"{name}_{clock}_ms_p{share}"] = round(value, 2)
         result["rss_mb"] = round(resident_mb(), 1)
         result["rss_anon_mb"] = round(resident_mb("RssAnon"), 1)
-        vectors = [vector for vector, _ in list(asked.values())[:50]]
-        result |= await recalls(storage, chunks, vectors)
+        vectors = [vector for vector, _ in list(asked.values())[:RECALLED]]
+        result |= await recalls(storage, chunks, vectors, source())
         await embedder.close()
     return result
 
@@ -226,26 +255,32 @@ async def _one(engine: ZapomniEngine, text: str, filters: dict | None) -> tuple[
     return (time.process_time() - began[0]) * 1000, (time.perf_counter() - began[1]) * 1000
 
 
-async def recalls(storage: SqliteStorage, chunks: int, asked: list[list[float]]) -> dict[str, Any]:
+async def recalls(
+    storage: SqliteStorage, chunks: int, asked: list[list[float]], source: Synthetic
+) -> dict[str, Any]:
     """Compare the store's nearest ten with the exact ones, by the similarity each has."""
-    source = Synthetic()
-    starts = range(0, chunks, BATCH)
-    matrix = np.concatenate([source.batch(s, min(BATCH, chunks - s))[1] for s in starts])
-    projects = np.arange(chunks) // CHUNKS_PER_MEMORY % PROJECTS
+    queries = np.array(asked, dtype=np.float32)
+    best = {name: np.zeros((len(asked), 0), np.float32) for name in ("recall", "filtered_recall")}
+    for start in range(0, chunks, BATCH):
+        _, vectors = source.batch(start, min(BATCH, chunks - start))
+        projects = np.arange(start, start + len(vectors)) // CHUNKS_PER_MEMORY % PROJECTS
+        own = projects == int(FILTERED[1:])
+        for name, rows in (("recall", vectors), ("filtered_recall", vectors[own])):
+            scores = np.concatenate([best[name], queries @ rows.T], axis=1)
+            best[name] = np.sort(scores, axis=1)[:, -10:]
     result = {}
-    for name, filters, rows in (
-        ("recall", MemoryFilter(), matrix),
-        ("filtered_recall", MemoryFilter(project=FILTERED), matrix[projects == int(FILTERED[1:])]),
+    for name, filters in (
+        ("recall", MemoryFilter()),
+        ("filtered_recall", MemoryFilter(project=FILTERED)),
     ):
         shares = []
-        for vector in asked:
+        for vector, nearest in zip(asked, best[name], strict=True):
             request = VectorSearchRequest(
                 query_embedding=vector, limit=10, min_similarity=0.0, filters=filters
             )
             found = [hit.similarity_score for hit in await storage.vector_search(request)]
-            exact = np.sort(rows @ np.array(vector, dtype=np.float32))[-10:]
-            exact = exact[exact >= 0.0]
-            shares.append(sum(score >= exact[0] - 1e-4 for score in found) / len(exact))
+            exact = nearest[nearest >= 0.0]
+            shares.append(sum(score >= exact[0] - TIE for score in found) / len(exact))
         result[f"{name}_at_10"] = round(float(np.mean(shares)), 4)
     return result
 
@@ -263,14 +298,29 @@ def measure(chunks: int, folder: Path, options: argparse.Namespace) -> dict[str,
     answered = _step("ask", path, chunks, options)
     return {
         "benchmark": "scale", "chunks": chunks, "queries": options.queries,
+        "vectors": "real with noise" if options.vectors else "made",
         "model": not options.no_model, **filled, "disk_mb": round(disk, 1), **answered,
     }  # fmt: skip
+
+
+def embed(files: list[Path], folder: Path) -> list[str]:
+    """Embed the passages and the questions of sets; return the files that have the vectors."""
+    spaces = [space for file in files for space in retrieval.read_set(file)["spaces"]]
+    docs, queries = retrieval.texts_of({"spaces": spaces})
+    prepare(docs, queries, folder, retrieval.tell)
+    vectors = Vectors(folder)
+    paths = [folder / "passages.npy", folder / "questions.npy"]
+    for path, texts in zip(paths, (docs, queries), strict=True):
+        np.save(path, unit(vectors(list(dict.fromkeys(texts)))))
+    return list(map(str, paths))
 
 
 def _step(step: str, path: Path, chunks: int, options: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.scale", "--step", step, "--path", str(path)]
     command += ["--chunks", str(chunks), "--queries", str(options.queries)]
     command += ["--no-model"] if options.no_model else []
+    command += ["--noise", str(options.noise), "--seed", str(options.seed)]
+    command += ["--vectors", *options.vectors] if options.vectors else []
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -283,21 +333,34 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="keep the stores here")
     parser.add_argument("--no-model", action="store_true", help="do not embed the questions")
+    parser.add_argument(
+        "--data", type=Path, action="append", metavar="FILE", help="take the vectors of these sets"
+    )
+    parser.add_argument("--noise", type=float, default=NOISE, help="added to real vectors")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--vectors", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--step", choices=["fill", "questions", "ask"], help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     sizes = [int(size) for size in options.chunks.split(",")]
+    passages, asked = options.vectors or (None, None)
+    # Made after the questions are asked: what makes the vectors is no part of a server.
+    source = partial(Synthetic, passages, options.noise, options.seed)
     if options.step == "fill":
-        print(json.dumps(asyncio.run(fill(options.path, sizes[0]))))
+        print(json.dumps(asyncio.run(fill(options.path, sizes[0], source()))))
     elif options.step == "questions":
-        print(json.dumps(questions(sizes[0], 2 * options.queries + 1)))
+        real = None if asked is None else np.load(asked)
+        count = 2 * options.queries + 1
+        print(json.dumps(questions(sizes[0], count, source(), real)))
     elif options.step == "ask":
-        asking = ask(options.path, sizes[0], options.queries, model=not options.no_model)
+        asking = ask(options.path, sizes[0], options.queries, source, model=not options.no_model)
         print(json.dumps(asyncio.run(asking)))
     else:
         with tempfile.TemporaryDirectory(prefix="zapomni-scale-") as temporary:
             folder = options.folder or Path(temporary)
             folder.mkdir(parents=True, exist_ok=True)
+            if options.data:
+                options.vectors = embed(options.data, folder)
             for size in sizes:
                 print(json.dumps(measure(size, folder, options)), flush=True)
 

@@ -77,9 +77,9 @@ def ask(index: Any, query: dict, vectors: Any, limit: int) -> dict:
     return {"ranking": ranking, "cpu_ms": spent[0], "wall_ms": spent[1]}
 
 
-def resident_mb(field: str = "VmRSS") -> float:
+def resident_mb(field: str = "VmRSS", process: int | str = "self") -> float:
     """Megabytes of memory; `RssAnon` leaves out pages of files, such as SQLite's mapped ones."""
-    status = Path("/proc/self/status")
+    status = Path(f"/proc/{process}/status")
     if status.exists():
         line = next(x for x in status.read_text().splitlines() if x.startswith(field))
         return int(line.split()[1]) * 1024 / MB

@@ -15,6 +15,7 @@ __all__ = ["DEFAULT", "OWN", "SYSTEMS", "load", "needs_vectors"]
 SYSTEMS = {
     "zapomni": "zapomni",
     "zapomni-words": "zapomni_words",
+    "zapomni-folder": "zapomni_folder",
     "zapomni-vectors": "zapomni_vectors",
     "zapomni-graph": "zapomni_graph",
     "grep": "grep",
@@ -28,9 +29,20 @@ SYSTEMS = {
     "mcp-memory-service-hybrid": "mcp_memory_hybrid",
 }
 # The graph is an addition; the hybrid one takes half a second for a question.
-DEFAULT = [n for n in SYSTEMS if n not in ("zapomni-graph", "mcp-memory-service-hybrid")]
+SPECIAL = ("zapomni-folder", "zapomni-graph", "mcp-memory-service-hybrid")
+DEFAULT = [name for name in SYSTEMS if name not in SPECIAL]
 # Run by the interpreter that runs the benchmark; the others live in the peers' environment.
-OWN = frozenset({"zapomni", "zapomni-words", "zapomni-vectors", "zapomni-graph", "grep", "fts5"})
+OWN = frozenset(
+    {
+        "zapomni",
+        "zapomni-words",
+        "zapomni-folder",
+        "zapomni-vectors",
+        "zapomni-graph",
+        "grep",
+        "fts5",
+    }
+)
 _WITHOUT_VECTORS = OWN | {"bm25s"}
 
 

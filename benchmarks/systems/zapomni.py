@@ -68,7 +68,7 @@ def requests_of(docs: list[dict]) -> list[AddMemoryRequest]:
                 parent=parent,
                 position=seen[parent],
                 occurred_at=parse_time(doc.get("time") or ""),
-                metadata={"doc": doc["id"]},
+                metadata={"doc": doc["id"], **({"role": doc["role"]} if "role" in doc else {})},
             )
         )
         seen[parent] += 1
@@ -82,8 +82,8 @@ class Index:
     def __init__(self, folder: Path, vectors: None) -> None:
         del vectors
         setup_logging("ERROR")
-        models = load_settings().models_path
-        settings = load_settings({}, home=folder, models_dir=models, **self.settings)
+        models = str(load_settings().models_path)
+        settings = load_settings({}, home=folder, **{"models_dir": models, **self.settings})
         self._runner = asyncio.Runner()
         self._engine = self._runner.run(create_engine(settings))
         # A text kept twice at one place is one memory: its id stands for several documents.
@@ -98,6 +98,7 @@ class Index:
                 self._docs[response.memory_id].append(request.metadata["doc"])
         if self.settings.get("embedder") != "none":
             self._runner.run(self._engine.memories.fill_pending())
+        self._runner.run(self._engine.memories.tidy())  # as a server does by itself
 
     def search(self, query: str, limit: int) -> list[str]:
         found = self.answer(query, limit).results
@@ -105,7 +106,8 @@ class Index:
 
     def answer(self, query: str, limit: int, *, explain: bool = False) -> SearchResponse:
         request = SearchRequest(query=query, limit=limit, explain=explain)
-        return self._runner.run(self._engine.search_memory(request))
+        # Not `run`, which sets signal handlers for every call: no server does.
+        return self._runner.get_loop().run_until_complete(self._engine.search_memory(request))
 
     def documents(self, memory_id: str) -> list[str]:
         return self._docs.get(memory_id, [memory_id])
