@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCKED := --quiet --require-hashes --requirement
 EDITABLE := --quiet --no-deps --no-build-isolation --editable .
 
-.PHONY: run test coverage test-hosts lint check format soak mutations promises bench bench-jedi bench-peers lock clean
+.PHONY: run test coverage test-hosts lint check format soak mutations promises bench bench-jedi bench-peers lock dist test-readme lint-workflows clean
 
 run: .venv/run.stamp
 	$(BIN)/zapomni models pull
@@ -29,6 +29,7 @@ ui-demo: .venv/run.stamp
 
 test: .venv/dev.stamp
 	$(BIN)/zapomni models pull
+	ZAPOMNI_MODELS_DIR=.venv/models $(BIN)/zapomni models pull multilingual
 	$(MAKE) --no-print-directory check
 
 # One process more than processors: tests that wait for others leave room.
@@ -49,6 +50,7 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell *.md docs .github src/zapomni_cli src/zapomni_mcp src/zapomni_web
 
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
@@ -125,6 +127,31 @@ benchmarks/.peers/stamp: benchmarks/peers.txt
 	benchmarks/.peers/bin/pip install --quiet --requirement benchmarks/peers.txt
 	touch $@
 
+# A newcomer: a fresh clone, a fresh HOME, no model; README from top to bottom on every Python that is
+# here and on both engines, each step timed. Then every page of docs in this environment.
+test-readme: .venv/dev.stamp .venv/uv/stamp
+	$(BIN)/python -m tools.readme --newcomer .venv/uv/bin/uv
+	$(BIN)/zapomni models pull
+	$(BIN)/python -m tools.readme
+
+# Wheel, sdist and SBOM, tried on a machine that has nothing: see tools/dist.py.
+dist: .venv/dev.stamp
+	$(BIN)/python -m tools.dist
+
+# Workflows and issue forms against their published schemas and for known holes, in a separate environment.
+CHECK := .venv/workflows/bin/check-jsonschema --builtin-schema
+lint-workflows: .venv/workflows/stamp
+	$(CHECK) vendor.github-workflows .github/workflows/*.yml
+	$(CHECK) custom.github-workflows-require-timeout .github/workflows/*.yml
+	$(CHECK) vendor.github-issue-forms $(filter-out %config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(CHECK) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	.venv/workflows/bin/zizmor --offline --quiet .github
+
+.venv/workflows/stamp:
+	$(PYTHON) -m venv .venv/workflows
+	.venv/workflows/bin/pip install --quiet check-jsonschema zizmor
+	touch $@
+
 # Write requirements/*.txt from pyproject.toml. Versions stay as they are while they fit:
 # make lock UPGRADE=1 takes the newest.
 lock: .venv/uv/stamp
@@ -132,7 +159,7 @@ lock: .venv/uv/stamp
 	$(COMPILE) --constraints requirements/dev.txt --output-file requirements/run.txt
 
 COMPILE = .venv/uv/bin/uv pip compile --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+	--generate-hashes --no-strip-extras --no-annotate --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) \
 	pyproject.toml requirements/build.in
 
