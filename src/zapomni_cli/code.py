@@ -384,7 +384,7 @@ def list_repositories(*, as_json: bool) -> None:
 def forget(repository: str, *, as_json: bool) -> None:
     """Take a repository out of the index.
 
-    Nothing in its folder is touched.
+    Nothing in its folder is touched. If it is being indexed, that is stopped first.
 
     REPOSITORY is its folder, name or project. `zapomni index` reads it again.
     """

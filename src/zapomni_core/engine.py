@@ -222,6 +222,7 @@ class ZapomniEngine:
             self._chunker,
             self._settings,
             self.tasks.submit_task,
+            self.tasks.stop_work,
             self._searcher.search,
             self._redactor(),
         )

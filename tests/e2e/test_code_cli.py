@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -302,6 +303,15 @@ def test_what_is_indexed_is_listed_and_forgotten(cli, repository):
     assert "CODE_002" in refused(cli, 3, "code", "forget", "shop")
     cli("index")
     assert json.loads(cli("code", "forget", ".", "--json"))["name"] == "shop"
+
+
+def test_what_is_still_being_indexed_can_be_forgotten(cli, repository):
+    assert zapomni("index", "--background").returncode == 0  # In a process that may not have begun.
+    assert re.fullmatch(r"Forgot \d files? of shop\.\n", cli("code", "forget", "."))
+    cli("tasks", "run")
+    assert cli("code", "list", "--json") == "[]\n"
+    (task,) = json.loads(cli("tasks", "--json"))
+    assert task["status"] in ("cancelled", "completed")
 
 
 def test_on_a_terminal_answers_are_laid_out(repository):

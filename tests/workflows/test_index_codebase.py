@@ -15,7 +15,7 @@ import pytest
 from code_trees import AUTH, FILES, Repository, index, run_git
 
 from zapomni_core.engine import create_engine
-from zapomni_core.exceptions import DatabaseError, ProcessingError, ValidationError
+from zapomni_core.exceptions import DatabaseError, NotFoundError, ProcessingError, ValidationError
 from zapomni_core.interfaces import ListRequest, SearchRequest, UpdateMemoryRequest
 from zapomni_core.modules.codebase import (
     CallsRequest,
@@ -346,6 +346,39 @@ async def test_forgetting_one_leaves_the_other(wordy_engine, repository, databas
     assert len(rows(database, MEMORIES)) == 4
     assert not rows(database, "SELECT 1 FROM code_symbols s LEFT JOIN code_files f"
                     " ON f.key = s.file_key WHERE f.key IS NULL")  # fmt: skip
+
+
+async def test_forgetting_stops_the_task_that_would_put_files_back(
+    wordy_engine, repository, database, monkeypatch
+):
+    """Queued and not begun; then in the middle of its files."""
+    request = IndexRequest(path=str(repository.root), folder="/")
+    task_id = await wordy_engine.code.index(request)
+    assert (await wordy_engine.code.forget(str(repository.root), "/")).files == 0
+    assert (await wordy_engine.tasks.get_task_status(task_id)).status == "cancelled"
+    with pytest.raises(NotFoundError):
+        await wordy_engine.code.forget(str(repository.root), "/")
+
+    task_id = await wordy_engine.code.index(request)
+    reached, resume = asyncio.Event(), asyncio.Event()
+    store_files = wordy_engine.code.store.store_files
+
+    async def store_slowly(data):
+        reached.set()
+        await resume.wait()
+        await store_files(data)
+
+    monkeypatch.setattr(wordy_engine.code.store, "store_files", store_slowly)
+    running = asyncio.create_task(wordy_engine.tasks.run_task(task_id, lambda _: None))
+    await asyncio.wait_for(reached.wait(), 60)
+    forgetting = asyncio.create_task(wordy_engine.code.forget(str(repository.root), "/"))
+    while not (await wordy_engine.tasks.get_task_status(task_id)).cancel_requested:  # noqa: ASYNC110 - in the file
+        await asyncio.sleep(0.01)
+    assert not forgetting.done()
+    resume.set()
+    await asyncio.wait_for(asyncio.gather(running, forgetting), 60)
+    assert await wordy_engine.code.list_repositories() == []
+    assert rows(database, MEMORIES) == []
 
 
 # --- Interrupted, or damaged --------------------------------------------------------------

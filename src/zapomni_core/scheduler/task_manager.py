@@ -112,6 +112,19 @@ class TaskManager:
         """
         return _found(await self._store.cancel(validate_id(task_id, "task_id")))
 
+    async def stop_work(self, task_type: str, params: Mapping[str, Any]) -> bool:
+        """Cancel the unfinished task of this type with these parameters, and wait for its end.
+
+        Returns:
+            Whether there was one. A worker that died is waited for until its lease expires.
+        """
+        found = False
+        while task_id := await self._store.find_unfinished(task_type, params):
+            found = True
+            if (await self.cancel_task(task_id)).status not in FINISHED:
+                await asyncio.sleep(WATCH_SECONDS)
+        return found
+
     async def retry_task(self, task_id: str) -> TaskStatus:
         """Queue a failed or cancelled task again and return it, or the same work already queued.
 

@@ -64,6 +64,10 @@ _SAME_WORK: LiteralString = """
 SELECT id FROM tasks
 WHERE same_work = :same_work AND finished_at IS NULL AND cancel_requested = 0"""
 
+# The same, also while it is being cancelled.
+_UNFINISHED_WORK: LiteralString = """
+SELECT id FROM tasks WHERE same_work = :same_work AND finished_at IS NULL ORDER BY key LIMIT 1"""
+
 # Finished tasks that are too old, and all but the newest ones.
 _FORGET_OLD: LiteralString = """
 DELETE FROM tasks WHERE finished_at < :oldest OR finished_at <= (
@@ -162,9 +166,8 @@ class SqliteTasks(SqliteFile):
         Raises:
             ValidationError: The parameters are no JSON, or too long.
         """
-        # Escapes make half a surrogate pair writable; equal parameters become equal texts.
         try:
-            text = json.dumps(params, sort_keys=True, allow_nan=False, separators=(",", ":"))
+            text = _params_text(params)
         except (TypeError, ValueError) as error:
             raise ValidationError("A task's parameters must be JSON", "VAL_002") from error
         if len(text) > LONGEST_PARAMS:
@@ -172,6 +175,11 @@ class SqliteTasks(SqliteFile):
                 f"A task's parameters may have {LONGEST_PARAMS:,} characters as JSON", "VAL_003"
             )
         return await self.write("queueing a task", self._submit, task_type, text)
+
+    async def find_unfinished(self, task_type: str, params: Mapping[str, Any]) -> str | None:
+        """Return the id of the oldest unfinished task of this type with these parameters."""
+        same_work = {"same_work": _same_work(task_type, _params_text(params))}
+        return await self.read("reading a task", fetch_value, _UNFINISHED_WORK, same_work)
 
     async def get(self, task_id: str) -> TaskStatus | None:
         """Return the status of a task."""
@@ -268,7 +276,7 @@ class SqliteTasks(SqliteFile):
         now = self._now()
         oldest = now["now"] - KEPT_DAYS * 86_400 * SECOND
         db.execute(_FORGET_OLD, {"oldest": oldest, "most": KEPT_FINISHED})
-        same_work = hashlib.sha256(f"{task_type}\0{params}".encode()).digest()
+        same_work = _same_work(task_type, params)
         if known := fetch_value(db, _SAME_WORK, {"same_work": same_work}):
             return str(known)
         given = {"id": str(uuid.uuid4()), "type": task_type, "params": params}
@@ -354,6 +362,15 @@ class SqliteTasks(SqliteFile):
     def _now(self, ahead: float = 0.0) -> dict[str, int]:
         now = int(self._clock() * SECOND)
         return {"now": now, "until": now + int(ahead * SECOND)}
+
+
+def _params_text(params: Mapping[str, Any]) -> str:
+    # Escapes make half a surrogate pair writable; equal parameters become equal texts.
+    return json.dumps(params, sort_keys=True, allow_nan=False, separators=(",", ":"))
+
+
+def _same_work(task_type: str, params: str) -> bytes:
+    return hashlib.sha256(f"{task_type}\0{params}".encode()).digest()
 
 
 def _share(done: int, total: int | None) -> float:

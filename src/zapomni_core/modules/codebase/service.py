@@ -45,6 +45,8 @@ WATCH_SECONDS, WATCH_SHARE = 1.0, 20
 
 Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 """Queues a task of a type with parameters and returns its id."""
+StopWork = Callable[[str, Mapping[str, Any]], Awaitable[bool]]
+"""Cancels the unfinished task of a type with parameters; returns whether there was one."""
 Search = Callable[[SearchRequest], Awaitable[SearchResponse]]
 
 
@@ -61,6 +63,7 @@ class CodeMemory:
     chunker: TextChunker
     settings: Settings
     submit: Submit
+    stop_work: StopWork
     search_memory: Search
     redactor: Redactor
 
@@ -118,17 +121,25 @@ class CodeMemory:
 
     @operation()
     async def forget(self, repository: str, folder: str) -> CodeRepository:
-        """Take a repository out of the index, with all its passages."""
+        """Take a repository out of the index, with all its passages.
+
+        A task that is indexing it is stopped first: it would put files back.
+        """
         known = await self.store.list_repositories()
         root = real_path(repository, folder)
         found = [r for r in known if r.root in (root, repository)]
         found = found or [r for r in known if repository in (r.name, r.project)]
-        if not found:
-            raise NotFoundError("No such repository is indexed.", "CODE_002")
         if len(found) > 1:
             raise ValidationError("Several repositories have this name; give its folder", "VAL_004")
-        await self._indexer().forget(found[0])
-        return found[0]
+        root = found[0].root if found else root
+        stopped = await self.stop_work("index_codebase", {"root": root})
+        indexed = [r for r in await self.store.list_repositories() if r.root == root]
+        if indexed:
+            await self._indexer().forget(indexed[0])
+            return indexed[0]
+        if stopped:  # before its first file
+            return CodeRepository(key=0, root=root, name=Path(root).name, project="", tag="")
+        raise NotFoundError("No such repository is indexed.", "CODE_002")
 
     def _indexer(self) -> Indexer:
         from zapomni_core.modules.codebase.index import Indexer
