@@ -39,11 +39,11 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) +
 # In the order of folders: files of a few long tests (tests/crash) do not come last, on one process.
 check: lint
 	MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile \
-		--no-loadscope-reorder $(COVERAGE)
+		--no-loadscope-reorder $(TESTS)
 
 # The same tests, traced: about twice the time. Fails below the share that pyproject.toml names.
 coverage: .venv/dev.stamp
-	$(MAKE) --no-print-directory check COVERAGE="--cov --cov-report=term"
+	$(MAKE) --no-print-directory check TESTS="--cov --cov-report=term"
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
