@@ -68,6 +68,19 @@ def test_a_plain_note_that_states_a_rule_arrives_without_the_agent_asking(
     assert "Tuesdays" not in text
 
 
+def test_what_a_newer_memory_says_is_over_is_not_given(project):
+    old = answer("add", "We deploy on Tuesdays.").strip()
+    answer("add", "We freeze the code on Tuesdays in December.")
+    assert "We deploy on Tuesdays." in start(project, "one")
+    answer("add", "We deploy on Thursdays now, no longer deploy on Tuesdays.")
+    text = start(project, "two")
+    assert "Thursdays now" in text
+    assert "in December" in text
+    assert "We deploy on Tuesdays." not in text
+    answer("pin", old)
+    assert "We deploy on Tuesdays." in start(project, "three")
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "falkordb"])
 def test_a_memory_whose_code_changed_is_marked_until_it_is_said_to_be_still_true(
     project, engine, request, monkeypatch

@@ -173,6 +173,18 @@ def test_a_note_that_states_a_rule_is_one(text):
 
 
 @pytest.mark.parametrize(
+    "status", ["Status: Superseded by ADR-0046", "## Status\n\nRejected", "Status: deprecated"]
+)
+def test_a_decision_that_says_it_is_over_is_only_searched(status):
+    text = f"# 3. Store orders in MySQL\n\n{status}\n\nWe always use MySQL."
+    assert digest_class("decision", False, text) == "note"
+    assert digest_class("note", False, text) == "note"
+    assert digest_class("decision", True, text) == "pinned"
+    accepted = text.replace(status, "Status: accepted")
+    assert digest_class("decision", False, accepted) == "decision"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "The parser is a recursive descent one.",

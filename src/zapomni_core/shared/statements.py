@@ -8,9 +8,8 @@ short text ("we moved from MySQL to Postgres", "no longer on S3").
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
-
-from zapomni_core.shared.text import word_stems
 
 __all__ = [
     "READ_CHARS",
@@ -18,10 +17,13 @@ __all__ = [
     "Status",
     "TextReference",
     "ended_words",
+    "find_ended",
+    "is_ended_by",
     "names_of",
     "phrases_of",
     "read_status",
     "says_change",
+    "shares_topic",
 ]
 
 # A status is near the beginning of a document.
@@ -30,6 +32,8 @@ READ_CHARS, READ_LINES, LINE_CHARS = 3000, 60, 300
 REPLACING = ("supersedes", "supercedes", "replaces", "obsoletes", "reverts")
 # A thing that has ended is named in so many words.
 ENDED_WORDS, NEAR_CHARS = 5, 80
+# Which share of the words of what is over an older fact has to contain.
+ENDED_SHARE = 0.5
 
 
 class TextReference(NamedTuple):
@@ -234,6 +238,9 @@ def ended_words(text: str) -> list[dict[str, str]]:
     """Return what sentences of a text say is over: the words of each, by their stems."""
     if not says_change(text):
         return []
+    # The start of a session imports this file, and seldom needs stems.
+    from zapomni_core.shared.text import word_stems
+
     found = []
     for cues, end in (("from", "from_end"), ("over", "clause_end")):
         for cue in _PATTERNS[cues].finditer(text):
@@ -245,3 +252,29 @@ def ended_words(text: str) -> list[dict[str, str]]:
         named = _PATTERNS["clause_start"].split(before)[-1].split()[-ENDED_WORDS:]
         found.append(word_stems(" ".join(named)))
     return [words for words in found if words]
+
+
+def find_ended(over: Iterable[Collection[str]], words: set[str]) -> list[set[str]]:
+    """Return what is over of the things that a text with these words is about."""
+    return [
+        set(ended) for ended in over if len(words.intersection(ended)) >= ENDED_SHARE * len(ended)
+    ]
+
+
+def shares_topic(ended: set[str], old_words: set[str], new_words: set[str]) -> bool:
+    """Return whether two texts, one of which says that something is over, are about one thing.
+
+    They share a word besides what is over, or what is over is all that the older one says.
+    """
+    return bool((old_words & new_words) - ended) or old_words <= ended
+
+
+def is_ended_by(older: str, newer: str) -> bool:
+    """Return whether a newer text says that what an older one states is over, by their words."""
+    over = ended_words(newer)
+    if not over:
+        return False
+    from zapomni_core.shared.text import word_stems
+
+    old, new = set(word_stems(older)), set(word_stems(newer))
+    return any(shares_topic(ended, old, new) for ended in find_ended(over, old))

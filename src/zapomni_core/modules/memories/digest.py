@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.modules.memories.validation import without_code
+from zapomni_core.shared.statements import read_status
 from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import MemoryData, MemoryFilter, MemoryRecord
 from zapomni_db.sqlite.digest import LOADED_BY_HOSTS, DigestEntry, kind_of
@@ -68,6 +69,8 @@ def digest_class(kind: str, pinned: bool, text: str) -> str:
     """Return what a memory is to a new session: one of `CLASSES`."""
     if pinned:
         return "pinned"
+    if read_status(text).ended:
+        return "note"  # Superseded, rejected or withdrawn by its own words: only searched.
     if kind in _PREFERENCES:
         return "preference"
     if kind in _DECISIONS:

@@ -22,10 +22,12 @@ from zapomni_core.shared.statements import (
     Status,
     TextReference,
     ended_words,
+    find_ended,
     names_of,
     phrases_of,
     read_status,
     says_change,
+    shares_topic,
 )
 from zapomni_core.shared.text import encodable, word_stems
 from zapomni_db.code_models import CODE_KIND
@@ -45,8 +47,6 @@ MOST_WORDS = 30
 RESTATED = 0.75
 # A newer fact answers as well as an older one if it is about as near to the question.
 AS_NEAR = 0.85
-# Which share of the words of what is over an older fact has to contain.
-ENDED_SHARE = 0.5
 # What is left of the score of a memory that is replaced by nothing among the hits.
 DEMOTED = 0.8
 # Hits whose successors are searched for, and how many passages may be such.
@@ -249,7 +249,7 @@ def _compare_facts(
         if not unread.isdisjoint(chunks):
             cosines = {**cosines, **_compare_words(chunks, stems, unread)}
         for n, newer in enumerate(oldest_first):
-            over = [set(words) for words in ended_words(newer.text)] if n else []
+            over = ended_words(newer.text) if n else []
             new = newer.summary
             for o, older in enumerate(oldest_first[:n]):
                 old = older.summary
@@ -307,15 +307,16 @@ def _is_alike(
 
 
 def _is_over(
-    over: Sequence[set[str]], old_words: set[str], new_words: set[str], cosine: float | None
+    over: Sequence[Collection[str]],
+    old_words: set[str],
+    new_words: set[str],
+    cosine: float | None,
 ) -> bool:
     """Return whether a newer fact says that something of an older one is over.
 
-    Both have to be about the same thing: by their vectors, or by a word besides what is over.
+    Both have to be about the same thing: by their vectors, or by their words without any.
     """
-    for ended in over:
-        if len(ended & old_words) >= ENDED_SHARE * len(ended):
-            related = (old_words & new_words) - ended
-            if bool(related) if cosine is None else cosine >= RELATED:
-                return True
-    return False
+    ended = find_ended(over, old_words)
+    if cosine is not None:
+        return bool(ended) and cosine >= RELATED
+    return any(shares_topic(words, old_words, new_words) for words in ended)
