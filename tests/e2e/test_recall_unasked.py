@@ -109,6 +109,16 @@ def test_a_prompt_is_given_what_memory_knows_once_a_session_and_nothing_otherwis
         assert given(prompt(project, unknown)) == ""
 
 
+def test_what_a_newer_memory_says_is_over_is_not_given(project):
+    answer("add", "The billing service stores invoices in MySQL.")
+    asked = "Where does the billing service store invoices?"
+    assert "MySQL." in given(prompt(project, asked, "before"))
+    answer("add", "The billing service stores invoices in PostgreSQL, no longer in MySQL 8.")
+    text = given(prompt(project, asked, "after"))
+    assert "PostgreSQL" in text
+    assert "MySQL." not in text
+
+
 def test_three_items_and_300_tokens_at_most_are_given(project):
     for number in range(6):
         answer("add", f"Zebra stable rule {number}: " + "feed the zebra in the stable. " * 12)

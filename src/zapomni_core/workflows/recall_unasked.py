@@ -121,10 +121,17 @@ def make_asker(
 class _Item:
     """Something that may be given: its id as a reader writes it, and its text."""
 
-    __slots__ = ("about", "evidence", "item", "kind", "name", "text")
+    __slots__ = ("about", "evidence", "item", "kind", "moment", "name", "text")
 
     def __init__(
-        self, item: str, name: str, kind: str, about: str, text: str, evidence: float
+        self,
+        item: str,
+        name: str,
+        kind: str,
+        about: str,
+        text: str,
+        evidence: float,
+        moment: int = 0,
     ) -> None:
         self.item = item
         self.name = name
@@ -132,6 +139,7 @@ class _Item:
         self.about = about
         self.text = text
         self.evidence = evidence
+        self.moment = moment
 
 
 # --- Prompts ------------------------------------------------------------------------------
@@ -186,11 +194,29 @@ def recall_for_prompt(
             given = given_in_session(asker.home, asker.session)
         if item.item not in given:
             chosen.append(item)
+    chosen = _without_ended(chosen)
     chosen.sort(key=lambda item: -item.evidence)
     for item in chosen:
         item.text = excerpt(asker.redactor.redact(item.text)[0], words, ITEM_CHARS)
     notice = NOTICE + "get_memory, get_observations."
     return _give(asker, "prompt", prompt, TITLE, notice, chosen[:MOST_ITEMS])
+
+
+def _without_ended(chosen: list[_Item]) -> list[_Item]:
+    """Return items without memories that a newer one of them says are over."""
+    memories = [item for item in chosen if item.kind == "memory"]
+    if len(memories) < 2:
+        return chosen
+    from zapomni_core.shared.statements import is_ended_by
+
+    return [
+        item
+        for item in chosen
+        if item.kind != "memory"
+        or not any(
+            newer.moment > item.moment and is_ended_by(item.text, newer.text) for newer in memories
+        )
+    ]
 
 
 def _is_echo(item: _Item, words: Sequence[str]) -> bool:
@@ -226,7 +252,7 @@ def _ask_shared_process(
     results = answer.get("results") if answer else None
     if not isinstance(results, list):
         return None
-    hits = [hit for hit in results if isinstance(hit, dict)]
+    hits = [hit for hit in results if isinstance(hit, dict) and not hit.get("replaced")]
     ids = [str(hit["memory_id"]) for hit in hits if hit.get("memory_id")]
     memories = givable_memories(connection, ids, asker.projects[0], time.time())
     numbers = [hit["observation_id"] for hit in hits if isinstance(hit.get("observation_id"), int)]
@@ -236,7 +262,7 @@ def _ask_shared_process(
         if memory := memories.get(str(hit.get("memory_id") or "")):
             # The passage that was found, not the memory's beginning.
             text = str(hit.get("text") or memory.text)
-            item = _memory(memory.memory_id, memory.kind, memory.updated_at // 10**6, text)
+            item = _memory(memory.memory_id, memory.kind, memory.updated_at, text)
         elif observation := observations.get(hit.get("observation_id") or 0):
             item = _observation(observation)
         else:
@@ -262,8 +288,7 @@ def _match_words(
 
     memories = match_memories(connection, list(frequencies), asker.projects[0], CANDIDATES)
     found = [
-        _memory(entry.memory_id, entry.kind, entry.updated_at // 10**6, entry.text)
-        for entry, _ in memories
+        _memory(entry.memory_id, entry.kind, entry.updated_at, entry.text) for entry, _ in memories
     ]
     found += map(
         _observation,
@@ -278,7 +303,8 @@ def _observation(row: FoundObservation) -> _Item:
 
 
 def _memory(memory_id: str, kind: str, moment: int, text: str) -> _Item:
-    return _Item(memory_id, memory_id, "memory", f"{kind}, {_day(moment)}", text, 0.0)
+    about = f"{kind}, {_day(moment // 10**6)}"
+    return _Item(memory_id, memory_id, "memory", about, text, 0.0, moment)
 
 
 def _day(moment: int) -> str:
