@@ -292,6 +292,7 @@ class SyncTasks(_Blocking[TaskManager]):
     run_all = _blocking(TaskManager.run_all)
     run_task = _blocking(TaskManager.run_task)
     start = _in_loop(TaskManager.start)
+    stop_work = _blocking(TaskManager.stop_work)
     submit_task = _blocking(TaskManager.submit_task)
     watch = _blocking_iterator(TaskManager.watch)
 
