@@ -42,6 +42,7 @@ from zapomni_core.exceptions import (
     ValidationError,
     ZapomniError,
 )
+from zapomni_core.infra.projects import find_repository
 from zapomni_core.interfaces import (
     AddMemoryRequest,
     AddMemoryResponse,
@@ -207,12 +208,19 @@ async def _add_file(
     try:
         document = read_document(path)
         metadata = {**document.metadata, "format": document.kind, **labels.get("metadata", {})}
-        defaults = {"kind": "document", "source": path.name}
+        defaults = {"kind": "document", "source": _source_of(path)}
         return await engine.add_memory(
             AddMemoryRequest(**{**defaults, **labels, "text": document.text, "metadata": metadata})
         )
     except (ProcessingError, ValidationError) as error:
         return error
+
+
+def _source_of(path: Path) -> str:
+    """Return where a file is in the repository around it; elsewhere its name alone."""
+    real = path.resolve()
+    found = find_repository(str(real.parent))
+    return real.relative_to(found[0]).as_posix() if found else path.name
 
 
 @click.command(
