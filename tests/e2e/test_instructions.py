@@ -101,6 +101,14 @@ EXPECTED = [
 ]
 
 
+def test_what_a_newer_memory_says_is_over_is_not_given(project):
+    add("Builds must run on Jenkins.")
+    assert lines_of(recall(project)) == ["- note: Builds must run on Jenkins."]
+    add("Builds must run on GitHub Actions, no longer on Jenkins.")
+    newer = "- note: Builds must run on GitHub Actions, no longer on Jenkins."
+    assert lines_of(recall(project)) == [newer]
+
+
 def test_a_client_without_hooks_is_given_the_most_important_memories_and_others_are_not(project):
     fill(project)
     for modern in (False, True):

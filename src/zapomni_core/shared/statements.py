@@ -8,8 +8,11 @@ short text ("we moved from MySQL to Postgres", "no longer on S3").
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from zapomni_db.sqlite.digest import DigestEntry
 
 __all__ = [
     "READ_CHARS",
@@ -24,6 +27,7 @@ __all__ = [
     "read_status",
     "says_change",
     "shares_topic",
+    "without_ended",
 ]
 
 # A status is near the beginning of a document.
@@ -278,3 +282,23 @@ def is_ended_by(older: str, newer: str) -> bool:
 
     old, new = set(word_stems(older)), set(word_stems(newer))
     return any(shares_topic(ended, old, new) for ended in find_ended(over, old))
+
+
+def without_ended(entries: Sequence[DigestEntry]) -> list[DigestEntry]:
+    """Return memories that a session may be given, without those that a newer one says are over.
+
+    Those of the project are compared with each other, and so are those of no project. What the
+    user pinned stays.
+    """
+    changes = [one for one in entries if says_change(one.text)]
+    return [
+        one
+        for one in entries
+        if one.memory_class == "pinned"
+        or not any(
+            newer.updated_at > one.updated_at
+            and bool(newer.project) == bool(one.project)
+            and is_ended_by(one.text, newer.text)
+            for newer in changes
+        )
+    ]

@@ -16,6 +16,7 @@ from zapomni_core.infra.projects import project_of
 from zapomni_core.infra.recall_log import RecalledItem, count_tokens, recall_log
 from zapomni_core.settings import Settings
 from zapomni_core.shared.fencing import CONTEXT_FENCE, fence, quoted
+from zapomni_core.shared.statements import without_ended
 from zapomni_db.sqlite.digest import DigestEntry, session_memories
 from zapomni_db.sqlite.observation_reads import switched_off
 from zapomni_db.sqlite.project_folders import project_for
@@ -65,7 +66,7 @@ def _read_file(settings: Settings, folder: str) -> list[DigestEntry]:
             )
             if not trusted or key in switched_off(connection):
                 return []
-            return session_memories(connection, key, time.time())
+            return without_ended(session_memories(connection, key, time.time()))
     except sqlite3.Error:
         return []  # An older file, a busy one, a damaged one: the tools say what is wrong.
 

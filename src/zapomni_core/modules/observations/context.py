@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from zapomni_core.modules.observations.text import strip_injected
 from zapomni_core.shared.fencing import CONTEXT_FENCE, fence, quoted
-from zapomni_core.shared.statements import is_ended_by, says_change
+from zapomni_core.shared.statements import without_ended
 from zapomni_db.sqlite.digest import DigestEntry, session_memories, stale_memories
 from zapomni_db.sqlite.observation_reads import (
     ObservationRow,
@@ -445,7 +445,7 @@ def _memories(given: _Candidates, start: Situation) -> list[ContextLine]:
     here = _names_here(given)
     lines: list[ContextLine] = []
     changed = {one.memory_id: state for one, state in given.stale}
-    current = _without_ended(given.memories)
+    current = without_ended(given.memories)
     found = [(_score_memory(given, one, here), one) for one in current]
     name = quoted(_name_of(given, given.projects[0]), 60)
     for section, own in ((f"Memories ({name})", True), ("Memories (all projects)", False)):
@@ -467,25 +467,6 @@ def _memories(given: _Candidates, start: Situation) -> list[ContextLine]:
                 )
             )
     return [*lines, *_stale(given)]
-
-
-def _without_ended(memories: Sequence[DigestEntry]) -> list[DigestEntry]:
-    """Return memories without those that a newer one of the same project says are over.
-
-    What the user pinned stays.
-    """
-    changes = [one for one in memories if says_change(one.text)]
-    return [
-        one
-        for one in memories
-        if one.memory_class == "pinned"
-        or not any(
-            newer.project == one.project
-            and newer.updated_at > one.updated_at
-            and is_ended_by(one.text, newer.text)
-            for newer in changes
-        )
-    ]
 
 
 def _marked(one: DigestEntry, state: str) -> str:
