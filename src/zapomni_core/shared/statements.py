@@ -138,12 +138,17 @@ _PATTERNS = _Patterns()
 def read_status(text: str) -> Status:
     """Return what the beginning of a text says about its own standing, and what it replaces."""
     folded = text[:READ_CHARS].casefold()
-    if not any(word in folded for word in _STATUS_WORDS):
+    words = [word for word in _STATUS_WORDS if word in folded]
+    if not words:
         return Status()
     status = Status()
     is_section = False
     for line in text[:READ_CHARS].splitlines()[:READ_LINES]:
         if not 4 <= len(line.strip()) <= LINE_CHARS:
+            continue
+        folded = line.casefold()
+        if not any(word in folded for word in words):
+            is_section = False
             continue
         if found := _PATTERNS["by"].match(line):
             references = read_references(found["rest"])
