@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from zapomni_db.values import from_json
+
 __all__ = [
     "KINDS",
     "NEVER",
@@ -372,8 +374,14 @@ class Passage(NamedTuple):
     chunk_id: str
     memory_id: str
     text: str
-    metadata: dict[str, Any]
-    """The memory's."""
+    stored_metadata: str
+    """The memory's, as JSON: most readers need only the text."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The memory's."""
+        found: dict[str, Any] = from_json(self.stored_metadata)
+        return found
 
 
 class _Hit(FrozenModel):

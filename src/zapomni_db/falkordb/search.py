@@ -56,7 +56,7 @@ from zapomni_db.models import (
     VectorSearchRequest,
 )
 from zapomni_db.spelling import MOST_TEXTS, nearest_word
-from zapomni_db.values import from_json, from_time
+from zapomni_db.values import from_time
 
 __all__ = [
     "begin_search",
@@ -492,7 +492,7 @@ async def get_passages(session: Session, chunk_ids: Sequence[str]) -> dict[str, 
 def _to_passages(rows: Sequence[Any]) -> dict[str, Passage]:
     """Return what `_PASSAGES` found, by the chunks' ids."""
     return {
-        chunk_id: Passage(chunk_id, memory_id, text, from_json(metadata))
+        chunk_id: Passage(chunk_id, memory_id, text, metadata)
         for chunk_id, memory_id, text, metadata in rows
     }
 

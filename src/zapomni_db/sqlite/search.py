@@ -27,7 +27,7 @@ from zapomni_db.models import (
 )
 from zapomni_db.spelling import MOST_TEXTS, allowed_distance, distance, nearest_word
 from zapomni_db.sqlite.connection import fetch_value
-from zapomni_db.sqlite.rows import from_json, from_time, to_json, to_time, where
+from zapomni_db.sqlite.rows import from_time, to_json, to_time, where
 from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
 
 __all__ = [
@@ -502,9 +502,7 @@ def _selected(
 def get_passages(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, Passage]:
     rows = connection.execute(_PASSAGES, (to_json(list(chunk_ids)),))
     return {
-        (name := str(chunk_id)): Passage(
-            name, memory_id, text, {} if metadata == "{}" else from_json(metadata)
-        )
+        (name := str(chunk_id)): Passage(name, memory_id, text, metadata)
         for chunk_id, memory_id, text, metadata in rows
     }
 
@@ -518,7 +516,7 @@ def bm25_search(
     scores = rank_by_words(connection, request)
     found = get_passages(connection, list(scores))
     return [
-        BM25SearchResult.model_construct(**found[chunk_id]._asdict(), bm25_score=score)
+        BM25SearchResult.model_construct(**_hit_fields(found[chunk_id]), bm25_score=score)
         for chunk_id, score in scores.items()
     ]
 
@@ -530,11 +528,20 @@ def vector_search(
     found = get_passages(connection, list(scores))
     return [
         VectorSearchResult.model_construct(
-            **found[chunk_id]._asdict(), similarity_score=min(max(score, 0.0), 1.0)
+            **_hit_fields(found[chunk_id]), similarity_score=min(max(score, 0.0), 1.0)
         )
         for chunk_id, score in scores.items()
         if chunk_id in found
     ]
+
+
+def _hit_fields(passage: Passage) -> dict[str, Any]:
+    return {
+        "chunk_id": passage.chunk_id,
+        "memory_id": passage.memory_id,
+        "text": passage.text,
+        "metadata": passage.metadata,
+    }
 
 
 # --- Which passages name which entities; a merged entity is read as its root ------------

@@ -108,9 +108,7 @@ def _find_turns(pool: Sequence[Candidate], passages: Mapping[str, Passage]) -> d
         if passage is None or candidate.similarities is None:
             continue
         speaker, text = split_turn(passage.text)
-        said = passage.metadata.get("speaker") or passage.metadata.get("role")
-        if isinstance(said, str) and said:
-            speaker = said
+        speaker = _stored_speaker(passage) or speaker
         found[candidate.chunk_id] = _Turn(speaker, text)
         of_parent[candidate.group] += 1
         with_speaker[candidate.group] += bool(speaker)
@@ -121,6 +119,16 @@ def _find_turns(pool: Sequence[Candidate], passages: Mapping[str, Passage]) -> d
         for c in pool
         if c.group in groups and c.similarities is not None
     }
+
+
+def _stored_speaker(passage: Passage) -> str:
+    """Return who said a passage as its metadata has it; empty: they do not say."""
+    stored = passage.stored_metadata
+    if '"speaker"' not in stored and '"role"' not in stored:  # read without decoding them
+        return ""
+    metadata = passage.metadata
+    said = metadata.get("speaker") or metadata.get("role")
+    return said if isinstance(said, str) else ""
 
 
 def turn_signals(
