@@ -18,6 +18,7 @@ from zapomni_core.interfaces import (
     AddMemoryRequest,
     ListRequest,
     SearchRequest,
+    SearchResult,
     UpdateMemoryRequest,
 )
 from zapomni_core.settings import load_settings
@@ -28,6 +29,13 @@ pytestmark = pytest.mark.anyio
 
 async def search(engine, query, **fields):
     return await engine.search_memory(SearchRequest(query=query, **fields))
+
+
+async def test_a_hit_has_every_field_of_its_kind_in_order(engine):
+    await engine.add_memory(AddMemoryRequest(text="Our database runs on port 5432."))
+    (hit,) = (await search(engine, "database port")).results
+    assert list(vars(hit)) == list(SearchResult.model_fields)
+    assert SearchResult.model_validate(hit.model_dump()) == hit
 
 
 async def test_each_memory_appears_once_by_its_best_passage(engine):

@@ -470,18 +470,20 @@ class Searcher:
             # A store without snapshots may have lost the memory a moment ago.
             if summary is not None and passage is not None:
                 results.append(
-                    SearchResult(
+                    SearchResult.from_fields(
+                        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
+                        observation_id=None,
                         chunk_id=hit.chunk_id,
                         text=passage.text,
-                        before=_text(passages, hit.before) if near else "",
-                        after=_text(passages, hit.after) if near else "",
                         score=round(min(hit.score, 1.0), 4),
                         **_describe_evidence(hit),
                         similarity_score=round(max(hit.cosine, 0.0), 4),
                         bm25_score=round(hit.bm25, 4),
+                        before=_text(passages, hit.before) if near else "",
+                        after=_text(passages, hit.after) if near else "",
                         explanation=why,
+                        citations=[],
                         replaced=hit.replaced,
-                        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
                     )
                 )
         return results, read.elsewhere
