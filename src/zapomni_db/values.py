@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from zapomni_db.exceptions import ValidationError
@@ -35,6 +36,7 @@ def to_time(moment: datetime) -> int:
         raise ValidationError("A time is beyond the ends of the calendar", "VAL_003") from error
 
 
+@lru_cache(maxsize=4096)  # a search reads hundreds, the same ones again and again
 def from_time(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
@@ -44,8 +46,12 @@ def write_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
+# Made once: `json.dumps` makes one for each call that asks for other than its own separators.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def from_json(text: str) -> Any:

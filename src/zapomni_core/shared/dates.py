@@ -147,7 +147,7 @@ def window_of(name: str) -> tuple[datetime, datetime] | None:
 def date_window(query: str, now: datetime) -> tuple[datetime, datetime] | None:
     """Return from when to when the question asks, or None if it names no time."""
     query = query[:LONGEST_QUESTION]
-    if any(map(str.isdigit, query)):
+    if re.search(r"\d", query):
         for pattern in written_dates():
             for found in pattern.finditer(query):
                 if found["year"] and not query[: found.start()][-1:].isalnum():
@@ -158,9 +158,10 @@ def date_window(query: str, now: datetime) -> tuple[datetime, datetime] | None:
                         return window_of(iso_name(int(parts["year"]), month, day))
                     except ValueError:  # the 31st of February
                         return None
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    lowered = query.lower()
     for words, (back, length) in _AGO.items():
-        if words in query.lower():
+        if words in lowered:
+            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
             start = midnight - timedelta(days=back)
             return start, start + timedelta(days=length)
     return None

@@ -149,9 +149,9 @@ def _count_languages(text: str, ambiguous: int = 1) -> dict[str, int]:
     One counts two; one that English or code has, too, or of a single letter, as given.
     """
     counts: dict[str, int] = {}
-    for word in {*_WORD.findall(text[:READ_CHARS].lower())}:
+    for word in _LANGUAGES.keys() & _WORD.findall(text[:READ_CHARS].lower()):
         weight = ambiguous if len(word) < 2 or word in _AMBIGUOUS else 2
-        for language in _LANGUAGES.get(word, ()):
+        for language in _LANGUAGES[word]:
             counts[language] = counts.get(language, 0) + weight
     return counts
 

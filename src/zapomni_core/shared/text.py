@@ -296,7 +296,7 @@ def split_turn(text: str) -> tuple[str, str]:
     if turn is None or turn[1].lower() in _LABELS:
         return "", text
     said = text[turn.end() :]
-    if any(_TURN.match(line) for line in said.split("\n")[1:]):
+    if "\n" in said and any(_TURN.match(line) for line in said.split("\n")[1:]):
         return "", text
     return turn[1], said
 

@@ -41,7 +41,7 @@ from zapomni_core.modules.memories.scoring import (
     trust,
 )
 from zapomni_core.shared.dates import date_window
-from zapomni_core.shared.languages import is_unread_token, languages_of
+from zapomni_core.shared.languages import is_foreign, is_unread_token, languages_of
 from zapomni_core.shared.late_interaction import (
     join_windows,
     max_similarities,
@@ -396,7 +396,7 @@ class MemoryRanker:
             others = {}
         else:
             for chunk_id, text in texts.items():
-                if "de" in languages_of(text):
+                if is_foreign(text) and "de" in languages_of(text):
                     # Every noun is written like a name.
                     continue
                 own = dict.fromkeys(find_names(text, question.terms), best[chunk_id])
@@ -522,5 +522,6 @@ def score_dates(query: str, pool: Sequence[Candidate]) -> None:
         if not candidate.recency:  # a pool is scored again after a second hop
             age = max((now - moment).total_seconds() / 86400, 0.0)
             candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
-        candidate.date = float(window is not None and window[0] <= moment < window[1])
+        if window is not None:
+            candidate.date = float(window[0] <= moment < window[1])
         candidate.score += RECENCY * candidate.recency + DATE * candidate.date
