@@ -149,6 +149,50 @@ def test_passages_of_one_parent_are_no_rivals_but_turns_of_a_conversation_are():
     assert evidence_of({"c0": "Anna: The kettle?\nBen: It boils at six."}) == passage
 
 
+def turns_in_order(**fields: float) -> list[Candidate]:
+    """Return turns of one conversation that were put in order; the fields are of the first."""
+    pool = passages(cosine=0.6)
+    for number, candidate in enumerate(pool):
+        candidate.group, candidate.group_size, candidate.turn = "g0", 5, True
+        candidate.similarities, candidate.late, candidate.late_window = [0.5], 0.3, 0.3
+        candidate.turn_signals = {"window": 5.0 - 3 * (number > 0), "apart": 0.0}
+    for name, value in fields.items():
+        setattr(pool[0], name, value)
+    return pool
+
+
+def test_a_turn_in_order_has_to_lead_over_all_others_together():
+    (alone, *_) = measure(turns_in_order(), calibrated=True)
+    crowd = turns_in_order()
+    for candidate in crowd[1:]:
+        candidate.turn_signals["window"] = 4.5
+    (among_many, *_) = measure(crowd, calibrated=True)
+    near = turns_in_order()
+    near[1].turn_signals["window"] = 4.5
+    (with_a_rival, *_) = measure(near, calibrated=True)
+
+    assert alone > with_a_rival > among_many
+    assert evidence_word(alone) == "strong"
+
+
+def test_a_turn_that_leans_on_those_before_it_is_surer_than_one_that_repeats_the_question():
+    (repeats, *_) = measure(turns_in_order(late=0.3, late_window=0.3), calibrated=True)
+    (replies, *_) = measure(turns_in_order(late=0.1, late_window=0.3), calibrated=True)
+    (unrelated, *_) = measure(turns_in_order(late=0.1, late_window=0.1), calibrated=True)
+
+    assert replies > repeats > unrelated
+
+
+def test_any_part_of_a_list_is_right():
+    def evidence_of(apart: float) -> float:
+        pool = turns_in_order()
+        for candidate in pool:
+            candidate.turn_signals = {"window": 5.0, "apart": apart}
+        return measure(pool, calibrated=True)[0]
+
+    assert evidence_of(-1.0) > evidence_of(0.0)
+
+
 def test_words_that_no_passage_has_lower_evidence_in_a_large_store_only():
     def unseen_in(total: int, *, unseen: int) -> float:
         pool = passages(cosine=0.6)

@@ -129,6 +129,30 @@ async def test_what_answers_a_question_for_a_list_need_not_be_near_by(engine):
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("Who performed at the concert of Anna's club?", True),
+        ("Which band played at the club?", True),
+        ("How was the concert at the club?", False),
+        ("Who performed with Fabrikam Trio at the concert?", False),
+    ],
+)
+async def test_who_and_which_are_answered_by_a_name_that_the_question_does_not_have(
+    engine, question, named
+):
+    said = ("Anna: The concert at the club was great!", "Ben: Anna, who played? Was it the band?")
+    said = (*said, "Anna: It was the Fabrikam Trio, and Ben would have liked them.")
+    await engine.add_memories(
+        [AddMemoryRequest(text=t, parent="club", position=n) for n, t in enumerate(said)]
+    )
+
+    found = await search(engine, question)
+
+    by_text = {hit.text: hit.explanation["turn_order"]["name"] for hit in found}
+    assert by_text == {said[0]: 0, said[1]: 0, said[2]: WEIGHTS["name"] * named}
+
+
 async def test_without_a_model_the_order_is_by_words(wordy_engine):
     await wordy_engine.add_memories(turns(speaker=str))
 

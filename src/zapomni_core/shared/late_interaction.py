@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BYTES_PER_TOKEN",
     "DIMENSION",
+    "MEAN_TOKENS",
     "TokenCodec",
     "excess_of",
     "join_windows",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 DIMENSION = 96
+# No passage answers every token of a long question: a mean is of the best so many.
+MEAN_TOKENS = 24
 BYTES_PER_TOKEN = DIMENSION // 4
 
 # Four levels for a normal variable, in standard deviations, and where the outer ones begin.

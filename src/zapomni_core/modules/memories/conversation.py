@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from zapomni_core.modules.memories.scoring import Candidate
-from zapomni_core.shared.late_interaction import excess_of
+from zapomni_core.shared.late_interaction import MEAN_TOKENS, excess_of, mean_similarities
 from zapomni_core.shared.text import split_turn
 from zapomni_db.models import Passage
 
@@ -26,7 +26,7 @@ __all__ = ["WEIGHTS", "order_turns", "turn_signals"]
 WEIGHTS: Mapping[str, float] = {
     "window": 4.8, "own": -1.1, "before": -2.4, "reply": 2.1, "answer": 0.7, "stretch": 4.9,
     "apart": -2.4, "tokens": 6.8, "context": 3.3, "cosine": -5.6, "asks": -1.5,
-    "other_speaker": -0.4, "first_person": 0.7, "time": 1.9, "date": 3.1,
+    "other_speaker": -0.4, "first_person": 0.7, "time": 1.9, "date": 3.1, "name": 2.0,
 }  # fmt: skip
 # What the turn before, and the one before that, lend of their tokens.
 LENT = (0.95, 0.85)
@@ -46,6 +46,15 @@ _ASKS_LIST = re.compile(
     r"^(?i:what|which|who|where|how many|in what)\b.{0,55}?\s(?!(?:does|was|this|always)\b)"
     r"[a-z]{2,}s (?:has|have|did|does|do|are|were|is|was|of|that)\b"
 )
+# Who, where, which book: what answers has a name that the question does not have.
+_ASKS_NAME = re.compile(
+    r"^(?:(?:in|on|at|from|to|with|for|by|of) )?(?:who|whom|whose|where|which|what (?:\w+ )?"
+    r"(?:artist|author|band|book|brand|city|company|country|film|game|language|movie|name|place|"
+    r"series|show|song|state|team|town|cities|companies|countries)s?)\b",
+    re.IGNORECASE,
+)
+# Not at the beginning of a sentence or a quotation, where every word has a capital.
+_NAME = re.compile(r"(?<![.!?:\"] )(?<!^)(?<![\"'\[(])\b[A-Z][a-z]+")
 # Of small letters, grouped by the first ones: as a list of words it costs four times as much.
 _TIME = re.compile(
     r"\b(?:y(?:esterday|ears?)|a(?:go|pril|ugust)|last|n(?:ext|ovember)|recently|"
@@ -56,6 +65,7 @@ _TIME = re.compile(
 )
 # Names of no one in particular: a question with such a word is about something else.
 _ROLES = frozenset(("", "agent", "ai", "assistant", "human", "model", "system", "tool", "user"))
+_WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _FIRST_PERSON = re.compile(r"\b(?:i|m[ey]|mine|we|our)\b")
 
@@ -63,6 +73,17 @@ _FIRST_PERSON = re.compile(r"\b(?:i|m[ey]|mine|we|our)\b")
 class _Turn(NamedTuple):
     speaker: str
     text: str
+
+
+class _Rows(NamedTuple):
+    """Rows of `max_similarities`, one for each turn."""
+
+    befores: NDArray[np.intp]
+    """Which turn is before each; -1: none."""
+    padded: NDArray[np.float32]
+    """One row more is of no turn: -1 points to it."""
+    window: NDArray[np.float32]
+    """The best of each turn and the two before it."""
 
 
 def order_turns(
@@ -82,7 +103,10 @@ def order_turns(
     places = [n for n, c in enumerate(ranked) if c.chunk_id in turns]
     candidates = [ranked[n] for n in places]
     scores = [candidate.score for candidate in candidates]
-    signals = turn_signals(query, weights, candidates, turns)
+    rows = _look_back(candidates)
+    signals = turn_signals(query, weights, candidates, turns, rows)
+    informative = [weight == max(weights) for weight in weights]
+    late = mean_similarities(rows.window, informative, MEAN_TOKENS)
     weighted = {name: (WEIGHTS[name] * values).tolist() for name, values in signals.items()}
     sums = [sum(parts) for parts in zip(*weighted.values(), strict=True)]
     order = sorted(range(len(candidates)), key=lambda i: (-sums[i], candidates[i].chunk_id))
@@ -90,6 +114,7 @@ def order_turns(
     for place, score, i in zip(places, scores, order, strict=True):
         candidate = ordered[place] = candidates[i]
         candidate.score = score
+        candidate.late_window = late[i]
         candidate.turn_signals = {name: values[i] for name, values in weighted.items()}
     return ordered
 
@@ -136,6 +161,7 @@ def turn_signals(
     weights: Sequence[float],
     turns: Sequence[Candidate],
     said: Mapping[str, _Turn],
+    similarities: _Rows,
 ) -> dict[str, NDArray[np.float64]]:
     """Return the signals of turns, one number each.
 
@@ -145,18 +171,13 @@ def turn_signals(
     if the question asks for a list, whose parts lie apart; tokens, cosine, context: as they are,
     not scaled; asks: how much of it is a question; other_speaker: the question names one speaker,
     and this is another; first_person: it is that one, who says "I"; time: it has a time, and the
-    question asks when; date: it is of the day that the question names.
+    question asks when; date: it is of the day that the question names; name: it has a name that
+    the question does not have, and the question asks who, where or which.
     """
     import numpy as np
 
-    at = {candidate.chunk_id: number for number, candidate in enumerate(turns)}
-    befores = np.array([at.get(c.before or "", -1) for c in turns])
-    before_them = np.where(befores >= 0, befores[befores], -1)
-    rows = np.array([candidate.similarities for candidate in turns])
-    # The last row is of no turn: -1 points to it.
-    padded = np.vstack([rows, np.zeros_like(rows[:1])])
-    window = np.maximum(rows, LENT[0] * padded[befores])
-    window = np.maximum(window, LENT[1] * padded[before_them])
+    befores, padded, window = similarities
+    rows = padded[:-1]
     counted = np.asarray(weights, dtype=np.float32)
     mean = (rows.sum(axis=0) + MORE_TURNS * UNRELATED) / (len(rows) + MORE_TURNS)
     own = excess_of(rows, mean, counted)
@@ -192,7 +213,41 @@ def turn_signals(
         ),
         "time": np.array([float(asks_when and bool(_TIME.search(t.text.lower()))) for t in texts]),
         "date": np.array([candidate.date for candidate in turns]),
+        "name": _find_new_names(query, texts),
     }
+
+
+def _look_back(turns: Sequence[Candidate]) -> _Rows:
+    """Read the turns' similarities, and those of the two before each, as far as they are turns."""
+    import numpy as np
+
+    at = {candidate.chunk_id: number for number, candidate in enumerate(turns)}
+    befores = np.array([at.get(c.before or "", -1) for c in turns])
+    before_them = np.where(befores >= 0, befores[befores], -1)
+    rows = np.array([candidate.similarities for candidate in turns])
+    padded = np.vstack([rows, np.zeros_like(rows[:1])])
+    window = np.maximum(rows, LENT[0] * padded[befores])
+    return _Rows(befores, padded, np.maximum(window, LENT[1] * padded[before_them]))
+
+
+def _find_new_names(query: str, turns: Sequence[_Turn]) -> NDArray[np.float64]:
+    """Return which turns have a name that is not in the question, if the question asks for one.
+
+    Speakers call each other by name whatever they talk about: their names do not count.
+    """
+    import numpy as np
+
+    if not _ASKS_NAME.search(query):
+        return np.zeros(len(turns))
+    known = {*_WORD.findall(query.lower())}
+    for turn in turns:
+        known.update(turn.speaker.lower().split())
+    return np.array(
+        [
+            float(any(name.lower() not in known for name in _NAME.findall(turn.text)))
+            for turn in turns
+        ]
+    )
 
 
 def _question_share(text: str) -> float:

@@ -5,7 +5,8 @@ Evidence is the product of two answers, each a logistic sum of a few signals.
 
 Is the question answered here at all? Signals that mean the same for every question:
 
-- late: how clearly the question's tokens are in the passage: the mean of fourth powers;
+- late: how clearly the question's tokens are in the passage: the mean of fourth powers; of a
+  turn that was put in order, in it and the two turns before;
 - contrast: how far the passage's cosine lies above most of the mean of all passages;
 - words: the share of the question's informative words in the passage and its neighbors;
 - parent: how much the whole parent has of what is asked, by the rarity of its words;
@@ -16,8 +17,9 @@ Is the question answered here at all? Signals that mean the same for every quest
 Is this the passage that answers? A hit like many others is a guess: its lead over the others
 decides, and how much it has of what is asked. Passages of one parent are about one thing, and
 are no rivals of each other; turns of a conversation are, each says something else. Where turns
-were put in order, the lead in that order counts; elsewhere a turn that asks is no answer, and no
-rival of one.
+were put in order, the lead in that order counts, over all others together, and what the turns
+before lend: a turn with all words of the question often only raises the subject. Of a list any
+part is right. Elsewhere a turn that asks is no answer, and no rival of one.
 
 The knowledge graph is no part of it: leads are those before anything was linked.
 
@@ -52,7 +54,7 @@ __all__ = ["ANSWERED", "CALIBRATED", "RIGHT", "RIGHT_TURN", "find_turns", "score
 HIGHEST_PEAK = 3.0
 # Information is counted in words that only one passage has; more than so many say no more.
 MOST_INFORMATION = 4.0
-# From there on a lead in the order of turns says no more; without a rival it is larger.
+# From there on a lead in the order of turns says no more.
 MOST_LEAD = 5.0
 # What a hit that may not be the one is worth of one that is.
 UNCERTAIN = 0.6
@@ -83,13 +85,7 @@ RIGHT: Mapping[str, Mapping[str, float]] = {
     "words": {"lead_bm25": 1.2, "lead_phrases": 3.0, "information": 0.8, "bias": -7.9},
 }
 RIGHT_TURN: Mapping[str, Mapping[str, float]] = {
-    "model": {
-        "lead_order": 0.7,
-        "lead_order_second": 1.0,
-        "information": 0.5,
-        "asks": -3.0,
-        "bias": -6.2,
-    },
+    "model": {"lead_order": 2.0, "lent": 8.0, "list": 1.5, "bias": -2.7},
     "relative": {"lead": 6.2, "information": 0.3, "asks": -4.0, "bias": -3.1},
     "second": {"lead": 6.4, "information": 0.2, "asks": -4.0, "bias": -2.8},
     "words": {"lead_words": 15.0, "asks": -6.0, "bias": -6.0},
@@ -110,7 +106,7 @@ def find_turns(pool: Sequence[Candidate], texts: Mapping[str, str]) -> None:
             candidate.asks = text.rstrip().endswith("?")
             conversations.add(candidate.group)
     for candidate in pool if conversations else ():
-        candidate.turn = candidate.group in conversations
+        candidate.turn = candidate.turn or candidate.group in conversations
 
 
 def score_evidence(
@@ -175,7 +171,8 @@ def score_evidence(
             continue
         signals["peak"] = _peak(candidate.cosine, ranking)
         if calibration == "model":
-            signals["late"] = candidate.late
+            is_ordered = candidate.turn and candidate.turn_signals
+            signals["late"] = candidate.late_window if is_ordered else candidate.late
             signals["contrast"] = _contrast(candidate.cosine, ranking)
             parent = sum(weights[t] for t in both) if is_small else candidate.bm25_parent
             signals["parent"] = min(parent / rarest, MOST_INFORMATION)
@@ -266,13 +263,24 @@ def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str
             if candidate.turn:
                 candidate.signals[name] = lead
                 candidate.signals["asks"] = float(candidate.asks)
-    # The order of turns has a place for who asks, and much more: see `conversation`.
-    sums = [sum(candidate.turn_signals.values()) for candidate in pool]
-    firsts, seconds = _leads(sums, memories, judged)
-    for candidate, first, second in zip(pool, firsts, seconds, strict=False):
+    # The order of turns has a place for who asks, and much more: see `conversation`. It was fitted
+    # as a softmax, so the lead over all others together is the log odds of being the one.
+    sums = {c.chunk_id: sum(c.turn_signals.values()) for c in pool if c.turn_signals}
+    highest = max(sums.values(), default=0.0)
+    shares: dict[str, float] = {}
+    for candidate in pool:
+        if candidate.turn_signals:
+            share = math.exp(sums[candidate.chunk_id] - highest)
+            shares[candidate.memory_id] = max(share, shares.get(candidate.memory_id, 0.0))
+    total = sum(shares.values())
+    for candidate in pool[:judged]:
         if candidate.turn and candidate.turn_signals:
-            candidate.signals["lead_order"] = min(first, MOST_LEAD)
-            candidate.signals["lead_order_second"] = min(second, MOST_LEAD)
+            others = highest + math.log(max(total - shares[candidate.memory_id], 1e-9))
+            lead = sums[candidate.chunk_id] - others
+            candidate.signals["lead_order"] = min(max(lead, -MOST_LEAD), MOST_LEAD)
+            candidate.signals["lent"] = candidate.late_window - candidate.late
+            # This part of the order counts only if the question asks for a list.
+            candidate.signals["list"] = float(candidate.turn_signals["apart"] != 0)
 
 
 def _leads(

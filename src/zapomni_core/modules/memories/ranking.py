@@ -43,6 +43,7 @@ from zapomni_core.modules.memories.scoring import (
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.languages import is_foreign, is_unread_token, languages_of
 from zapomni_core.shared.late_interaction import (
+    MEAN_TOKENS,
     join_windows,
     max_similarities,
     mean_similarities,
@@ -88,8 +89,6 @@ WINDOW_TOKENS = 0.2
 STOP_TOKEN_WEIGHT = 0.5
 # One phrase of one is half of what may be asked for.
 FEWEST_PHRASES = 2
-# No passage answers every token of a long question: the mean is of the best so many.
-MEAN_TOKENS = 24
 RECENCY, RECENCY_HALF_LIFE_DAYS = 0.02, 90.0
 DATE = 0.1
 NO_RANKING = VectorRanking(scores={})
@@ -259,6 +258,9 @@ class MemoryRanker:
         if passages and question.embedding is not None:
             weights = list(map(_weigh_token, question.embedding.words))
             pool = order_turns(question.query, weights, pool, passages)
+            # The hop marked turns near the first hits only; others may have come first since.
+            ordered = {c.chunk_id for c in pool if c.turn_signals}
+            find_turns(pool, {i: p.text for i, p in passages.items() if i in ordered})
         # The last page has everything that was found at all.
         ranked = [*pool, *rest] if question.exhausted else pool
         score_evidence(

@@ -101,6 +101,8 @@ class Candidate:
     """Of the question's tokens: a row of numbers, once it is known."""
     late: float = 0.0
     """The mean of their fourth powers over the tokens that carry meaning, not scaled."""
+    late_window: float = 0.0
+    """The same of a turn and the two before it, if it was put in order."""
     cross: float = 0.0
     hop: float = 0.0
     graph: float = 0.0
