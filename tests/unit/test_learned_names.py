@@ -54,7 +54,14 @@ async def test_capitals_that_repeat_are_a_name():
     once = "The jobs are in Zolid at the moment."
     assert await nodes(once) == {}
     again = "Retries of Zolid are too slow."
-    assert await nodes(once, again) == {"Zolid": "TECHNOLOGY"}
+    assert await nodes(once, again) == {"Zolid": "CONCEPT"}
+
+
+@pytest.mark.parametrize(
+    "text", ["We use Zolid daily.", "Ask for a Zolid account.", "It needs Zolid 2.1 now."]
+)
+async def test_a_name_that_is_used_is_a_technology(text):
+    assert (await nodes(text, text))["Zolid"] == "TECHNOLOGY"
 
 
 async def test_several_capitals_in_a_sentence_are_one_name():
@@ -206,3 +213,116 @@ async def test_offices_are_organizations_and_longer_names_no_places():
         "San Francisco Airport": "CONCEPT",
         "Jemma Sheargold": "PERSON",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("* Moshe Atlow @MoLow (member)", {"Moshe Atlow", "MoLow"}),
+        ("Thanks to Antoine du Hamel (@aduh95).", {"Antoine du Hamel", "aduh95"}),
+        ("Reported by @silverwind and @Fishrock123.", {"silverwind", "Fishrock123"}),
+        ("* Anna Kowalska\n* Gibson Fahnestock\n* Zbyszek Tenerowicz",
+         {"Anna Kowalska", "Gibson Fahnestock", "Zbyszek Tenerowicz"}),
+        ("| Anna Kowalska | AK |\n| Ujjwal Sharma | USA |", {"Anna Kowalska", "Ujjwal Sharma"}),
+        ("It was founded by Anna Kowalska and Arnout Schuijff.",
+         {"Anna Kowalska", "Arnout Schuijff"}),
+        ("Anna Kowalska (AK), John Miller (JM), Yehuda Katz (YK)",
+         {"Anna Kowalska", "John Miller", "Yehuda Katz"}),
+        ("AWB: I agree.\nJHD: So do I.\nAWB: Then it is done.\nJHD: Yes.", {"AWB", "JHD"}),
+        ("We discussed it with Yomi Adetutu.", {"Yomi Adetutu"}),
+        ("Michaël Zasso (he/him) joined late.", {"Michaël Zasso"}),
+        ("Alex Jackson moved to another team.", {"Alex Jackson"}),
+    ],
+)  # fmt: skip
+async def test_people_are_found_by_lists_handles_and_initials(text, people):
+    found = await nodes(text)
+    assert {name for name, kind in found.items() if kind == "PERSON"} == people
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You can get in touch with us at <hello@example.org>.",
+        "facilitator: a person who helps to solve problems",
+        "- [Codit: Menu Tools](https://example.org/a)\n- [Codit: Batch Tools](https://example.org/b)",
+        "dependency-type: indirect\nupdate-type: minor",
+        "Ask PeopleOps about it. My Codespace says so.",
+    ],
+)
+async def test_words_before_an_address_or_a_colon_are_no_people(text):
+    assert "PERSON" not in (await nodes(text, text)).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("It is run by the Foundation for Public Code.", "Foundation for Public Code", "ORG"),
+        ("Ask the Office for National Statistics.", "Office for National Statistics", "ORG"),
+        ("Read what the National Cyber Security Centre says.", "National Cyber Security Centre",
+         "ORG"),
+        ("We like Free Software Foundation Europe.", "Free Software Foundation Europe", "ORG"),
+        ("They met in the City of Amsterdam.", "City of Amsterdam", "PLACE"),
+        ("All QuxCorp employees sign it.", "QuxCorp", "ORG"),
+        ("Read the GitHub Privacy Statement.", "GitHub Privacy Statement", "CONCEPT"),
+        ("It is encrypted by Transport Layer Security (TLS).", "Transport Layer Security",
+         "TECHNOLOGY"),
+    ],
+)  # fmt: skip
+async def test_the_last_words_of_a_name_say_what_it_is(text, name, kind):
+    assert (await nodes(text, text))[name] == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Every MFA-enabled service, Mon-Fri.",
+        "Teams can do it. Teams should ask _their customers._",
+        "I Don\u2019t know. We Won't do it.",
+        "Click the Online Training of last week.",
+        "Read the Node.js Project Calendar and the Node.js Release Notes.",
+        "The Licensor hereby grants You the Licensed Material, and the Affirmer hereby waives it.",
+        "Colors are `#f12345` and `(^#(?:[0-9]{3}){1,2}$)|^$`.",
+        "| Support Representative | Delivery Coordinator |",
+    ],
+)
+async def test_words_with_capitals_are_no_names_by_that_alone(text):
+    names = set(await nodes(text, text, text, text, text)) - {"Node.js"}
+    assert names == set()
+
+
+async def test_an_ordinary_word_before_a_known_name_is_no_part_of_it():
+    assert await nodes("They read about Effective Java.") == {"Java": "TECHNOLOGY"}
+
+
+async def test_items_are_alike_only_if_both_begin_with_a_name():
+    assert await nodes("* Redis\n* Blorbdb\n* Kafka") == {
+        "Redis": "TECHNOLOGY",
+        "Blorbdb": "TECHNOLOGY",
+        "Kafka": "TECHNOLOGY",
+    }
+    found = await nodes("* We discussed Redis\n* Zibi will look at it")
+    assert found == {"Redis": "TECHNOLOGY"}
+    assert "Sujitec" not in await nodes("| Sujitec | Igalia |\n| --- | --- |")
+
+
+async def test_packages_are_those_that_a_list_of_dependencies_names():
+    text = "The project relies on these libraries:\n\n* `qertifi` - certificates\n* `h17` - HTTP."
+    assert await nodes(text) == {"qertifi": "PACKAGE", "h17": "PACKAGE", "HTTP": "TECHNOLOGY"}
+    assert await nodes("Sent by [`mitmqroxy`](https://mitmqroxy.org).") == {
+        "mitmqroxy": "TECHNOLOGY"
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "start_tls.started host=x\n```\n\nMore text.",
+        "call_it(x)\n```\nMore text.\n```python\nother_call(y)\n```\n",
+    ],
+)
+async def test_a_passage_may_begin_within_a_block_of_code(text):
+    assert await nodes(text) == {}
+
+
+async def test_a_version_with_a_placeholder_is_no_code():
+    assert await nodes("Dropped in v20.x and v18.x.") == {}

@@ -423,6 +423,48 @@ async def test_a_name_has_the_kind_that_one_memory_gives_it(engine):
     assert (found.type, found.mentions) == ("PERSON", 2)
 
 
+async def names(engine) -> dict[str, str]:
+    return {e.name: e.type for e in await engine.graph.find_entities(EntityQuery())}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_one_use_says_that_a_name_is_a_technology(engine, order):
+    texts = ["The jobs are in Zolid.", "Retries of Zolid are slow.", "We are using Zolid."]
+    await keep(engine, *texts[::order])
+    await build(engine)
+    assert await names(engine) == {"Zolid": "TECHNOLOGY"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_surname_is_the_one_person_who_has_it(engine, order):
+    texts = [
+        "The proposal of Schuijff is good.",
+        "It was rejected in spite of Schuijff this time.",
+        "Author: Arnout Schuijff <arnout@example.org>\n\nFix a typo.",
+    ]
+    await keep(engine, *texts[::order])
+    await build(engine)
+    (person,) = await engine.graph.find_entities(EntityQuery())
+    assert (person.name, person.type, person.mentions) == ("Arnout Schuijff", "PERSON", 3)
+
+
+async def test_a_surname_of_two_people_is_neither(engine):
+    await keep(engine, "Author: Arnout Schuijff <a@example.org>\n\nFix a typo.")
+    await keep(engine, "Author: Zibi Schuijff <z@example.org>\n\nFix another one.")
+    await keep(engine, "The proposal of Schuijff is good.", "We voted for Schuijff after all.")
+    await build(engine)
+    assert (await names(engine))["Schuijff"] == "CONCEPT"
+
+
+async def test_who_has_employees_is_an_organization_wherever_it_is_named(engine):
+    prose = "We all came to work there and liked it a lot. " * 8
+    await keep(engine, f"{prose}Quxolan pays for it.", "Members of Quxolan met.")
+    await keep(engine, f"{prose}Welcome to BlixActions, dear reader.")
+    await keep(engine, f"{prose}All BlixActions employees and Quxolan employees sign it.")
+    await build(engine)
+    assert await names(engine) == {"BlixActions": "ORG", "Quxolan": "ORG"}
+
+
 async def test_a_name_is_forgotten_with_the_memories_that_repeat_it(engine):
     first, _ = await keep(engine, "The jobs are in Zolid now.", "Retries of Zolid are slow.")
     await build(engine)

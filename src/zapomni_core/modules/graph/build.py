@@ -33,7 +33,7 @@ from zapomni_core.modules.graph.relations import (
     relate,
     with_evidence,
 )
-from zapomni_core.modules.graph.words import is_technical
+from zapomni_core.modules.graph.words import is_ordinary, is_technical
 from zapomni_db.graph_models import (
     CooccurringPair,
     EdgeKey,
@@ -179,7 +179,7 @@ _BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"
 
 
 # Changes whenever the rules find something else in the same text: stored passages are read again.
-RULES = "rules-7"
+RULES = "rules-8"
 
 log = get_logger(__name__)
 
@@ -492,6 +492,8 @@ class _Known:
         self._merged: set[str] = set()
         self._whole: dict[str, EntityData] = {}
         """What an abbreviation abbreviates."""
+        self._people: dict[str, set[str]] = {}
+        """Who has a given name or a surname, by its key."""
         for name in names:
             self._remember(
                 EntityData.model_construct(
@@ -520,6 +522,7 @@ class _Known:
             if (whole := self._whole.get(_open_key(entity))) is not None:
                 same += _merged(whole, entity)
             self._remember(entity)
+            same += self._name_person(entity)
         return same
 
     def _is_news(self, entity: EntityData) -> bool:
@@ -532,9 +535,7 @@ class _Known:
         same: list[tuple[str, str]] = []
         for other in self._named.get(_open_key(entity), {}).values():
             for pair in _merged(entity, other):
-                if pair[0] not in self._merged:
-                    self._merged.add(pair[0])
-                    same.append(pair)
+                same += self._once(*pair)
         return same
 
     def _abbreviate(self, short: EntityData, passage: list[EntityData]) -> list[tuple[str, str]]:
@@ -550,20 +551,59 @@ class _Known:
         by_kind = _merged(whole, known) if known is not None else []
         return [(short.entity_id, whole.entity_id), *by_kind]
 
+    def _name_person(self, entity: EntityData) -> list[tuple[str, str]]:
+        """Arnout, of whom no text says more, is Arnout Schuijff if there is no other Arnout."""
+        names = [_open_key(entity)]
+        if entity.type == "PERSON":
+            names = _parts_of(entity)
+        same: list[tuple[str, str]] = []
+        for name in names:
+            people = self._people.get(name, set())
+            for one in self._named.get(name, {}).values() if len(people) == 1 else ():
+                if one.type in (OPEN, "TECHNOLOGY") and _sureness(one) <= _CUED:
+                    same += self._once(one.entity_id, *people)
+        return same
+
+    def _once(self, low: str, high: str) -> list[tuple[str, str]]:
+        """Return that one is the other; none is two others."""
+        if low in self._merged:
+            return []
+        self._merged.add(low)
+        return [(low, high)]
+
     def _remember(self, entity: EntityData) -> None:
+        for part in _parts_of(entity) if entity.type == "PERSON" else ():
+            self._people.setdefault(part, set()).add(entity.entity_id)
         named = self._named.setdefault(_open_key(entity), {})
         if entity.type in FORGIVING and entity.entity_id not in named:
             self._alike.setdefault(_key(entity), []).append(entity)
         named[entity.entity_id] = entity
 
 
-_SURE, _INSTALLED, _CODED, _UNSURE = 3, 2, 1, 0
+def _parts_of(person: EntityData) -> list[str]:
+    """Return the keys of the given name and the surname of a full name."""
+    parts = person.name.split()
+    if len(parts) < 2 or _sureness(person) != _SURE:
+        return []
+    names = [p for p in (parts[0], parts[-1]) if len(p) > 2 and p[1:].islower()]
+    return [name_key(name, "TECHNOLOGY") for name in names if not is_ordinary(name.lower())]
+
+
+SURE_PERSON = 0.7
+BRAND = 0.7
+_SURE, _INSTALLED, _CODED, _CUED, _UNSURE = 4, 3, 2, 1, 0
 
 
 def _sureness(entity: EntityData) -> int:
     """Return how sure it is what kind of thing a name is."""
-    if entity.type == OPEN or (entity.source == "learned" and entity.confidence < SHOWN):
+    if entity.type == OPEN:
         return _UNSURE
+    if entity.source == "learned" and entity.confidence < SHOWN:
+        return _CUED
+    if entity.type == "PERSON" and entity.confidence < SURE_PERSON and " " not in entity.name:
+        return _CUED  # approved by Tentoo
+    if entity.type == "TECHNOLOGY" and entity.source == "rules" and entity.confidence == BRAND:
+        return _CUED  # written like a brand, and so are companies
     if entity.type == "PACKAGE":
         return _INSTALLED
     return _CODED if entity.type == "CODE" else _SURE
@@ -580,11 +620,19 @@ def _merged(one: EntityData, other: EntityData) -> list[tuple[str, str]]:
     low, high = sorted((one, other), key=_sureness)
     if low.type == "TECHNOLOGY" and high.type == "CODE" and _NAME_IN_CODE.fullmatch(high.name):
         return [(high.entity_id, low.entity_id)]  # InSite is no class where there is an Insite.
-    if _sureness(high) < _INSTALLED or _sureness(low) == _sureness(high):
+    if _sureness(low) == _sureness(high):
+        # Who employs people is no product, though its page is linked like one.
+        kinds = {entity.type: entity for entity in (one, other)}
+        if kinds.keys() == {"ORG", "TECHNOLOGY"} and kinds["TECHNOLOGY"].source == "learned":
+            return [(kinds["TECHNOLOGY"].entity_id, kinds["ORG"].entity_id)]
+        return []
+    # What one mention suggests is enough for a name that no other says anything about.
+    is_said = _sureness(high) >= _INSTALLED or (low.type == OPEN and high.type != "CODE")
+    if not is_said:
         return []
     # Who signs commits is a person, whatever the sentence says of `Ada Byron`.
     is_person = high.type == "PERSON" and low.source == "learned" and " " in low.name
-    settled = _sureness(low) != _UNSURE and not is_person
+    settled = _sureness(low) > _CUED and not is_person
     if settled and high.type not in ("ORG", "PACKAGE", "TECHNOLOGY"):
         return []
     # `standard` may be a package, and is a word.

@@ -39,6 +39,11 @@ STRONG_BEFORE_PERSON = _words(
     "by ask asked asking ping pinged thanks thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr "
     "dr. prof prof. told tell"
 )
+# Right before someone's name.
+POSITIONS = _words(
+    "ceo cto cfo coo director manager lead engineer designer developer founder co-founder author "
+    "editor professor researcher colleague coordinator contact chair"
+)
 BY_PEOPLE = _words(
     "outlined written reviewed authored reported suggested proposed approved requested raised "
     "drafted explained described presented recommended"
@@ -92,6 +97,10 @@ AFTER_COMPANY = _words(
     "deprecated raised open-sourced hired gave signed sponsors backports employees engineers "
     "support sells owns moved said says open sponsored people left"
 )
+# Behind the name of those who employ them.
+AFTER_EMPLOYER = _words("employee employees headquarters shareholders")
+# With `Service` at the end, an office.
+PUBLIC = _words("Civil Government Health National Public Royal State")
 ORG_ENDINGS = _words(
     "Inc Ltd LLC GmbH Corp Corporation AG S.A BV Foundation University Institute Labs Bank "
     "Technologies Consulting Association Committee"
@@ -102,8 +111,13 @@ OFFICES = ORG_HEADS | _words(
     "Office Bureau Board Council School College Division Centers Centre Center Chamber Academy "
     "Secretary Agency Authority Commission Committee Institution Foundation Society House"
 )
-# With `Board` behind them; other boards are hardware.
-BOARDS = _words("Review Advisory Authorization Oversight Executive Standards Editorial Governing")
+# With `Board` or `Group` behind them; other boards are hardware.
+BOARDS = _words(
+    "Review Advisory Authorization Oversight Executive Standards Editorial Governing Architecture "
+    "Company Interest Leadership Management Steering Supervisory Trustee Trustees Working"
+)
+# With `of` and a name behind them.
+LAND_HEADS = _words("City Commonwealth County Kingdom Province Republic State")
 NAME_PARTICLES = _words("van von de da del der di la le bin al dos du ter ten")
 NOT_NAMES = _words(
     "MUST SHALL SHOULD REQUIRED RECOMMENDED OPTIONAL MAY NOT "
@@ -119,6 +133,8 @@ NOT_NAMES = _words(
     "After During Once Again However Therefore Thus Hence Maybe Perhaps Sure Sorry Customer "
     "Customers Client Clients Compiler Console Server Manager Boss Management Support"
 )
+# Of these, what may be a name's second word: Foundation for Public Code.
+WITHIN_NAMES = _words("Code Console Compiler Management")
 NUMBERED = _words(
     "Version Versions Chapter Figure Table Section Step Part Page Line Level Phase Item "
     "Question Answer Number Day Week Release Sprint Option Case Round Test Exercise Port Room "
@@ -294,14 +310,15 @@ COMMANDS: dict[str, frozenset[str] | None] = {
 AUTHOR_FIELDS = _words(
     "author authors committer co-authored-by signed-off-by reviewed-by reported-by acked-by "
     "tested-by  suggested-by helped-by thanks-to decider deciders decision-makers owner owners "
-    "maintainer  maintainers reviewer reviewers assignee attendees participants"
+    "maintainer  maintainers reviewer reviewers assignee attendees participants present absent "
+    "presenter presenters facilitator chair chairman chairperson secretary treasurer president"
 )
 # A name that ends with one of these is an organization,
 ORG_TAILS = _words(
     "inc ltd llc gmbh corp corporation foundation university institute labs bank technologies "
     "consulting association committee agency ministry department council initiative consortium "
     "alliance bureau commission authority society federation union trust directorate ventures "
-    "holdings industries partners administration division"
+    "holdings industries partners administration division parliament"
 )
 LEGAL_FORMS = _words("inc ltd llc gmbh corp corporation ag bv company co")
 # with one of these a product,
@@ -315,16 +332,21 @@ PRODUCT_HEADS = _words(
     "studio suite swarm sync toolbelt  toolkit tools ui vault verify warehouse watch workbench "
     "works worker workspace"
 )
+# (these only next to a word that is no ordinary one)
+PLAIN_HEADS = _words("flow manager mode pay plus rest search stack store watch worker works")
 # and with one of these an idea or a rule of its own.
 IDEA_HEADS = _words(
     "policy policies process strategy principle principles pattern patterns standard standards "
-    "scale model  assessment guide guidelines handbook manifesto methodology architecture review "
-    "programme program  roadmap scheme act regulation license licence code pipeline lifecycle"
+    "scale model assessment guide guidelines handbook manifesto methodology architecture review "
+    "programme program roadmap scheme act regulation license licence code pipeline lifecycle "
+    "terms statement agreement notice certification certificate training course exam workshop "
+    "event meeting list document page report survey plan budget proposal proposals writers "
+    "community channel"
 )
 # `of` may follow these within a name.
-NAME_HEADS = frozenset(word.lower() for word in ORG_HEADS) | _words(
-    "office house city bureau bill law theory internet web book game service services controllers "
-    "plugin plugins toolkit driver tools studio foundation society"
+NAME_HEADS = frozenset(word.lower() for word in OFFICES | LAND_HEADS) | _words(
+    "bill law theory internet web book game service services controllers plugin plugins toolkit "
+    "driver tools studio"
 )
 # Capitalised after a name, these are not part of it.
 COMMON_TAILS = _words(
@@ -337,6 +359,17 @@ BEFORE_PRODUCT = _words(
     "using use uses used via install installing deploy deploying adopt adopted running run runs "
     "upgrade upgraded integrate chose introduce introduced try tried called named compared "
     "evaluated evaluate investigated tested with"
+)
+# What words begin with for what one does with people.
+WITH_PEOPLE = (
+    "agree", "call", "chat", "check", "collab", "coordinat", "discuss", "interview", "meet", "met",
+    "pair", "partner", "share", "sharing", "sync", "speak", "spoke", "talk", "together", "work",
+)  # fmt: skip
+# Nouns behind what is used: a Kandji account, two Karpenter pods.
+AFTER_USED = _words(
+    "account accounts app board boards channel channels cluster clusters config configuration "
+    "dashboard dashboards instance instances integration integrations plugin plugins pods repo "
+    "repository server servers settings ticket tickets version versions workspace workspaces"
 )
 BEFORE_BRAND = _words(
     "install installing installed deploy deploying deployed adopt adopting adopted evaluate "

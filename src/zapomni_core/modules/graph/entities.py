@@ -162,6 +162,13 @@ class Introduced(NamedTuple):
 
 
 SHORT_TEXT = 40
+LEGAL_WORDS = 2
+_LEGAL_WORD = re.compile(
+    r"\b(?:hereby|herein|hereunder|thereof|therein|pursuant|notwithstanding|indemnif\w+|licensors?"
+    r"|licensees?|sublicens\w+|warranties|licensed (?:material|rights|work)|public license"
+    r"|applicable law)\b",
+    re.IGNORECASE,
+)
 _CODE_MARK = re.compile(
     r"`|\w_\w|\w\(\)|\w::\w|\w\.\w+\(|[a-z]/[a-z]\w*\.[a-z]{1,4}\b|\b(?:class|classes|method|methods"
     r"|function|functions|variable|variables|object|objects|code|exception|compile|script|array)\b"
@@ -196,6 +203,11 @@ class Walk:
         """The headings of its own page that the text links to."""
         links = (link for link in self.page.links if link.target.startswith("#"))
         return frozenset(self.text[link.start : link.end].strip() for link in links)
+
+    @cached_property
+    def is_legal(self) -> bool:
+        """Whether the text is a contract or licence, where capitals mark the words it defines."""
+        return sum(1 for _ in _LEGAL_WORD.finditer(self.text)) >= LEGAL_WORDS
 
     @cached_property
     def has_code(self) -> bool:
@@ -242,8 +254,8 @@ class Walk:
             line = self.text[begin : min(end if end >= 0 else len(self.text), begin + 400)]
             words = [w for w in line.split() if len(w) > 3 and w[0].isalpha()]
             large = sum(w[0].isupper() for w in words)
-            is_sentence = line.rstrip().endswith(".")
-            self._titles[begin] = len(words) > 3 and large > 0.8 * len(words) and not is_sentence
+            is_other = line.rstrip().endswith(".") or line.startswith("|")  # a sentence, a table
+            self._titles[begin] = len(words) > 3 and large > 0.8 * len(words) and not is_other
         return self._titles[begin]
 
     def last(self, distance: int = 1) -> NamedSpan | None:
@@ -343,6 +355,11 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
     is_named = entry.own or after in cues.AFTER_PRODUCT or after in cues.PRODUCT_HEADS
     if walk.before() in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not is_named:
         return False  # the Guidance
+    is_many = (
+        token.text.endswith("s") and not after.endswith("s") and is_ordinary(walk.lower[walk.at])
+    )
+    if token.first and is_many:
+        return is_named or after[:1].isdigit()  # Teams can do it; Requests is one thing
     if not token.first or after in cues.SUBJECT_VERBS or after in cues.AFTER_COMPANY:
         return True
     return after[:1].isdigit()
@@ -385,7 +402,7 @@ def _full_name(walk: Walk) -> int:
             if not _is_surname(walk, walk.tokens[upto + 2].text):
                 break
             upto += 2
-        elif _is_surname(walk, word):
+        elif _is_surname(walk, word) or (upto == walk.at and _may_be_surname(walk, upto + 1)):
             upto += 1
         else:
             break
@@ -401,6 +418,13 @@ def _is_surname(walk: Walk, word: str) -> bool:
     return all(entry.kind == "PERSON" for entry in walk.gazetteer.find(word))
 
 
+def _may_be_surname(walk: Walk, index: int) -> bool:
+    """Return whether a name of something else is a surname behind a given name: Alex Jackson."""
+    word = walk.tokens[index].text
+    kinds = {entry.kind for entry in walk.gazetteer.find(word)}
+    return word.istitle() and word.isalpha() and kinds <= {"PLACE", "TECHNOLOGY"} and len(word) > 3
+
+
 def handle(walk: Walk) -> bool:
     """Read a handle such as @alice; `@Override` and `@media` are code."""
     token = walk.token
@@ -414,9 +438,12 @@ def handle(walk: Walk) -> bool:
     addressed = token.first or before in cues.BEFORE_PERSON or after in cues.AFTER_HANDLE
     is_name = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(name))
     is_decorator = name[0].islower() and name.isalpha() and not name.islower()  # @belongsTo
-    if (name[0].isupper() or is_decorator) and not is_name:
+    # No annotation has a number or a dash in it, and there is none in a text without code.
+    is_person = any(c.isdigit() or c == "-" for c in name) or not walk.has_code
+    if (name[0].isupper() or is_decorator) and not (is_name or is_person):
         addressed = before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
-    if name in cues.ANNOTATIONS or ((name[0].isupper() or is_decorator) and not addressed):
+    is_code = (name[0].isupper() or is_decorator) and not (addressed or is_person)
+    if name in cues.ANNOTATIONS or is_code:
         return walk.add(token.start, token.end, "CODE", 0.7, walk.at)
     return walk.add(token.start, token.end, "PERSON", 0.8, walk.at)
 
@@ -437,7 +464,7 @@ def unknown_name(walk: Walk) -> bool:
         kind = "ORG"
     elif _is_person_by_cue(walk, before, after):
         kind = "PERSON"
-    elif not walk.token.first and _is_whereabouts(walk, before):
+    elif not walk.token.first and not is_ordinary(word.lower()) and _is_whereabouts(walk, before):
         kind = "PLACE"
     if kind is not None:
         upto = _full_name(walk)
@@ -480,10 +507,14 @@ def _add_organization(walk: Walk, upto: int) -> bool:
     return walk.add(walk.token.start, walk.tokens[upto].end, "ORG", 0.8, upto)
 
 
+_JOINED_NAME = re.compile(r"Mc|Mac|De|La|Le|O['\u2019]|[^\W\d_]+-")
+
+
 def _is_person_by_cue(walk: Walk, before: str, after: str) -> bool:
-    if is_ordinary(walk.lower[walk.at]):
-        return False
-    if after in cues.STRONG_AFTER_PERSON and before not in ("the", "a"):
+    word = walk.token.text
+    if is_ordinary(word.lower()) or (word[1:] != word[1:].lower() and not _JOINED_NAME.match(word)):
+        return False  # ask PeopleOps
+    if after in cues.STRONG_AFTER_PERSON and before not in _DETERMINERS:
         return True
     owned = walk.text.startswith(("'s ", "\u2019s ", " 's "), walk.token.end)
     following = walk.lower[walk.at + 1 : walk.at + 3]
@@ -542,8 +573,10 @@ _PERSON_NAME = re.compile(
 _WITH_ADDRESS = re.compile(
     r"(?P<name>[^\W\d_][\w.'\u2019-]*(?: [^\W\d_][\w.'\u2019-]*){0,3}) <[^<>\s@]+@[^<>\s]+>"
 )
-_WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt)
-    r"(?P<name>[A-Z][\w'\u2019-]+(?: [A-Z][\w.'\u2019-]*){1,2})[*_]{0,2} \\?\(@[\w-]+\\?\)"
+_WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt), Antoine du Hamel @aduh95
+    r"(?<!\w)(?P<name>[^\W\d_a-z][\w'\u2019-]{1,40}"
+    r"(?: (?:[a-z]{2,3} ){0,2}[^\W\d_a-z][\w.'\u2019-]{0,40}){1,2})"
+    r"[*_]{0,2} \\?\(?(?P<handle>@[A-Za-z][\w-]*)"
 )
 _BOT = re.compile(r"(?P<name>[\w-]+)\[bot\]")
 _SHORT_FORM = re.compile(r"\([A-Z][A-Za-z&]{1,7}\)")
@@ -587,10 +620,12 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
         found += _labelled(walk)
     if "@" in text:
         for match in _WITH_ADDRESS.finditer(text):
-            found.append(_introduce(match["name"], 0.8))
-        for match in _WITH_HANDLE.finditer(text):
-            if not any(is_ordinary(word.lower()) for word in match["name"].split()):
+            if not _has_prose(match["name"]):  # get in touch with us at <address>
                 found.append(_introduce(match["name"], 0.8))
+        for match in _WITH_HANDLE.finditer(text):
+            if _is_full_name(walk, match["name"].split()):
+                found.append(_introduce(match["name"], 0.8))
+                found.append(_introduce(match["handle"], 0.8))
     if "[bot]" in text:
         for match in _BOT.finditer(text):
             found.append(Introduced((match[0],), "TECHNOLOGY", match["name"], 0.7))
@@ -655,13 +690,26 @@ def _words_of(name: str) -> tuple[str, ...]:
 
 def _introduce(name: str, confidence: float) -> Introduced:
     words = _words_of(name)
-    return Introduced(words, "PERSON", " ".join(words), confidence)
+    return Introduced(words, "PERSON", " ".join(words).removeprefix("@"), confidence)
+
+
+def _is_full_name(walk: Walk, words: Sequence[str]) -> bool:
+    """Return whether words may be someone's name: a given name first, or no word of texts."""
+    if any(entry.kind == "PERSON" for entry in walk.gazetteer.find(words[0])):
+        return words[0] not in cues.NOT_NAMES
+    plain = (is_ordinary(word.lower()) for word in words if word not in cues.NAME_PARTICLES)
+    return not any(plain) and not any(walk.gazetteer.find(word) for word in words)
 
 
 def _labelled(walk: Walk) -> Iterator[Introduced]:
     """Who says or wrote something: `Nate Prewitt: ...`, `Author: ...`, `Signed-off-by: ...`."""
     text = walk.text
-    fields = [(match, _SAYING.sub("", match["label"])) for match in _FIELD.finditer(text)]
+    linked = {link.start for link in walk.page.links}
+    fields = [
+        (match, _SAYING.sub("", match["label"]))
+        for match in _FIELD.finditer(text)
+        if match.start("label") not in linked
+    ]
     labels = Counter(label for _, label in fields)
     for match, label in fields:
         if label.lower().strip() in cues.AUTHOR_FIELDS:
@@ -674,13 +722,21 @@ def _labelled(walk: Walk) -> Iterator[Introduced]:
                     and "[bot]" not in one
                     and _PERSON_NAME.fullmatch(name)
                     and not _says_ordinary(name)
+                    and not _has_prose(name)
                 ):
                     yield _introduce(name, 0.8)
         elif _is_speaker(walk, label, match.start() == 0, labels[label]):
             yield _introduce(label, 0.8 if match.start() == 0 or labels[label] > 1 else 0.6)
 
 
+_INITIALS = re.compile(r"[A-Z]{2,4}")
 _SAYING = re.compile(r" (?:asks|asked|says|said|writes|wrote|replies|replied|answers|answered)$")
+
+
+def _has_prose(name: str) -> bool:
+    return any(
+        word.islower() and (is_ordinary(word) or word in cues.STARTERS) for word in name.split()
+    )
 
 
 def _says_ordinary(name: str) -> bool:
@@ -698,6 +754,8 @@ def _is_speaker(walk: Walk, label: str, begins: bool, times: int) -> bool:
     ):
         return False
     if any(is_ordinary(word.lower().strip("().")) or word in cues.NOT_NAMES for word in words):
+        if any(word.islower() and word not in cues.NAME_PARTICLES for word in words):
+            return False
         return (
             bool(walk.gazetteer.find(words[0]))
             and words[0][0].isupper()
@@ -711,9 +769,12 @@ def _is_speaker(walk: Walk, label: str, begins: bool, times: int) -> bool:
     if "PERSON" in kinds:
         return words[0][0].isupper()
     if len(words) == 1:
+        if _INITIALS.fullmatch(label):
+            return times > 1 and label not in cues.COMMON_ACRONYMS
         if not label[0].isupper() or label.isupper():
             # A handle: a bare word may be anything, so it needs digits or a change.
-            return begins and len(label) > 4 and bool(re.search(r"\d|-", label)) and label.islower()
+            is_handle = len(label) > 4 and bool(re.search(r"\d|-", label)) and label.islower()
+            return begins and is_handle and not all(map(is_ordinary, label.split("-")))
         return (begins or times > 1) and label.isalpha()
     return all(
         word.strip("(")[0].isupper() for word in words if word.lower() not in cues.NAME_PARTICLES
@@ -722,7 +783,14 @@ def _is_speaker(walk: Walk, label: str, begins: bool, times: int) -> bool:
 
 def _abbreviated(walk: Walk) -> Iterator[Introduced]:
     """Yield long names and their abbreviations: Government Digital Service (GDS)."""
-    for match in _LONG_FORM.finditer(walk.text):
+    matches = list(_LONG_FORM.finditer(walk.text))
+    known = sum(
+        any(entry.kind == "PERSON" for entry in walk.gazetteer.find(match["long"].split()[0]))
+        for match in matches
+    )
+    # Who was there: Ada Byron (AB), Yehuda Katz (YK), Allen Wirfs-Brock (AWB).
+    is_roster = len(matches) > 2 and 2 * known > len(matches)
+    for match in matches:
         short, words = match["short"], match["long"].split()
         initials = [c for c in short if c.isupper()]
         # The longest run of words at the end whose first letters are the abbreviation.
@@ -732,6 +800,11 @@ def _abbreviated(walk: Walk) -> Iterator[Introduced]:
                 continue
             if _initials(run) == "".join(initials) or _initials(run, small=True) == short.upper():
                 kind = _kind(walk, run, "", "") or "CONCEPT"
+                is_role = run[-1].lower() in cues.POSITIONS
+                if kind == "CONCEPT" and not is_role and _is_technology(walk, short):
+                    kind = "TECHNOLOGY"
+                if is_roster and 1 < len(run) < 5 and _is_full_name(walk, run):
+                    kind = "PERSON"
                 long = " ".join(run)
                 if entries := walk.gazetteer.find(long):
                     kind, long = _plain_kind(entries[0]), entries[0].name
@@ -742,6 +815,17 @@ def _abbreviated(walk: Walk) -> Iterator[Introduced]:
                 else:
                     yield Introduced((short,), "CONCEPT", short, 0.5, (long,))
                 break
+
+
+def _is_technology(walk: Walk, short: str) -> bool:
+    """Return whether an abbreviation is known, and has no other long form: TLS, not AWS."""
+    entries = walk.gazetteer.find(short)
+    return any(
+        entry.kind == "TECHNOLOGY"
+        and entry.name == short
+        and all(alias.lower() == short.lower() for alias in entry.aliases)
+        for entry in entries
+    )
 
 
 def _plain_kind(entry: Entry) -> str:
@@ -758,13 +842,7 @@ def _initials(words: Sequence[str], *, small: bool = False) -> str:
     )
 
 
-_PROJECT_HOSTS = (
-    "github.com/",
-    "gitlab.com/",
-    "pypi.org/project/",
-    "npmjs.com/package/",
-    "crates.io/crates/",
-)
+_PROJECT_HOSTS = ("github.com", "gitlab.com", "pypi.org", "npmjs.com", "crates.io", "rubygems.org")
 _LINK_WORD = re.compile(r"[A-Za-z][\w.+:-]{1,40}")
 _OF_AN_OFFICE = re.compile(r"(?:^|\.)(?:gov|edu|mil|ac|int)(?:\.[a-z]{2})?$")
 
@@ -795,7 +873,9 @@ def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
         return Introduced((shown,), "TECHNOLOGY", shown, 0.5) if is_name else None
     host, _, rest = target.partition("://")[2].partition("/")
     key = _loose(shown)
-    labels = {_loose(part) for part in (*host.split("."), *rest.split("/")[:3])}
+    # A folder of a repository may be called anything.
+    depth = 2 if host.removeprefix("www.") in _PROJECT_HOSTS else 3
+    labels = {_loose(part) for part in (*host.split("."), *rest.split("/")[:depth])}
     same = key in labels or f"python{key}" in labels
     if (
         _LINK_WORD.fullmatch(shown)
@@ -814,7 +894,10 @@ def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
     ):
         # nist.gov is an office, hrlinks.gsa.gov a service of one.
         is_office = _OF_AN_OFFICE.search(host) and _loose(host.split(".")[-2]) == key
-        kind = "ORG" if is_office else "TECHNOLOGY"
+        is_project = host.removeprefix("www.") in _PROJECT_HOSTS
+        kind = "ORG" if is_office else _kind(walk, run, "", "")
+        # What has a page of its own may be a company, a book, an event.
+        kind = kind or ("TECHNOLOGY" if is_project else "CONCEPT")
         return Introduced(_words_of(shown), kind, shown, 0.7)
     return None
 
@@ -863,9 +946,12 @@ def record(walk: Walk) -> bool:
 # --- Names learned by how the text writes them ---------------------------------------------
 
 # How much a mention says: names are shown when what their mentions say adds up to one half.
+_LETTERS = "A-Za-z\u00c0-\u024f"
 _NAME_WORD = re.compile(
-    r"[A-Z][A-Za-z0-9]{0,40}(?:['\u2019&+-][A-Za-z0-9]{1,40}){0,4}|[A-Z]{2,5}\.[A-Z]{2,5}"
+    rf"[A-Z\u00c0-\u024f][{_LETTERS}0-9]{{0,40}}(?:['\u2019&+-][{_LETTERS}0-9]{{1,40}}){{0,4}}"
+    r"|[A-Z]{2,5}\.[A-Z]{2,5}"
 )
+_CONTRACTED = re.compile(r".*(?:n['\u2019]t|['\u2019](?:ll|re|ve|m|d))")
 MOST_WORDS = 6
 
 
@@ -873,10 +959,19 @@ MOST_WORDS = 6
 def _is_name_word(word: str) -> bool:
     return (
         _NAME_WORD.fullmatch(word) is not None
+        and word[0].isupper()
         and not _TICKET_LIKE.fullmatch(word)
-        and word.lower() not in _CALENDAR
+        and not _CONTRACTED.fullmatch(word)
+        and not _is_compound(word)
+        and not all(part in _CALENDAR for part in word.lower().split("-"))
         and word.partition("'")[0].partition("\u2019")[0] not in cues.NOT_NAMES
     )
+
+
+def _is_compound(word: str) -> bool:
+    """Return whether a name is only the first part of a word: MFA-enabled, Browser-style."""
+    tail = word.rpartition("-")[2]
+    return tail != word and tail.islower() and is_ordinary(tail)
 
 
 _TICKET_LIKE = re.compile(r"[A-Z]+-\d+|[A-Z]\d+")
@@ -888,10 +983,10 @@ def _run(walk: Walk, begin: int) -> int:
     upto = begin
     while upto - begin < MOST_WORDS - 1 and _adjoin(walk, upto):
         word = walk.tokens[upto + 1].text
-        if _is_name_word(word) and word not in cues.NOT_NAMES:
+        if _is_name_word(word) or word in cues.WITHIN_NAMES:
             upto += 1
         elif (
-            (word == "of" or (word == "for" and upto - begin >= 2))
+            (word == "of" or (word == "for" and (upto - begin >= 2 or _is_office(walk, upto))))
             and _adjoin(walk, upto + 1)
             and _is_name_word(walk.tokens[upto + 2].text)
             and not walk.is_title(walk.tokens[begin])
@@ -903,6 +998,10 @@ def _run(walk: Walk, begin: int) -> int:
     while upto > begin and walk.lower[upto] in cues.COMMON_TAILS:
         upto -= 1
     return upto
+
+
+def _is_office(walk: Walk, index: int) -> bool:
+    return walk.tokens[index].text in cues.OFFICES
 
 
 def _adjoin(walk: Walk, index: int) -> bool:
@@ -931,6 +1030,8 @@ def longer_name(walk: Walk) -> bool:
         walk.at = upto + 1
         return True
     lower = [one.lower() for one in words]
+    if all(map(is_ordinary, lower[:-1])) and _is_product(walk, words[-1]):
+        return False  # Effective Java, Encrypted EBS
     plain = [is_technical(one) for one in lower]
     size = next(
         (n for n in range(len(words), 1, -1) if walk.gazetteer.find(" ".join(words[:n]))), 1
@@ -942,8 +1043,12 @@ def longer_name(walk: Walk) -> bool:
         companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
         is_known = bool(companies) and len(words) == 2 and lower[-1] in cues.LEGAL_FORMS
         return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
+    if word in cues.COMMON_ACRONYMS and shape_of(words[1]) is not None:
+        return False  # the URL DocuSign uses
     if not known and (shape_of(word) is not None or unknown_name(walk)):
         return walk.at > begin
+    if all(map(is_ordinary, lower)) and ((walk.last() and walk.before()) or _is_cell(walk)):
+        return _learn(walk, upto, "CONCEPT", NEVER)  # the Node.js Project Calendar; a table's head
     # San Francisco International Airport is no place of that name, London Office is one.
     kinds = {entry.kind for entry in known}
     is_longer = kinds == {"PLACE"} and not all(is_ordinary(one) for one in lower[size:])
@@ -964,17 +1069,51 @@ def longer_name(walk: Walk) -> bool:
         return _learn(walk, upto, "CONCEPT", 0.0)
     if stated := _said_kind(walk, upto):
         return _learn(walk, upto, stated, 0.5)
+    if _is_person_by_words(walk, words, upto):
+        return _learn(walk, upto, "PERSON", 0.6)
     # Ordinary words together, and two unknown ones, are used for other things than products, too.
     before = "" if all(map(is_ordinary, lower)) or walk.before() == "with" else walk.before()
     kind = _kind(walk, words, before, walk.after(upto))
     is_open = kind in (None, "CONCEPT") and all(map(is_ordinary, lower))
-    if is_open and _is_phrase(walk, upto, surface):
+    if is_open and (walk.is_legal or _is_phrase(walk, upto, surface)):
         return _learn(walk, upto, "CONCEPT", NEVER)
     if all(plain) and kind != "ORG":
         confidence = 0.1 if walk.token.first else 0.17
+    elif is_open:
+        confidence = 0.17 if walk.token.first else 0.3
     else:
         confidence = 0.3 if walk.token.first else 0.5
     return _learn(walk, upto, kind or "CONCEPT", confidence)
+
+
+_PRONOUNS = re.compile(r" \((?:he|she|they)/", re.IGNORECASE)
+_POSITION = re.compile(
+    r",? (?:\(|is |was )?(?:(?:the|our|a|an|their) )?(?:\w+ ){0,2}?(?:CEO|CTO|CFO|COO|VP"
+    r"|[Hh]ead of|[Dd]irector|[Ff]ounder|[Pp]rofessor|[Ee]ngineer|[Dd]esigner|[Ee]ditor|[Cc]hair)\b"
+)
+
+
+def _is_person_by_words(walk: Walk, words: Sequence[str], upto: int) -> bool:
+    """Return whether unknown words are a full name by the words around them: ask Yomi Adetutu."""
+    if len(words) > 3 or not all(word.istitle() and len(word) > 1 for word in words):
+        return False
+    if not _is_full_name(walk, words):
+        return False
+    before, end = walk.before(), walk.tokens[upto].end
+    return (
+        before in cues.STRONG_BEFORE_PERSON
+        or before in cues.POSITIONS
+        or (before == "with" and _is_joint(walk))
+        or walk.after(upto) in cues.STRONG_AFTER_PERSON
+        or _PRONOUNS.match(walk.text, end) is not None
+        or _POSITION.match(walk.text, end) is not None
+    )
+
+
+def _is_product(walk: Walk, word: str) -> bool:
+    """Return whether a word is a known name of a product, and none of texts."""
+    kinds = ("TECHNOLOGY", "SERVICE")
+    return any(one.kind in kinds and not one.exact for one in walk.gazetteer.find(word))
 
 
 def _are_known(walk: Walk, words: Sequence[str]) -> bool:
@@ -1014,13 +1153,17 @@ def learned(walk: Walk) -> bool:
     if stated := _said_kind(walk, walk.at):
         return _learn(walk, walk.at, stated, 0.5)
     kind = _kind(walk, [word], walk.before(), walk.after())
-    if kind is None and _is_common(walk):
+    if kind == "TECHNOLOGY" and walk.before() == "with" and _is_joint(walk):
+        kind = None  # discussed with Kim
+    if kind is None and walk.after() in cues.AFTER_USED:
+        kind = "TECHNOLOGY"
+    if kind is None and (walk.is_legal or _is_common(walk)):
         return _learn(walk, walk.at, "CONCEPT", NEVER)
     is_weak = walk.is_title(walk.token) or (walk.token.first and not _acts(walk))
     confidence = 0.1 if is_weak else 0.3
     if kind == "CODE":
         confidence = 0.5
-    return _learn(walk, walk.at, kind or "TECHNOLOGY", confidence)
+    return _learn(walk, walk.at, kind or "CONCEPT", confidence)
 
 
 _ONE_OF_MANY = frozenset("a an each every any no these those another many several all".split())
@@ -1049,6 +1192,17 @@ def _is_phrase(walk: Walk, upto: int, surface: str) -> bool:
 
 
 _LABEL_END = re.compile(r"[*_\s]{0,4}:")
+
+
+def _is_joint(walk: Walk) -> bool:
+    """Return whether what is done with a name is done with people."""
+    earlier = walk.lower[max(0, walk.at - 3) : walk.at - 1]
+    return any(word.startswith(cues.WITH_PEOPLE) for word in earlier)
+
+
+def _is_cell(walk: Walk) -> bool:
+    """Return whether a word begins the cell of a table."""
+    return walk.text[max(0, walk.token.start - 4) : walk.token.start].rstrip(" *_")[-1:] == "|"
 
 
 def _is_label(walk: Walk, upto: int) -> bool:
@@ -1086,25 +1240,39 @@ def _said_kind(walk: Walk, upto: int) -> str | None:
 
 def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | None:
     """Return what an unknown name is, by its last word, its parts and the words around it."""
+    if words[0] in cues.LAND_HEADS and len(words) > 2 and not _says_ordinary(words[2]):
+        return "PLACE"
+    while len(words) > 2 and any(e.kind == "PLACE" for e in walk.gazetteer.find(words[-1])):
+        words = words[:-1]  # Free Software Foundation Europe
     head = words[-1].lower().strip(".")
     is_office = any(
         (one in cues.OFFICES and other in ("of", "for"))
-        or (one in cues.BOARDS and other == "Board")
+        or (one in cues.BOARDS and other in ("Board", "Group"))
         for one, other in pairwise(words)
     )
     if head in cues.ORG_TAILS or words[0] in cues.ORG_HEADS or is_office:
         return "ORG"
+    if len(words) > 2 and head in ("centre", "center", "service") and words[0] in cues.PUBLIC:
+        return "ORG"
     if head in cues.IDEA_HEADS:
         return "CONCEPT"
-    if head in cues.PRODUCT_HEADS:
+    # Adoption Pay and Core Stack are no products.
+    is_plain = head in cues.PLAIN_HEADS and all(is_ordinary(word.lower()) for word in words)
+    if head in cues.PRODUCT_HEADS and not is_plain:
         return "TECHNOLOGY"
     if len(words) == 1 and (
-        after in cues.AFTER_CLASS or before in cues.BEFORE_CLASS or head[-1].isdigit()
+        after in cues.AFTER_CLASS
+        or before in cues.BEFORE_CLASS
+        or (head[-1].isdigit() and "-" not in head)
     ):
         return "CODE"
     for word in words:
-        if any(entry.kind in ("TECHNOLOGY", "SERVICE") for entry in walk.gazetteer.find(word)):
-            return "TECHNOLOGY"
+        plain = is_ordinary(word.lower())
+        for entry in walk.gazetteer.find(word):
+            if entry.kind in ("TECHNOLOGY", "SERVICE") and not (entry.exact and plain):
+                return "TECHNOLOGY"
+    if after in cues.AFTER_EMPLOYER and not all(is_ordinary(word.lower()) for word in words):
+        return "ORG"
     if after in cues.AFTER_COMPANY and before not in ("the", "a", "an"):
         return None
     if (
@@ -1116,13 +1284,71 @@ def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | No
     return None
 
 
-_LISTED = re.compile(r"[\s*_`]*(?:,|,? ?and|,? ?or|&|/|\||\n\s*(?:[-*+]|\d+[.)]))[\s*_`|]*")
+_LISTED = re.compile(r"[ *_`]*(?:,|,? ?and|,? ?or|&|/)[\s*_`]*")
+_NEXT_ITEM = re.compile(r"[ *_`]*\n\s*(?:[-*+]|\d+[.)])[ *_`]*")
+_ITEM_START = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ *_`]*")
 _SETTLED = frozenset({"TECHNOLOGY", "ORG", "PERSON", "PLACE", "CODE", "PACKAGE"})
 
 
 def _is_pascal(mention: NamedSpan) -> bool:
     """Return whether this is a word such as CloudFoundry, outside of backticks."""
     return mention.type == "CODE" and mention.confidence == 0.7 and mention.name.isalnum()
+
+
+def _are_listed(walk: Walk, first: NamedSpan, second: NamedSpan) -> bool:
+    """Return whether two names are next to each other in a list."""
+    if _LISTED.fullmatch(walk.text, first.end, second.start):
+        return True
+    if not _NEXT_ITEM.fullmatch(walk.text, first.end, second.start):
+        return False
+    # An item that ends with a name says nothing of how the next one begins.
+    line = walk.text.rfind("\n", 0, first.start) + 1
+    return _ITEM_START.fullmatch(walk.text, line, first.start) is not None
+
+
+def _is_service(walk: Walk, mention: NamedSpan) -> bool:
+    return any(entry.kind == "SERVICE" for entry in walk.gazetteer.find(mention.name))
+
+
+_ROW_START = re.compile(r"[ \t]*(?:[-*+|]|\d+[.)])[ *_`]*")
+_ROW_END = re.compile(r"[*_` ]*(?:$|[|(@,:\u2013\u2014-])", re.MULTILINE)
+
+
+def _name_people(walk: Walk) -> None:
+    """Take full names for people where the names next to them in a list or table are people."""
+    mentions, previous = walk.mentions, -1
+    rows: list[tuple[int, int]] = []
+    for index, mention in enumerate(mentions):
+        line = walk.text.rfind("\n", 0, mention.start) + 1
+        if line == previous or not _ROW_START.fullmatch(walk.text, line, mention.start):
+            continue
+        if _ROW_END.match(walk.text, mention.end):
+            rows.append((index, line))
+            previous = line
+    pairs = [
+        (one, other)
+        for (one, first), (other, second) in pairwise(rows)
+        if "\n" not in walk.text[first : second - 1]
+    ]
+    pairs += [
+        (index, index + 1)
+        for index, (first, second) in enumerate(pairwise(mentions))
+        if _LISTED.fullmatch(walk.text, first.end, second.start)
+    ]
+    for known, name in [*pairs, *((name, known) for known, name in reversed(pairs))]:
+        if _may_be_person(walk, mentions[known], mentions[name]):
+            mentions[name] = mentions[name]._replace(type="PERSON", confidence=0.6)
+
+
+def _may_be_person(walk: Walk, known: NamedSpan, name: NamedSpan) -> bool:
+    """Return whether a name is the full name of someone if the name next to it is one."""
+    return (
+        known.type == "PERSON"
+        and name.type == "CONCEPT"
+        and not name.aliases
+        and 1 < len(name.name.split()) < 5
+        and _is_full_name(walk, name.name.split())
+    )
 
 
 def agree(walk: Walk) -> list[NamedSpan]:
@@ -1138,11 +1364,14 @@ def agree(walk: Walk) -> list[NamedSpan]:
                 continue
             if other.type not in ("TECHNOLOGY", "ORG", "PLACE") or other.confidence < 0.5:
                 continue
-            if one.type in ("PERSON", "DECISION", other.type) and one.confidence >= 0.5:
+            if one.type != "CONCEPT" and one.confidence >= 0.5 and not _is_pascal(one):
                 continue
+            if _says_ordinary(one.name) or (is_acronym(one.name) and _is_service(walk, other)):
+                continue  # Operations Coordinator, Acme Corp; your team, GDS or GitHub
             first, second = (other, one) if step < 0 else (one, other)
-            if _LISTED.fullmatch(walk.text, first.end, second.start):
+            if _are_listed(walk, first, second):
                 mentions[index] = one._replace(type=other.type, confidence=max(0.5, one.confidence))
+    _name_people(walk)
     kinds: dict[str, NamedSpan] = {}
     for mention in mentions:
         if mention.type in _SETTLED and (mention.source != "learned" or mention.confidence >= 0.5):
@@ -1164,6 +1393,8 @@ def agree(walk: Walk) -> list[NamedSpan]:
 # So unsure that no number of mentions makes a node: what texts name and no reader looks up.
 NEVER = 0.001
 LONGEST_CODE = 120
+LONGEST_PHRASE = 6
+LEAST_LETTERS = 0.4
 MOST_ARGUMENTS = 8
 LONGEST_ERROR = 40
 
@@ -1171,7 +1402,8 @@ LONGEST_ERROR = 40
 _BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
 _LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
 _TRACE = re.compile(r"^[ \t]*at [\w.$<>/]+\([^()\n]*\)[ \t]*$", re.MULTILINE)  # a stack trace
-_FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
+_CLOSES = re.compile(r"[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z)")
+_FENCE = re.compile(r"^(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
 _PINNED = re.compile(
     r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
 )
@@ -1179,7 +1411,8 @@ _PACKAGE_NAME = re.compile(r"@?[a-z][a-z0-9]*(?:[-_./][a-z0-9]+)*")
 _ARGUMENT = re.compile(r"--?[a-zA-Z]|\.{0,2}/\w|~/|https?:|\w+@\w")
 _PART = re.compile(r"[^/,;|()=:]+")
 _LETTER = re.compile(r"[^\W\d_]")
-_FRAGMENT = re.compile(r"^</|[\"']|\$\{")  # the end of an element, a string
+# The end of an element, a string, a color.
+_FRAGMENT = re.compile(r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$")
 
 Quoted = tuple[int, int, NamedSpan | None]
 """A stretch that is read as a whole: from, to, and what it is."""
@@ -1191,7 +1424,10 @@ def quoted(walk: Walk) -> list[Quoted]:
     found: list[Quoted] = [(*line.span(), None) for line in traces]
     if "`" not in walk.text and "~~~" not in walk.text:
         return found
-    fences = [match.start() for match in _FENCE.finditer(walk.text)]
+    matches = list(_FENCE.finditer(walk.text))
+    fences = [match.start() for match in matches]
+    if _begins_within(walk.text, matches):
+        fences.insert(0, 0)
     blocks = list(zip(fences[::2], [*fences[1::2], len(walk.text)], strict=False))
     found += [(start, end + 3, None) for start, end in blocks]
     block = 0
@@ -1203,6 +1439,16 @@ def quoted(walk: Walk) -> list[Quoted]:
     return sorted(found, key=lambda stretch: stretch[0])
 
 
+def _begins_within(text: str, fences: Sequence[re.Match[str]]) -> bool:
+    """Return whether a text begins within a block of code: a passage of a longer one may."""
+    if not fences or not text[: fences[0].start()].strip():
+        return False
+    # A fence that names a language opens a block, and one before an empty line closes one.
+    if any(fence["language"] for fence in fences[1::2]):
+        return True
+    return not fences[0]["language"] and _CLOSES.match(text, fences[0].end()) is not None
+
+
 def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     content = _LINK.sub("", walk.text[start:end]).strip()
     if not content or len(content) > LONGEST_CODE:
@@ -1212,7 +1458,9 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     words = content.split()
     if not _LETTER.search(content):
         return None
-    if content in cues.LITERALS or _FRAGMENT.search(content):
+    letters = sum(map(str.isalnum, content))
+    is_fragment = content in cues.LITERALS or _FRAGMENT.search(content) is not None
+    if is_fragment or len(words) > LONGEST_PHRASE or letters < LEAST_LETTERS * len(content):
         return NamedSpan(start, end, "CODE", content, NEVER)
     if _is_command(words):
         return NamedSpan(start, end, "COMMAND", content.removeprefix("$ "), 0.4)
@@ -1226,21 +1474,50 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         return NamedSpan(start, end, "CODE", content, 0.17)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
+    if _PACKAGE_NAME.fullmatch(content) and _is_dependency(walk, start):
+        return NamedSpan(start, end, "PACKAGE", content, 0.6)
+    for name in walk.introduced.get(content, ()):
+        # [`mitmproxy`](https://mitmproxy.org)
+        if name.type == "TECHNOLOGY" and len(name.words) == 1 and shape_of(content) is None:
+            return NamedSpan(start, end, name.type, name.name, name.confidence, "learned")
     if is_version(content):
         return NamedSpan(start, end, "VERSION", content, 0.9)
     shape = shape_of(content)
     if shape is not None and shape.type:
         end = end if shape.end is None else start + shape.end
         return NamedSpan(start, end, shape.type, walk.text[start:end], shape.confidence)
-    if content.isalpha() and is_ordinary(content.lower()):
+    if content.isalpha() and (is_ordinary(content.lower()) or len(content) < 3):
         # `data` and `name` are what code calls many things.
         return NamedSpan(start, end, "CODE", content, NEVER if content.islower() else 0.1)
     return NamedSpan(start, end, "CODE", content, 0.3 if content.isalnum() else 0.1)
 
 
+_DOCUMENT = re.compile(r"\.(?:md|rst|txt|html|json|toml|ya?ml|csv|lock)$")
+
+
+_ITEM_OF_CODE = re.compile(r"[ \t]*[-*+][ ]+\[?`{1,2}$")
+_NEEDED = re.compile(
+    r"\b(?:dependenc(?:y|ies)|relies on|depends on|requires|packages|libraries|gems|installs)\b",
+    re.IGNORECASE,
+)
+LONGEST_LIST = 3000
+
+
+def _is_dependency(walk: Walk, start: int) -> bool:
+    """Return whether code begins an item of a list that a line about packages introduces."""
+    line = walk.text.rfind("\n", 0, start) + 1
+    if not _ITEM_OF_CODE.fullmatch(walk.text, line, start):
+        return False
+    lines = walk.text[max(0, line - LONGEST_LIST) : line].splitlines()
+    for lead in reversed(lines):
+        if lead.strip() and not lead.startswith(("-", "*", "+", " ")):
+            return _NEEDED.search(lead) is not None
+    return False
+
+
 def _is_command(words: Sequence[str]) -> bool:
     first = words[0]
-    if first == "$" or first.startswith("./"):
+    if first == "$" or (first.startswith("./") and not _DOCUMENT.search(words[-1])):
         return True
     if len(words) == 1:
         return False
@@ -1436,6 +1713,8 @@ def shaped(walk: Walk) -> bool:
     if kind == "CODE" and token.text.isalnum() and token.text[0].isupper():
         if walk.after() in ("exception", "exceptions", "error", "errors"):
             kind = "ERROR"
+        elif walk.after() in cues.AFTER_EMPLOYER or _is_employer(walk, walk.before()):
+            kind = "ORG"
         elif _is_brand(walk, token.text):
             kind = "TECHNOLOGY"
     return walk.add(token.start + shape.start, end, kind, shape.confidence, walk.at)

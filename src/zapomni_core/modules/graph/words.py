@@ -521,7 +521,7 @@ _ALTERNATIVES = frozenset("include public build test client server backend front
 
 _PLACEHOLDER = re.compile(r"<[a-z]+(?:[_-]\w+)+>|<[A-Z][A-Z_-]+>")  # <secret_1>, <YOUR-NAME>
 _DUNDER = re.compile(r"__\w+__(?:\(\))?")
-_EMPHASIZED = re.compile(r"_[A-Z][a-z]*\w*|\w+[.,]_")  # rather the beginning or end of emphasis
+_EMPHASIZED = re.compile(r"_[A-Z][a-z]*\w*")  # rather the beginning of emphasis
 _FLAG = re.compile(r"--[a-zA-Z][\w-]*(?:=\S+)?")
 _TAG = re.compile(r"</?[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/?>")
 _CALL = re.compile(r"[@$]?[A-Za-z_$][\w$.:>\-]*\(.*\)?[;]?")
@@ -534,6 +534,8 @@ _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _ELECTRONIC = re.compile(r"e[A-Z][a-z]{3,}|v[A-Z]{2,}s?")  # an eCertificate, two vCPUs
+# DevOps and PyCon are no classes.
+_BLENDED = re.compile(r"[A-Z][a-z]+(?:Sec)?(?:Ops|Sec|Con|Conf|Camp|Fest)")
 _PASCAL = re.compile(
     r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]{1,5}[A-Z][a-z]{2,}[A-Za-z0-9]*|[A-Z][a-z]+\d*[A-Z]{2,}\w*"
 )
@@ -543,7 +545,7 @@ _HEADER = re.compile(
 _GENERIC = re.compile(r"[A-Za-z_][\w.:]*(?:<[\w<>,.?\s\[\]]+>|\[[\w\[\], .|]*\])")
 _METHOD = re.compile(r"\.[A-Za-z_]\w+\(\)")
 _SELECTOR = re.compile(r"\.[a-z]\w*-[\w-]+|#[a-zA-Z][\w-]+")
-_DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-[a-z][a-z-]*")
+_DIRECTIVE = re.compile(r"(?:ng|data|aria|v|mat|uib|md)-(?!driven|centric|rich|heavy)[a-z][a-z-]*")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 # DfE, CoE, PoC, SaaS: abbreviations that keep the small letters of small words.
 _MIXED_ACRONYM = re.compile(r"(?=.{3,5}\Z)[A-Z]{1,3}[a-z]{1,2}[A-Z]{1,2}s?")
@@ -598,7 +600,7 @@ def shape_of(word: str) -> Shape | None:
         alone = ("Error", "Exception", "Warning", "Fault", "Errors", "Exceptions", "Warnings")
         if word not in alone:
             return Shape("ERROR", 0.9)
-    if word[0].isdigit() or word[-1].isdigit():
+    if word[0].isdigit() or word[-1].isdigit() or (word[0] in "vV" and word[1:2].isdigit()):
         found = _numbered(word)
         if found is not None:
             return found
@@ -679,6 +681,8 @@ def _code(word: str) -> Shape | None:
         return Shape("CODE", 0.8) if _FLAG.fullmatch(word) else None
     if _PLACEHOLDER.fullmatch(word) or word.startswith("</"):
         return Shape("", 0.0)
+    if word.endswith(("._", ",_")):  # the end of emphasis
+        return Shape("", 0.0)
     if any(pattern.fullmatch(word) for mark, pattern in _MARKED if mark in word):
         # Every class has an __init__, and a call with arguments is one of many.
         if _DUNDER.fullmatch(word) or _EMPHASIZED.fullmatch(word):
@@ -705,7 +709,9 @@ def _code(word: str) -> Shape | None:
     if _CAMEL.fullmatch(word) or _SIGNAL.fullmatch(word):
         return None if _ELECTRONIC.fullmatch(word) else Shape("CODE", 0.8)
     is_pascal = _PASCAL.fullmatch(word) and not word.startswith(("Mc", "Mac"))
-    return Shape("CODE", 0.7) if is_pascal and not is_acronym(word) else None
+    if not is_pascal or is_acronym(word) or _BLENDED.fullmatch(word):
+        return None
+    return Shape("CODE", 0.7)
 
 
 def is_acronym(word: str) -> bool:
