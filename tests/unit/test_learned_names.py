@@ -58,7 +58,13 @@ async def test_capitals_that_repeat_are_a_name():
 
 
 @pytest.mark.parametrize(
-    "text", ["We use Zolid daily.", "Ask for a Zolid account.", "It needs Zolid 2.1 now."]
+    "text",
+    [
+        "We use Zolid daily.",
+        "Ask for a Zolid account.",
+        "It needs Zolid 2.1 now.",
+        "Bump Zolid to 2.1.",
+    ],
 )
 async def test_a_name_that_is_used_is_a_technology(text):
     assert (await nodes(text, text))["Zolid"] == "TECHNOLOGY"

@@ -1155,7 +1155,7 @@ def learned(walk: Walk) -> bool:
     kind = _kind(walk, [word], walk.before(), walk.after())
     if kind == "TECHNOLOGY" and walk.before() == "with" and _is_joint(walk):
         kind = None  # discussed with Kim
-    if kind is None and walk.after() in cues.AFTER_USED:
+    if kind is None and (walk.after() in cues.AFTER_USED or _is_versioned(walk)):
         kind = "TECHNOLOGY"
     if kind is None and (walk.is_legal or _is_common(walk)):
         return _learn(walk, walk.at, "CONCEPT", NEVER)
@@ -1192,6 +1192,12 @@ def _is_phrase(walk: Walk, upto: int, surface: str) -> bool:
 
 
 _LABEL_END = re.compile(r"[*_\s]{0,4}:")
+
+
+def _is_versioned(walk: Walk) -> bool:
+    """Return whether a version follows: Kombu to 4.3, Zolid version 2.1."""
+    is_next = walk.after() in ("to", "from", "version") and walk.joined(walk.at + 1)
+    return is_next and _VERSION_LIKE.fullmatch(walk.tokens[walk.at + 2].text) is not None
 
 
 def _is_joint(walk: Walk) -> bool:
