@@ -590,7 +590,6 @@ def _parts_of(person: EntityData) -> list[str]:
 
 
 SURE_PERSON = 0.7
-BRAND = 0.7
 _SURE, _INSTALLED, _CODED, _CUED, _UNSURE = 4, 3, 2, 1, 0
 
 
@@ -602,8 +601,6 @@ def _sureness(entity: EntityData) -> int:
         return _CUED
     if entity.type == "PERSON" and entity.confidence < SURE_PERSON and " " not in entity.name:
         return _CUED  # approved by Tentoo
-    if entity.type == "TECHNOLOGY" and entity.source == "rules" and entity.confidence == BRAND:
-        return _CUED  # written like a brand, and so are companies
     if entity.type == "PACKAGE":
         return _INSTALLED
     return _CODED if entity.type == "CODE" else _SURE
@@ -621,9 +618,10 @@ def _merged(one: EntityData, other: EntityData) -> list[tuple[str, str]]:
     if low.type == "TECHNOLOGY" and high.type == "CODE" and _NAME_IN_CODE.fullmatch(high.name):
         return [(high.entity_id, low.entity_id)]  # InSite is no class where there is an Insite.
     if _sureness(low) == _sureness(high):
-        # Who employs people is no product, though its page is linked like one.
+        # Who employs people is no product, though it is written or linked like one.
         kinds = {entity.type: entity for entity in (one, other)}
-        if kinds.keys() == {"ORG", "TECHNOLOGY"} and kinds["TECHNOLOGY"].source == "learned":
+        guessed = ("learned", "rules")
+        if kinds.keys() == {"ORG", "TECHNOLOGY"} and kinds["TECHNOLOGY"].source in guessed:
             return [(kinds["TECHNOLOGY"].entity_id, kinds["ORG"].entity_id)]
         return []
     # What one mention suggests is enough for a name that no other says anything about.
