@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from zapomni_core.modules.memories.scoring import Candidate, fuse
 from zapomni_core.shared.languages import (
     is_english_model,
     is_foreign,
@@ -50,6 +51,19 @@ def test_other_languages_are_recognized_by_script_or_smallest_words(text):
 def test_english_and_code_are_read_whole(text):
     assert not is_foreign(text)
     assert readable_share(text) == 1
+
+
+def test_the_model_does_not_outvote_the_words_of_a_language_it_hardly_reads():
+    by_words, by_model = Candidate("words", bm25=10.0), Candidate("model", bm25=4.0)
+    by_model.cosine = by_model.context = by_model.tokens = 0.6
+    alike = Candidate("alike", bm25=9.0, cosine=0.6, context=0.6, tokens=0.6)
+    pool = [by_words, by_model, alike, Candidate("neither")]
+    german = readable_share("Der Server wird mit dem Skript neu gestartet.")
+    fuse(pool, 0.0, tokens=True, vectors=True, reads=german)
+    # It decides between passages whose words say about the same.
+    assert alike.score > by_words.score > by_model.score
+    fuse(pool, 0.0, tokens=True, vectors=True)
+    assert alike.score > by_model.score > by_words.score
 
 
 def test_a_question_mostly_in_another_script_is_not_read():

@@ -26,8 +26,9 @@ __all__ = [
 
 # From this share of unread words on a text is not read at all.
 MOSTLY = 0.3
-# What an English model reads of another language in Latin letters.
-FOREIGN = 0.5
+# What an English model reads of another language in Latin letters: enough to decide between
+# passages whose words say about the same, too little to outvote words.
+FOREIGN = 0.2
 # So much more than of English, by its smallest words, a text has of the language it is in.
 SURE = 2
 # So much of a text says in which language it is.
