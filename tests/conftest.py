@@ -42,6 +42,7 @@ MEASURED_PROCESSES = {
     "test_child.py",
     "test_documents.py",
     "test_record.py",
+    "test_review.py",
     "test_shared_process.py",
 }
 

@@ -57,8 +57,7 @@ def filled(tmp_path_factory) -> dict[str, str]:
         patch.setenv("ZAPOMNI_HOME", str(folder / "home"))
         patch.setenv("ZAPOMNI_EMBEDDER", "none")
         patch.chdir(shop)
-        # With one Smith alone, A. Smith would be her without being asked.
-        text = "Anna Smith and Bea Smith work at Acme. Acme Corp uses PostgreSQL, Redis and Sentry."
+        text = "Anna Smith works at Acme Corp. Acme Corp uses PostgreSQL, Redis and Sentry."
         memory = add(f"{text} A. Smith maintains Sentry.")
         answer("graph", "build")
         answer("index")

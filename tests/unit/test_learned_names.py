@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zapomni_core.modules.graph import RuleExtractor, load_gazetteer
+from zapomni_core.modules.graph.words import is_ordinary
 from zapomni_db.rules import FACTS, SHOWN
 
 pytestmark = pytest.mark.anyio
@@ -48,6 +49,26 @@ async def test_a_given_name_is_the_person_it_was_introduced_with():
     text = "Author: Blix Yarrow <blix@example.org>\n\nBlix found it in the cache."
     people = [e.name for e in await RULES.extract_entities(text) if e.type == "PERSON"]
     assert people == ["Blix Yarrow", "Blix Yarrow"]
+
+
+@pytest.mark.parametrize("name", ["B. Yarrow", "J. R. Yarrow", "J.R. Yarrow"])
+async def test_initials_belong_to_the_name_behind_them(name):
+    for text in (f"Thanks to {name} for the fix.", f"{name} maintains Sentry."):
+        assert (await nodes(text))[name] == "PERSON"
+
+
+async def test_the_letter_of_an_item_is_no_initial():
+    assert await nodes("Choose one:\nA. Zolid\nB. Quxolan") == {}
+
+
+@pytest.mark.parametrize("text", ["@ " + "ж" * 100_000, "x[bot] " + "a" * 100_000])
+async def test_a_word_without_an_end_is_read_in_one_go(text):
+    assert await nodes(text) in ({}, {"x": "TECHNOLOGY"})
+
+
+@pytest.mark.parametrize("word", ["accept", "accepts", "accepted", "policies", "openly"])
+def test_forms_of_ordinary_words_are_ordinary(word):
+    assert is_ordinary(word)
 
 
 async def test_capitals_that_repeat_are_a_name():

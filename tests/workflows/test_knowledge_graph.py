@@ -456,6 +456,13 @@ async def test_a_surname_of_two_people_is_neither(engine):
     assert (await names(engine))["Schuijff"] == "CONCEPT"
 
 
+async def test_a_surname_behind_an_initial_may_be_someone_else(engine):
+    await keep(engine, "Author: Arnout Schuijff <a@example.org>\n\nFix a typo.")
+    await keep(engine, "The proposal of B. Schuijff is good.", "We voted for B. Schuijff then.")
+    await build(engine)
+    assert {*await names(engine)} == {"Arnout Schuijff", "B. Schuijff"}
+
+
 async def test_who_has_employees_is_an_organization_wherever_it_is_named(engine):
     prose = "We all came to work there and liked it a lot. " * 8
     await keep(engine, f"{prose}Quxolan pays for it.", "Members of Quxolan met.")

@@ -571,14 +571,15 @@ _PERSON_NAME = re.compile(
     r"[^\W\d_][\w.'\u2019-]*(?: (?:[^\W\d_][\w.'\u2019-]*|\([^\W\d_]\w*\))){0,4}"
 )
 _WITH_ADDRESS = re.compile(
-    r"(?P<name>[^\W\d_][\w.'\u2019-]*(?: [^\W\d_][\w.'\u2019-]*){0,3}) <[^<>\s@]+@[^<>\s]+>"
+    r"(?<!\w)(?P<name>[^\W\d_][\w.'\u2019-]{0,40}(?: [^\W\d_][\w.'\u2019-]{0,40}){0,3})"
+    r" <[^<>\s@]+@[^<>\s]+>"
 )
 _WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt), Antoine du Hamel @aduh95
     r"(?<!\w)(?P<name>[^\W\d_a-z][\w'\u2019-]{1,40}"
     r"(?: (?:[a-z]{2,3} ){0,2}[^\W\d_a-z][\w.'\u2019-]{0,40}){1,2})"
     r"[*_]{0,2} \\?\(?(?P<handle>@[A-Za-z][\w-]*)"
 )
-_BOT = re.compile(r"(?P<name>[\w-]+)\[bot\]")
+_BOT = re.compile(r"(?<![\w-])(?P<name>[\w-]{1,60})\[bot\]")
 _SHORT_FORM = re.compile(r"\([A-Z][A-Za-z&]{1,7}\)")
 _LONG_FORM = re.compile(
     r"(?P<long>(?:[A-Z][\w&.-]*[ ](?:(?:of|for|and|the|to|in|on)[ ]){0,2}){1,6}[A-Z]?[\w-]*)[ ]?"
@@ -1130,6 +1131,9 @@ def _learn(walk: Walk, upto: int, kind: str, confidence: float, name: str = "") 
     return True
 
 
+_INITIALS_BEFORE = re.compile(r"(?<![\w.])(?:[A-Z]\. ?){1,3}\Z")
+
+
 def learned(walk: Walk) -> bool:
     """Read one capitalised word that may be a name: how often it is written so decides."""
     word, lower = walk.token.text, walk.lower[walk.at]
@@ -1145,6 +1149,12 @@ def learned(walk: Walk) -> bool:
         return False
     if walk.gazetteer.find(word) or lower in walk.gazetteer.removed:
         return False
+    if initials := _INITIALS_BEFORE.search(walk.text, walk.token.start - 9, walk.token.start):
+        # A. Smith is not the Smith of another sentence. At a line's beginning it may be item A.
+        start = initials.start()
+        if (start == 0 or walk.text[start - 1] == "\n") and not _acts(walk):
+            return False
+        return walk.add(start, walk.token.end, "PERSON", 0.6, walk.at)
     if is_acronym(word):
         acronym = word.removesuffix("s")
         if len(acronym) > 6 or acronym in cues.COMMON_ACRONYMS or walk.is_title(walk.token):
