@@ -278,6 +278,18 @@ def shares_topic(ended: set[str], old_words: set[str], new_words: set[str]) -> b
     return bool((old_words & new_words) - ended) or old_words <= ended
 
 
+class _Change(NamedTuple):
+    """What a text says is over, and the words of the text, by their stems."""
+
+    over: list[dict[str, str]]
+    words: set[str]
+
+    def ends(self, words: set[str]) -> bool:
+        """Return whether that is what an older text with these words states."""
+        ended = find_ended(self.over, words)
+        return any(shares_topic(one, words, self.words) for one in ended)
+
+
 def is_ended_by(older: str, newer: str) -> bool:
     """Return whether a newer text says that what an older one states is over, by their words."""
     over = ended_words(newer)
@@ -285,8 +297,7 @@ def is_ended_by(older: str, newer: str) -> bool:
         return False
     from zapomni_core.shared.text import word_stems
 
-    old, new = set(word_stems(older)), set(word_stems(newer))
-    return any(shares_topic(ended, old, new) for ended in find_ended(over, old))
+    return _Change(over, {*word_stems(newer)}).ends({*word_stems(older)})
 
 
 def without_ended(entries: Sequence[DigestEntry]) -> list[DigestEntry]:
@@ -295,7 +306,18 @@ def without_ended(entries: Sequence[DigestEntry]) -> list[DigestEntry]:
     Those of the project are compared with each other, and so are those of no project. What the
     user pinned stays.
     """
-    changes = [one for one in entries if says_change(one.text)]
+    over = {one.memory_id: found for one in entries if (found := ended_words(one.text))}
+    if not over:
+        return list(entries)
+    from zapomni_core.shared.text import word_stems
+
+    # Each text is read once: a session waits for this.
+    words = {one.memory_id: {*word_stems(one.text)} for one in entries}
+    changes = [
+        (one, _Change(over[one.memory_id], words[one.memory_id]))
+        for one in entries
+        if one.memory_id in over
+    ]
     return [
         one
         for one in entries
@@ -303,7 +325,7 @@ def without_ended(entries: Sequence[DigestEntry]) -> list[DigestEntry]:
         or not any(
             newer.updated_at > one.updated_at
             and bool(newer.project) == bool(one.project)
-            and is_ended_by(one.text, newer.text)
-            for newer in changes
+            and change.ends(words[one.memory_id])
+            for newer, change in changes
         )
     ]
