@@ -5,8 +5,8 @@
 Embeds two kinds of text with the local model: docstrings and pydoc topics of Python's standard
 library (PSF licence), and sentences that use every word of the model's own vocabulary once. Writes
 the 96 directions in which their tokens differ most, rotated so that all carry alike, and the
-standard deviations along them, to `src/zapomni_core/adapters/minilm_projection.bin`, as float16: a
-token's two bits per direction need no more, and the wheel stays small.
+standard deviations along them, to `src/zapomni_core/adapters/minilm_projection.bin`, in 12 bits a
+number: a token's two bits per direction need no more, and the wheel stays small.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zapomni_core.adapters.local_embedder import LocalEmbedder
 from zapomni_core.adapters.model_files import find_model
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.settings import load_settings
-from zapomni_core.shared.late_interaction import DIMENSION
+from zapomni_core.shared.late_interaction import DIMENSION, TokenCodec
 
 PASSAGES = 1500
 TARGET = Path(__file__).parent.parent / "src/zapomni_core/adapters/minilm_projection.bin"
@@ -80,7 +80,7 @@ def main() -> None:
     directions = (rotation @ vectors[:, ::-1][:, :DIMENSION].T).astype(np.float32)
     rows = tokens @ directions.T
     deviations = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).std(axis=0)
-    TARGET.write_bytes(np.append(directions, deviations).astype(np.float16).tobytes())
+    TARGET.write_bytes(TokenCodec.encode(directions, deviations))
     print(f"wrote {TARGET.name}: {len(texts)} texts, {len(tokens)} tokens")
 
 

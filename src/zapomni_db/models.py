@@ -126,6 +126,8 @@ class QueryEmbedding(FrozenModel):
     """One vector per token, whole; None if the embedder makes none."""
     words: list[str] = []
     """The text of each token."""
+    ids: list[int] = []
+    """The number of each token in the model's vocabulary."""
 
 
 class EmbeddingSpace(FrozenModel):

@@ -84,3 +84,14 @@ def test_of_a_long_question_the_best_tokens_count_and_of_a_token_unlike_all_noth
 
     assert mean_similarities(rows, [True, True, True, True], 2) == pytest.approx([0.9**4])
     assert mean_similarities(rows, [False, False, True, False], 2) == [0.0]
+
+
+def test_the_data_of_a_projection_is_written_as_it_is_read(codec):
+    again = TokenCodec(TokenCodec.encode(codec._directions, codec._deviations))
+    np.testing.assert_array_equal(again._directions, codec._directions)
+    np.testing.assert_array_equal(again._deviations, codec._deviations)
+    dice = np.random.default_rng(3)
+    directions, deviations = dice.normal(size=(96, 384)), dice.random(96)
+    other = TokenCodec(TokenCodec.encode(directions, deviations))
+    np.testing.assert_allclose(other._directions, directions, atol=np.abs(directions).max() / 4000)
+    np.testing.assert_allclose(other._deviations, deviations, rtol=1e-6)

@@ -67,6 +67,12 @@ async def test_a_long_text_is_read_up_to_the_window(embedder):
     assert await embedder.embed([start]) == await embedder.embed([start + "and another thing"])
 
 
+async def test_the_vocabulary_numbers_the_tokens_of_a_question_by_how_common_they_are(embedder):
+    asked = await embedder.embed_query_with_tokens("time for a kettle")
+    numbers = dict(zip(asked.words, asked.ids, strict=True))
+    assert 1000 < numbers["for"] < numbers["time"] < numbers["kettle"] < 30_000
+
+
 async def test_no_texts_make_no_vectors(embedder):
     assert await embedder.embed([]) == []
 

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Literal
 import pydantic
 
 from zapomni_core.adapters.loaded_model import LoadedModel
-from zapomni_core.adapters.local_embedder import LONGEST_TEXT, open_session
+from zapomni_core.adapters.local_embedder import LONGEST_TEXT
 from zapomni_core.adapters.model_files import describe_error
+from zapomni_core.adapters.onnx import open_session
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_db.models import EmbeddingSpace
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zapomni_core.adapters.loaded_model import LoadedModel
 from zapomni_core.adapters.model_files import (
@@ -17,9 +17,8 @@ from zapomni_core.adapters.model_files import (
     check_file,
     find_model,
 )
-from zapomni_core.adapters.onnx import load_onnxruntime
+from zapomni_core.adapters.onnx import open_prepared_session
 from zapomni_core.adapters.tokenizer import read_tokenizer
-from zapomni_core.exceptions import EmbeddingError
 from zapomni_core.shared.late_interaction import TokenCodec
 from zapomni_core.shared.text import as_spoken
 from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     import tokenizers
     from numpy.typing import NDArray
 
-__all__ = ["LONGEST_TEXT", "LocalEmbedder", "open_session"]
+__all__ = ["LONGEST_TEXT", "LocalEmbedder"]
 
 PROJECTION = "minilm_projection.bin"
 _NOTHING = Embedding.model_construct(vector=[], tokens=None)
@@ -128,7 +127,7 @@ class _EncoderModel:
         check_file(paths.tokenizer, TOKENIZER)
         self._tokenizer: tokenizers.Tokenizer = read_tokenizer(paths.tokenizer)
         self._tokenizer.enable_truncation(WINDOW)
-        self._session = open_session(paths.weights)
+        self._session = open_prepared_session(paths.weights)
         self._codec = TokenCodec(Path(__file__).with_name(PROJECTION).read_bytes())
 
     def embed(self, text: str) -> Embedding:
@@ -147,6 +146,7 @@ class _EncoderModel:
             vector=_unit_mean(hidden),
             tokens=self._codec.ask(hidden[1:-1]),
             words=encoded.tokens[1:-1],
+            ids=encoded.ids[1:-1],
         )
 
     def run(self, text: str) -> NDArray[np.float32]:
@@ -175,24 +175,3 @@ def _unit_mean(hidden: NDArray[np.float32]) -> list[float]:
     mean = hidden.mean(axis=0)
     vector: list[float] = (mean / np.linalg.norm(mean)).tolist()
     return vector
-
-
-def open_session(weights: Path) -> Any:
-    """Return a session of onnxruntime that runs one text on one thread."""
-    onnxruntime = load_onnxruntime()
-    options = onnxruntime.SessionOptions()
-    # Texts run side by side, each on one thread: 1.5 times the texts of one run on two threads.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        return onnxruntime.InferenceSession(
-            str(weights), options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # onnxruntime's errors share no base but Exception
-        raise EmbeddingError(
-            "The embedding model cannot be loaded by the installed onnxruntime. "
-            "Run `zapomni doctor`.",
-            "EMB_004",
-            original_exception=error,
-        ) from error

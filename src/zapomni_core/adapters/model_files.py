@@ -27,6 +27,9 @@ __all__ = [
     "file_status",
     "find_files",
     "find_model",
+    "is_unchanged",
+    "remember_file",
+    "remove_file",
     "verify_model",
 ]
 
@@ -132,11 +135,9 @@ def check_file(path: Path, file: ModelFile) -> None:
         EmbeddingError: EMB_004, the file is damaged, unreadable or was changed.
     """
     try:
-        # What changes with the contents of a file: no program sets ctime back.
-        known = path.stat()
-        seal = f"{known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}"
-        if _remembered(path) == seal:
+        if is_unchanged(path):
             return
+        state = _describe_state(path)
         genuine = _digest(path) in file.sha256
     except OSError as error:
         raise EmbeddingError(
@@ -148,7 +149,15 @@ def check_file(path: Path, file: ModelFile) -> None:
         raise EmbeddingError(
             f"The model file {file.name} is damaged or was changed. {file.hint}", "EMB_004"
         )
-    _remember(path, seal)
+    remember_file(path, state)
+
+
+def is_unchanged(path: Path) -> bool:
+    """Return whether the file is there, and still what was remembered of it."""
+    try:
+        return _seal_of(path).read_text(encoding="ascii") == _describe_state(path)
+    except (OSError, ValueError):
+        return False
 
 
 def verify_model(
@@ -171,25 +180,32 @@ def _seal_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.checked")
 
 
-def _remembered(path: Path) -> str | None:
-    try:
-        return _seal_of(path).read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return None
+def _describe_state(path: Path) -> str:
+    # What changes with the contents of a file: no program sets ctime back.
+    known = path.stat()
+    return f"{known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}"
 
 
-def _remember(path: Path, seal: str) -> None:
+def remember_file(path: Path, state: str | None = None) -> None:
+    """Remember a file as it was when it was read, else as it is."""
     # Where we may not write, the file is read whole every time.
     with suppress(OSError):
+        state = state or _describe_state(path)
         place = _seal_of(path)
         temporary = place.with_name(f"{place.name}.{os.getpid()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(seal)
+                file.write(state)
             temporary.replace(place)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def remove_file(path: Path) -> None:
+    """Delete a file and what was remembered of it."""
+    path.unlink(missing_ok=True)
+    _seal_of(path).unlink(missing_ok=True)
 
 
 def _digest(path: Path) -> str:
