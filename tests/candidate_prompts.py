@@ -89,6 +89,15 @@ ValueError: never use a naive datetime
 """,
         "",
     ),
+    # What is so here.
+    ("We use tabs, not spaces", "tabs"),
+    ("In this repo commits are signed", "signed"),
+    ("You should use the existing helper in utils instead of writing a new one", "helper"),
+    ("note: CI only runs on main", "CI only runs"),
+    ("make sure you always run prettier before committing", "prettier"),
+    ("Our convention is kebab-case for file names", "kebab-case"),
+    ("In this repo, add a script that lists the tests", ""),
+    ("use the second option", ""),
 ]
 
 # Nothing was changed after these were run.

@@ -92,7 +92,7 @@ def test_a_memory_whose_code_changed_is_marked_until_it_is_said_to_be_still_true
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     code = project / "tax.py"
     code.write_text("def tax(price):\n    return price // 5\n", encoding="utf-8")
-    note = answer("add", "Prices are rounded down.", "--cites", "tax.py:tax").strip()
+    note = answer("add", "The prices were rounded down in May.", "--cites", "tax.py:tax").strip()
     answer("add", "we round taxes", "--cites", "tax.py:tax")
     code.write_text("# Down.\ndef tax(price: int) -> int:\n    return price // 5\n", "utf-8")
     assert answer("doctor", "--memories") == ""
@@ -102,8 +102,9 @@ def test_a_memory_whose_code_changed_is_marked_until_it_is_said_to_be_still_true
     assert "changed (signature" in answer("doctor", "--memories")
     text = start(project, "two")
     assert "Memories whose code changed" in text
-    assert "(code it cites: tax.py:tax changed (signature)) Prices are rounded down." in text
-    assert "(code it cites: tax.py:tax changed (signature)) we round taxes" in text
+    mark = "(code it cites: tax.py:tax changed (signature))"
+    assert f"{mark} The prices were rounded down in May." in text
+    assert f"{mark} we round taxes" in text
 
     waiting = as_json("review", "--kind", "stale_citation")["items"]
     chosen = [one["id"] for one in waiting if one["memories"][0]["memory_id"] == note]

@@ -278,6 +278,16 @@ def test_memories_come_first_the_projects_own_before_global_ones(db):
     assert "Never look here" not in text
 
 
+def test_newer_facts_do_not_take_the_place_of_a_rule(db):
+    rule = remember(db, "Never push to main.", "rule", HOME, age=10**7)
+    for number in range(60):
+        remember(db, f"Service {number} is written in Go. " + "word " * 20, "fact", HOME)
+    found = lines(db, "Memories")
+    assert found[0].id == rule
+    assert {line.obs_type for line in found[1:]} == {"fact"}
+    assert "Never push to main." in told(db)
+
+
 def test_expired_memories_and_plain_notes_are_not_given(db):
     remember(db, "Never merge this week.", expires_at=int((time.time() - 5) * 1e6))
     remember(db, "The parser is recursive.", "note")

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from zapomni_core.modules.memories import digest_class, shorten
 from zapomni_core.modules.observations import PurgeSelection
 from zapomni_core.settings import load_settings
 from zapomni_db.models import NEVER
+from zapomni_db.sqlite import migrations
 from zapomni_db.sqlite.digest import match_memories, session_memories
 
 pytestmark = pytest.mark.anyio
@@ -203,3 +205,15 @@ def test_a_long_text_is_cut_at_a_sentence_and_begins_with_the_rule():
     assert short.startswith("Never run it twice.")
     assert len(short) <= 402
     assert short.endswith("can. …")
+
+
+async def test_rules_that_older_versions_did_not_recognize_are_read_again(engine):
+    await add(engine, "Use pnpm for the frontend.")
+    await add(engine, "Ada fixed the importer.")
+    script = Path(migrations.__file__).with_name("0023_rules.sql").read_text(encoding="utf-8")
+    with local() as db:
+        db.execute("UPDATE memory_digest SET class = 'note'")
+        db.executescript(script)
+    assert given() == []
+    await engine.memories.digest.catch_up()
+    assert given() == [("rule", "Use pnpm for the frontend.")]

@@ -140,11 +140,20 @@ async def test_a_newer_fact_about_another_thing_stays_below(engine):
     assert found_first.text == wanted
 
 
-async def test_what_a_newer_fact_says_is_over_ranks_below_it_and_says_so(wordy_engine):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "The billing service moved from MySQL to PostgreSQL.",
+        "We migrated the billing service from MySQL to PostgreSQL.",
+        "The billing service is on PostgreSQL (was MySQL).",
+        "The billing service does not use MySQL any more.",
+    ],
+)
+async def test_what_a_newer_fact_says_is_over_ranks_below_it_and_says_so(wordy_engine, change):
     await add(
         wordy_engine, "Invoices of the billing service are stored in MySQL, database billing."
     )
-    new = await add(wordy_engine, "The billing service moved from MySQL to PostgreSQL.")
+    new = await add(wordy_engine, change)
 
     first, second = await hits(wordy_engine, "Which database stores invoices of billing? MySQL?")
 

@@ -290,6 +290,7 @@ async def test_an_agent_is_shown_nothing_of_private_projects_elsewhere(engine, t
         ("Deploys on Friday are allowed.", "Deploys on Friday are not allowed.", "contradiction"),
         ("Access tokens last 60 minutes.", "Access tokens last 15 minutes.", "contradiction"),
         ("Invoices are stored in S3.", "Invoices are no longer stored there.", "contradiction"),
+        ("Billing: use MySQL.", "We moved billing from MySQL to Postgres.", "contradiction"),
         (*TWICE, "duplicate"),
         ("Refresh tokens are valid for 30 days.", "Invitation codes expire after 7 days.", None),
         ("The exporter listens on port 9100.", "The console listens on port 5005.", None),

@@ -8,7 +8,7 @@ short text ("we moved from MySQL to Postgres", "no longer on S3").
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ READ_CHARS, READ_LINES, LINE_CHARS = 3000, 60, 300
 REPLACING = ("supersedes", "supercedes", "replaces", "obsoletes", "reverts")
 # A thing that has ended is named in so many words.
 ENDED_WORDS, NEAR_CHARS = 5, 80
-# Which share of the words of what is over an older fact has to contain.
-ENDED_SHARE = 0.5
+# Verbs that say nothing of what is over: "we stopped using Jenkins".
+_LIGHT = frozenset(["use", "used", "uses", "using", "go", "goes", "going", "went"])
 
 
 class TextReference(NamedTuple):
@@ -85,8 +85,20 @@ _CHANGE_WORDS = (
     "moved", "migrated", "switched", "changed", "went", "upgraded", "away", "longer", "more",
     "stopped", "dropped", "retired", "abandoned", "discontinued", "removed", "replac",
     "supersede", "instead", "place", "rather", "archived", "deprecated", "gone", "deleted",
-    "decommissioned", "shut", "abolished", "reverted",
+    "decommissioned", "shut", "abolished", "reverted", "ported", "converted", "rewr", "raised",
+    "lowered", "increased", "decreased", "reduced", "bumped", "shifted", "transferred", "handed",
+    "renamed", "extended", "shortened", "swapped", "took over", "taken over", "ditched",
+    "scrapped", "cancel", "phased", "rid of", "gave up", "used to", "previously", "formerly",
+    "turned off", "history", "(was", "(were",
 )  # fmt: skip
+# Where a clause stops; a point within a number or the name of a file does not.
+_STOP = r"[;:!?,()\n]|\.(?=\s|$)"
+# What is done to something that was one thing and is another now.
+_CHANGING = (
+    r"moved|migrated|switched|changed|went|upgraded|downgraded|ported|converted|rewritten|rewrote"
+    r"|raised|lowered|increased|decreased|reduced|bumped|shifted|transferred|handed|renamed"
+    r"|extended|shortened|swapped"
+)
 
 
 def _pattern_sources() -> dict[str, str]:
@@ -109,18 +121,32 @@ def _pattern_sources() -> dict[str, str]:
         "file": r"(?<![\w-])0*(\d{1,5})[-_][a-z]",
         "number": r"^\W*0*(\d{1,5})\W*$",
         "section": r"^\W*0*(\d{1,5})[.:)]\s",
-        # Cues of a change, what has ended after them or before them, and where that stops.
+        # Cues of a change, what has ended after them, between them or before them, and where
+        # that stops.
         "from": r"\b(?:moved|migrated|switched|changed|went|upgraded|away)\s+(?:away\s+)?"
-        r"(?:from|off)\b",
+        r"(?:from|off|out\s+of)\b|\b(?:took|taken)\s+over\b(?:\s+[^\s;:!?,()]+){0,6}?\s+from\b",
+        "from_to": rf"\b(?:{_CHANGING})(?:\s+[^\s;!?,()]+){{0,6}}?\s+from\s+"
+        r"(?P<named>[^;!?,()\n]{1,60}?)\s+to\b",
         "over": r"\b(?:no\s+longer|not\s+any\s*more|stopped|dropped|retired|abandoned"
-        r"|discontinued|removed|replac(?:ed|es|ing)|supersedes|instead\s+of|in\s+place\s+of"
-        r"|rather\s+than)\b",
-        "was_over": r"\b(?:is|are|was|were|has\s+been|have\s+been|got)\s+(?:now\s+)?"
-        r"(?:replaced|removed|retired|archived|deprecated|dropped|discontinued|gone|deleted"
-        r"|decommissioned|superseded|shut\s+down|switched\s+off|abolished|reverted)\b",
-        "from_end": r"[.;:!?,()\n]|\b(?:to|because|since|which)\b",
-        "clause_end": r"[.;:!?,()\n]|\b(?:by|with|because|since|which)\b",
-        "clause_start": r"[.;:!?,()\n]|\b(?:and|but|because|since|which)\b",
+        r"|discontinued|removed(?!\s+from)|replac(?:ed|es|ing)|supersedes|instead\s+of"
+        r"|in\s+place\s+of|rather\s+than|ditched|scrapped|cancell?ed|phased\s+out"
+        r"|got\s+rid\s+of|gave\s+up|(?:we|i|they|it)\s+used\s+to|used\s+to\s+be|previously"
+        r"|formerly)\b|\((?:was|were)\b",
+        "not_more": r"(?:\bnot|n't)\s+(?P<named>[^;:!?,()\n]{1,60}?)\s+any\s*"
+        r"(?:more|longer)\b(?!\s+than)",
+        # What is removed at present may be so every night.
+        "was_over": r"\b(?:(?:was|were|has\s+been|have\s+been|got)\s+(?:now\s+)?"
+        r"(?:replaced|removed|archived|dropped|deleted|shut\s+down|switched\s+off|turned\s+off"
+        r"|reverted|cancell?ed|scrapped)"
+        r"|(?:is|are|was|were|has\s+been|have\s+been)\s+(?:now\s+)?(?:retired|deprecated|gone"
+        r"|discontinued|decommissioned|superseded|abolished|phased\s+out|abandoned|history"
+        r"|no\s+more|no\s+longer\s+\w+ed|not\s+\w+ed\s+any\s*(?:more|longer)))\b",
+        "from_end": rf"{_STOP}|\b(?:to|into|because|since|which)\b",
+        "clause_end": rf"{_STOP}|\b(?:by|with|because|since|which|from)\b",
+        "clause_start": rf"{_STOP}|\b(?:and|but|because|since|which)\b",
+        # Where what is over may end already: "yarn in the frontend".
+        "detail": r"\s(?:for|in)\s",
+        "condition": r"\b(?:if|when|whenever|unless)\b[^;!?\n]*$",
     }
 
 
@@ -252,30 +278,52 @@ def ended_words(text: str) -> list[dict[str, str]]:
 
     found = []
     for cues, end in (("from", "from_end"), ("over", "clause_end")):
-        for cue in _PATTERNS[cues].finditer(text):
+        for cue in _find_cues(cues, text):
             rest = text[cue.end() : cue.end() + NEAR_CHARS].lstrip()
-            named = _PATTERNS[end].split(rest, maxsplit=1)[0].split()[:ENDED_WORDS]
-            found.append(word_stems(" ".join(named)))
-    for cue in _PATTERNS["was_over"].finditer(text):
+            found.append(_PATTERNS[end].split(rest, maxsplit=1)[0].split()[:ENDED_WORDS])
+    for cues in ("from_to", "not_more"):
+        found += [cue["named"].split()[:ENDED_WORDS] for cue in _find_cues(cues, text)]
+    for cue in _find_cues("was_over", text):
         before = text[max(cue.start() - NEAR_CHARS, 0) : cue.start()]
-        named = _PATTERNS["clause_start"].split(before)[-1].split()[-ENDED_WORDS:]
-        found.append(word_stems(" ".join(named)))
-    return [words for words in found if words]
+        found.append(_PATTERNS["clause_start"].split(before)[-1].split()[-ENDED_WORDS:])
+    named = dict.fromkeys(
+        " ".join(words)
+        for full in found
+        for words in (full, _PATTERNS["detail"].split(" ".join(full), maxsplit=1)[0].split())
+    )
+    listed = (" ".join(word for word in one.split() if word.lower() not in _LIGHT) for one in named)
+    return [stems for one in listed if (stems := word_stems(one))]
+
+
+def _find_cues(name: str, text: str) -> Iterator[re.Match[str]]:
+    """Find the cues of a kind that state something: "if the job is cancelled" does not."""
+    for cue in _PATTERNS[name].finditer(text):
+        if not _PATTERNS["condition"].search(text, max(cue.start() - NEAR_CHARS, 0), cue.start()):
+            yield cue
 
 
 def find_ended(over: Iterable[Collection[str]], words: set[str]) -> list[set[str]]:
     """Return what is over of the things that a text with these words is about."""
-    return [
-        set(ended) for ended in over if len(words.intersection(ended)) >= ENDED_SHARE * len(ended)
-    ]
+    return [set(ended) for ended in over if _is_about(words, ended)]
+
+
+def _is_about(words: set[str], ended: Collection[str]) -> bool:
+    """Return whether a text has most words of a thing, and no other numbers: 3.8 is not 3.9."""
+    if words.isdisjoint(ended):
+        return False
+    own, numbers = (set(filter(str.isdigit, some)) for some in (words, ended))
+    if numbers - own and own - numbers:
+        return False
+    named = set(ended) - numbers or numbers
+    return 2 * len(named & words) > len(named)
 
 
 def shares_topic(ended: set[str], old_words: set[str], new_words: set[str]) -> bool:
     """Return whether two texts, one of which says that something is over, are about one thing.
 
-    They share a word besides what is over, or what is over is all that the older one says.
+    They share a word besides what is over, or what is over is most of what the older one says.
     """
-    return bool((old_words & new_words) - ended) or old_words <= ended
+    return bool((old_words & new_words) - ended) or 3 * len(old_words & ended) > 2 * len(old_words)
 
 
 class _Change(NamedTuple):

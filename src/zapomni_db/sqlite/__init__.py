@@ -6,4 +6,4 @@
 
 APPLICATION_ID = 0x5A41504D  # "ZAPM": distinguishes our files from other programs' databases
 # The newest schema this version knows; see `migrations`.
-LATEST_VERSION = 22
+LATEST_VERSION = 23

@@ -32,7 +32,7 @@ __all__ = [
     "stale_memories",
 ]
 
-CLASSES = ("pinned", "preference", "decision", "rule", "note")
+CLASSES = ("pinned", "preference", "decision", "rule", "fact", "note")
 """What a memory is to a new session, the most important first; notes are only searched."""
 LOADED_BY_HOSTS: LiteralString = "import:instructions"
 """The origin of files that hosts load by themselves: to other hosts they would be orders."""
@@ -122,8 +122,8 @@ def project_names(connection: sqlite3.Connection, project: str) -> list[str]:
 def session_memories(connection: sqlite3.Connection, project: str, now: float) -> list[DigestEntry]:
     """Return the memories a new session of a project may be given, the most important first.
 
-    First the project's, then the global ones; in each pinned ones, preferences, decisions and
-    rules, the newest first. Expired ones are left out, and so are plain notes.
+    First the project's, then the global ones; in each pinned ones, preferences, decisions,
+    rules and facts, the newest first. Expired ones are left out, and so are plain notes.
 
     Args:
         connection: The local file, open for reading.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.logging import get_logger
+from zapomni_core.modules.memories.rules import find_rule
 from zapomni_core.modules.memories.validation import without_code
 from zapomni_core.shared.statements import read_status
 from zapomni_db.interfaces import StorageProvider
@@ -29,8 +30,6 @@ __all__ = ["Digest", "digest_class", "shorten"]
 SHORT_CHARS = 400
 # More than `shorten` ever reads.
 READ_CHARS = 8000
-# A rule is short and comes early; a long text that has "must" somewhere is a document.
-RULE_CHARS, RULE_SENTENCES = 2000, 12
 BATCH = 100
 PAGE = 500
 
@@ -40,27 +39,6 @@ _DECISIONS = frozenset(["decision", "adr"])
 _NOT_RULES = frozenset(["document", "commit", "code", "bug", "transcript", "conversation", "log"])
 
 _SENTENCE_END = r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n+"
-# Sentences that say how work is done here. Texts, compiled when they are used: a search needs none.
-_RULE = r"""(?ix)
-    \b(?:always|never|must(?:\s+not|n't)?|shall|do\s+not|don't|should(?:\s+not|n't)?|avoid|prefer
-      |only\s+(?:use|run|merge|deploy|ever|after|with|from|in|on|via)
-      |(?:required|forbidden|mandatory|by\s+convention|not\s+allowed|no\s+longer\s+allowed)
-      |make\s+sure|instead\s+of|rather\s+than|remember\s+to|be\s+careful)\b
-    | \b(?:use|run|write|keep|put|name|call|ask|test|commit|merge|deploy|release|pin)\b
-      [^.!?\n]{1,80}?(?:,\s*not\b|\bnot\s+\w+|\bbefore\b|\bafter\s+(?:each|every)\b)
-    | \b(?:every|each|any)\s+(?:pr|pull\s+request|commit|merge|release|deploy(?:ment)?|change
-      |branch|migration|endpoint|test|file|function|module|day|week|month|morning|sprint
-      |(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b
-    | \b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b
-    | \b(?:we|our\s+team|the\s+team|everyone|all\s+of\s+us)\s+
-      (?:use|run|write|deploy|release|merge|review|test|ship|keep|put|name|call|start|end|format
-        |lint|pin|tag|branch|rebase|squash|log|store|commit|host|build|version|support|target
-        |require|allow|treat|do|work|agreed|decided)\b
-    | \b(?:the\s+)?(?:build|tests?|ci|deploy(?:ment)?|release|project|app)\s+(?:needs?|requires?)\b
-    | (?<!\w)(?:всегда|никогда|нельзя|обязательно|только|vždy|nikdy|nesmí|musí|immer|niemals|nie
-      |nur|toujours|jamais|siempre|nunca|sempre|mai)(?!\w)
-    | 必须|总是|从不|不要|必ず|決して
-    """
 
 logger = get_logger(__name__)
 
@@ -75,7 +53,8 @@ def digest_class(kind: str, pinned: bool, text: str) -> str:
         return "preference"
     if kind in _DECISIONS:
         return "decision"
-    return "rule" if kind not in _NOT_RULES and _rule_in(text) is not None else "note"
+    stated = find_rule(text) if kind not in _NOT_RULES else None
+    return stated[0] if stated else "note"
 
 
 def shorten(text: str) -> str:
@@ -83,7 +62,7 @@ def shorten(text: str) -> str:
     flat = " ".join(text.split())
     if len(flat) <= SHORT_CHARS:
         return flat
-    start = max(_rule_in(text) or 0, 0)
+    _, start = find_rule(text) or ("", 0)
     short = ""
     for sentence in re.split(_SENTENCE_END, text[start : start + 4 * SHORT_CHARS]):
         longer = " ".join(filter(None, (short, *sentence.split())))
@@ -94,20 +73,6 @@ def shorten(text: str) -> str:
         return f"{short} …"
     cut = " ".join(text[start : start + 4 * SHORT_CHARS].split())[:SHORT_CHARS]
     return f"{cut.rsplit(' ', 1)[0]} …"
-
-
-def _rule_in(text: str) -> int | None:
-    """Return where the first sentence that states a rule begins."""
-    if len(text) > RULE_CHARS:
-        return None
-    start = 0
-    for sentence in re.split(_SENTENCE_END, text)[:RULE_SENTENCES]:
-        start = text.find(sentence, start)
-        # A question states nothing.
-        if not sentence.rstrip().endswith("?") and re.search(_RULE, sentence):
-            return start
-        start += len(sentence)
-    return None
 
 
 class Digest:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from zapomni_core.shared.statements import is_ended_by
 from zapomni_core.shared.text import word_stems
 
 __all__ = ["Comparison", "compare"]
@@ -53,6 +54,8 @@ def compare(older: str, newer: str, cosine: float | None = None) -> Comparison |
         newer: The other one.
         cosine: Of their vectors; None if there are none.
     """
+    if is_ended_by(older, newer):
+        return Comparison("contradiction", "the newer one says that it is over")
     old, new = _read(older), _read(newer)
     if not old.words or not new.words:
         return None

@@ -51,6 +51,9 @@ _FROM_NOW_ON = (
     "henceforth",
 )
 _EACH_TIME = (("whenever", "you"), ("every", "time", "you"), ("each", "time", "you"))
+_CONVENTIONS = frozenset("convention policy rule standard style".split())
+# How one says what is true of all of the code; what follows may still be a task.
+_HERE = ("in this repo", "in this project", "in this codebase", "in our code")
 _MODALS = frozenset("should must shall".split())
 _OBLIGED = frozenset("have need sure you".split())
 # After "always" or "never" these make a description, not an order.
@@ -199,6 +202,8 @@ def _judge(sentence: str, words: Sequence[str]) -> str:
         return sentence
     if lowered.startswith(_OTHER_LANGUAGES):
         return sentence
+    if lowered.startswith(_HERE) and not {"is", "are", "we"}.isdisjoint(words[:4]):
+        return sentence
     if rest := _correction(sentence, words):
         return rest
     for clause in _clauses(sentence):
@@ -211,6 +216,8 @@ def _judge(sentence: str, words: Sequence[str]) -> str:
 
 
 def _asked_to_remember(clause: str, words: Sequence[str]) -> str:
+    if clause.lower().startswith("note: "):
+        return clause[len("note: ") :]
     for phrase in _REMEMBER:
         if tuple(words[: len(phrase)]) == phrase:
             following = "".join(words[len(phrase) : len(phrase) + 1])
@@ -230,13 +237,15 @@ def _is_rule(words: Sequence[str]) -> bool:
         return True
     if any(tuple(words[: len(phrase)]) == phrase for phrase in _EACH_TIME):
         return True
+    if words[:1] == ["our"] and "".join(words[1:2]) in _CONVENTIONS:
+        return True
     for place, word in enumerate(words[:-2]):
         if word not in ("always", "never") or not _is_verb(words[place + 1]):
             continue
         if place == 0 or words[place - 1] in _MODALS:
             return True
-        # "You have to always …", "I want you to never …".
-        if words[place - 1] == "to" and words[place - 2] in _OBLIGED:
+        # "You have to always …", "I want you to never …", "make sure you always …".
+        if words[place - 1] in ("to", "you") and words[place - 2] in _OBLIGED:
             return True
         if place == 1 and words[0] == "we":
             return True
@@ -258,6 +267,9 @@ def _is_order_not_to(clause: str, words: Sequence[str]) -> bool:
     """Return whether a clause says what not to do, or what to do instead."""
     if any(f" {phrase}" in clause for phrase in _FOR_NOW):
         return False
+    for start in (["we"], ["you", "should"]):
+        if words[: len(start) + 1] == [*start, "use"]:
+            words = words[len(start) :]
     if words[:1] == ["use"] and len(words) <= 15:
         return " instead" in clause or " not " in clause or "rather than" in clause
     if words[:1] == ["stop"]:

@@ -111,7 +111,7 @@ HOST_FILES = frozenset(
     ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", "QWEN.md", "MEMORY.md"]
 )
 # How much each class of memory is worth showing; other reasons are added.
-CLASS_SCORES = {"pinned": 4.0, "preference": 3.0, "decision": 2.0, "rule": 1.0}
+CLASS_SCORES = {"pinned": 4.0, "preference": 3.0, "decision": 2.0, "rule": 1.0, "fact": 0.5}
 HERE = 1.5  # The branch or a file with uncommitted changes is named in it.
 # What was used after it was given, and what was given in five sessions and never used.
 MEMORY_FEEDBACK, FEEDBACK = 2.5, 0.3
