@@ -52,9 +52,11 @@ SEED = 5
 BY_SYSTEM = {"zapomni": "model", "zapomni-graph": "model", "zapomni-words": "words"}
 # How much surer than fair a hit has to be, passage and turn: strong must be right. And how much
 # sharper than fair the second answer is: below the margin all hits are alike, only not strong.
-MARGINS = {"model": (1.9, 1.4), "words": (1.1, 1.1)}
+MARGINS = {"model": (1.9, 1.3), "words": (1.1, 1.1)}
 SHARPNESS = 2.0
-RIDGE = 1.0
+# How much large weights cost, in both answers. A few sets say little about which signals hold
+# elsewhere: at this price sets that were left out are separated better.
+RIDGE = {"model": (30.0, 1.0), "words": (1.0, 1.0)}
 _SPEAKER = re.compile(r"([A-Z]\w+): ")
 
 
@@ -284,7 +286,7 @@ def fit(
     for _ in range(2):
         surest_hits = [max(a.hits, key=lambda h: add(answered, h)) for a in questions]
         labels = [a.kind == "own" for a in questions]
-        answered = logistic(surest_hits, labels, counts, [*answered])
+        answered = logistic(surest_hits, labels, counts, [*answered], RIDGE[calibration][0])
     found = [answered]
     for weights, is_turn, margin in zip(
         (RIGHT, RIGHT_TURN), (False, True), MARGINS[calibration], strict=True
@@ -297,8 +299,10 @@ def fit(
             labels += [hit["right"] for hit in first]
             counts += [1 / len(first) for _ in first]
         names = [*weights[calibration]]
-        right = logistic(rows, labels, counts, names) if rows else dict(weights[calibration])
-        right["bias"] -= margin if rows else 0
+        right = dict(weights[calibration])
+        if rows:
+            right = logistic(rows, labels, counts, names, RIDGE[calibration][1])
+            right["bias"] -= margin
         found.append({name: SHARPNESS * weight for name, weight in right.items()})
     return found[0], found[1], found[2]
 
@@ -322,14 +326,15 @@ def logistic(
     labels: Sequence[bool],
     counts: Sequence[float],
     names: Sequence[str],
+    cost: float,
 ) -> Weights:
-    """Fit by Newton's method, with a little ridge on all but the bias."""
+    """Fit by Newton's method, with ridge on all but the bias."""
     rows = np.array([[{"bias": 1.0, **h["signals"]}.get(n, 0.0) for n in names] for h in hits])
     right, counted = np.array(labels, float), np.array(counts)
     scale = rows.std(axis=0)
     scale[scale == 0] = 1.0
     scaled, counted = rows / scale, counted / counted.sum() * len(counted)
-    ridge = np.diag([1e-9 if name == "bias" else RIDGE for name in names])
+    ridge = np.diag([1e-9 if name == "bias" else cost for name in names])
     found: NDArray[np.float64] = np.zeros(len(names))
     for _ in range(50):
         likely = 1 / (1 + np.exp(-scaled @ found))

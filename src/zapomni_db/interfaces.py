@@ -359,6 +359,10 @@ class EmbeddingStore(Protocol):
         """
         ...
 
+    async def sample_second(self, limit: int) -> bytes:
+        """Return vectors of the second space one after another, as float32: all, or so many."""
+        ...
+
     async def activate_space(self, space: EmbeddingSpace) -> int:
         """Make searches use this space if no chunk is pending in it.
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from builders import SPACE, memory, vector
+from zapomni_core.modules.memories import MemoryRanker, Question
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     ChunkVector,
     EmbeddingSpace,
+    MemoryFilter,
     TextSearchRequest,
     VectorSearchRequest,
 )
@@ -72,6 +76,44 @@ async def test_without_a_second_space_nothing_is_near_in_it(storage):
     assert (await storage.rank_by_vector(asked([0.0, 1.0], second=True))).scores == {}
     (one,) = await storage.get_unseen(SECOND, 10)
     assert await storage.get_similarities([0.0, 1.0], [one.chunk_id], second=True) == {}
+
+
+async def test_some_vectors_of_the_second_space_are_read_at_once(storage):
+    assert await storage.sample_second(10) == b""
+    await store(storage, "one", "two", "three")
+    chunks = await storage.get_unseen(SECOND, 10)
+    assert await storage.sample_second(10) == b""
+    made = [
+        ChunkVector(chunk_id=chunk.chunk_id, embedding=embedding)
+        for chunk, embedding in zip(chunks[1:], ([0.0, 1.0], [1.0, 0.0]), strict=True)
+    ]
+    await storage.store_second(SECOND, made, chunks[-1].chunk_id)
+    numbers = array("f", await storage.sample_second(10))
+    assert sorted(zip(numbers[::2], numbers[1::2], strict=True)) == [(0.0, 1.0), (1.0, 0.0)]
+    assert len(array("f", await storage.sample_second(1))) == SECOND.dimension
+
+
+async def test_a_search_counts_less_what_all_passages_of_the_second_space_differ_in(storage):
+    space = EmbeddingSpace(model="second", dimension=16)
+    # All lie along the first direction, one way or the other; one has something else, too.
+    others = [[(-1.0) ** number, *[0.0] * 15] for number in range(40)]
+    target = [0.6, 0.8, *[0.0] * 14]
+    await store(storage, *(f"passage {number}" for number in range(41)))
+    chunks = await storage.get_unseen(space, 100)
+    made = [
+        ChunkVector(chunk_id=chunk.chunk_id, embedding=embedding)
+        for chunk, embedding in zip(chunks, [*others, target], strict=True)
+    ]
+    await storage.store_second(space, made, chunks[-1].chunk_id)
+    question = [0.92, 0.39, *[0.0] * 14]
+    nearest = (await storage.rank_by_vector(asked(question, second=True))).scores
+    assert next(iter(nearest)) != chunks[-1].chunk_id
+    ranker = MemoryRanker(storage)
+    ranked = await ranker.rank(Question("?", [], MemoryFilter(), 3, second=question, total=41))
+    assert ranked[0].chunk_id == chunks[-1].chunk_id
+    # Evidence is by the cosine as it is, which does not depend on what else is stored.
+    assert ranked[0].second == pytest.approx(0.864, abs=0.01)
+    assert ranker.contrast.count == 41
 
 
 async def test_the_second_space_outlives_a_switch_of_the_first(storage):

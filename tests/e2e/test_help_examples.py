@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from command import add, answer, as_json, zapomni
+from command import add, answer, as_json, until, zapomni
 from zapomni_cli.main import COMMANDS, cli
 
 # Of another program or a shell, without an end, or about what is not there (a server, a remote, a
@@ -68,7 +68,8 @@ def filled(tmp_path_factory) -> dict[str, str]:
         task = as_json("graph", "build", "--background")["task_id"]
         answer("tasks", "run")
         ids = {"memory": memory, "task": task, "observation": str(as_json("recent")[0]["id"])}
-    shutil.copytree(folder / "home", folder / "as it was")
+    # The process of the task in the background may still have the file open.
+    until(lambda: not (folder / "home" / "zapomni.db-shm").exists())
     return {**ids, "home": str(folder)}
 
 
@@ -81,17 +82,16 @@ def as_written(path: str, line: str, ids: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", [path for path, _ in commands()])
-def test_every_command_has_an_example_that_runs(path, filled, monkeypatch):
+def test_every_command_has_an_example_that_runs(path, filled, monkeypatch, tmp_path):
     command = dict(commands())[path]
     (first, *_) = examples(command)
     if path in NOT_RUN:
         return
     home = filled["home"]
     # What an example changes or takes away is there again for the next one.
-    shutil.rmtree(f"{home}/home")
-    shutil.copytree(f"{home}/as it was", f"{home}/home")
+    own = shutil.copytree(f"{home}/home", tmp_path / "copy")
     monkeypatch.setenv("HOME", home)
-    monkeypatch.setenv("ZAPOMNI_HOME", f"{home}/home")
+    monkeypatch.setenv("ZAPOMNI_HOME", str(own))
     monkeypatch.setenv("ZAPOMNI_EMBEDDER", "none")
     monkeypatch.chdir(f"{home}/src/shop")
     if path == "graph undo":

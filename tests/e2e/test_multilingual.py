@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -89,6 +91,21 @@ def test_what_was_stored_before_gets_its_vectors_with_the_pull(models, private_h
     # Without it again, everything is found as before.
     shutil.rmtree(models / MULTILINGUAL.name)
     assert as_json("search", QUESTIONS[0][0])["results"] == before
+
+
+def test_vectors_of_an_earlier_version_are_made_again(models, private_home):
+    (models / MULTILINGUAL.name).symlink_to(PULLED / MULTILINGUAL.name)
+    for text in NOTES:
+        add(text)
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as database, database:
+        database.execute("UPDATE embedding_spaces SET sha256 = ? WHERE active = 2", ("0" * 64,))
+    # Until then they are not compared with those of this version, and nothing is lost.
+    question = "数据库"
+    assert first(question)["text"] == NOTES[1]
+    assert "Made 3 vectors" in answer("models", "pull", "multilingual")
+    assert first(QUESTIONS[0][0])["text"] == NOTES[0]
+    assert as_json("status")["memories"] == len(NOTES)
+    assert "already here" in answer("models", "pull", "multilingual")
 
 
 def test_a_text_that_is_changed_is_found_by_its_new_one(models):

@@ -155,6 +155,8 @@ def turns_in_order(**fields: float) -> list[Candidate]:
     for number, candidate in enumerate(pool):
         candidate.group, candidate.group_size, candidate.turn = "g0", 5, True
         candidate.similarities, candidate.late, candidate.late_window = [0.5], 0.3, 0.3
+        # What BM25 gives a conversation that has both words.
+        candidate.bm25_parent = 8.0
         candidate.turn_signals = {"window": 5.0 - 3 * (number > 0), "apart": 0.0}
     for name, value in fields.items():
         setattr(pool[0], name, value)
@@ -204,6 +206,47 @@ def test_words_that_no_passage_has_lower_evidence_in_a_large_store_only():
     assert unseen_in(500, unseen=2) > 0.4
     assert unseen_in(5, unseen=2) < 0.15
     assert unseen_in(500, unseen=0) == 0.0
+
+
+def evidence_by_word(word: str, total: int) -> float:
+    """Return the evidence of a passage by a word that one in a hundred has."""
+    pool = passages(cosine=0.6, similarities=[0.5], late=0.15)
+    holders = frozenset({"c0", *(f"other{n}" for n in range(total // 100))})
+    score_evidence(
+        pool,
+        {word: holders},
+        total,
+        VectorRanking(scores={}, mean=0.1, deviation=0.1, count=total),
+        calibrated=True,
+        vocabulary={"kettle": 19_000, "time": 2051},
+    )
+    return pool[0].evidence
+
+
+def test_a_word_that_english_has_less_often_than_this_store_raises_evidence():
+    rare, common = evidence_by_word("kettle", 5000), evidence_by_word("time", 5000)
+    assert rare > common + 0.1
+    assert evidence_by_word("not in the vocabulary", 5000) > rare
+
+
+def test_a_small_store_has_no_typical_words():
+    rare, common = evidence_by_word("kettle", 5), evidence_by_word("time", 5)
+    assert rare == pytest.approx(common, abs=0.01)
+
+
+def test_passages_of_one_parent_lead_together_over_all_others():
+    def evidence_with(near: str, group: str) -> float:
+        pool = passages(cosine=0.6, context=0.6, similarities=[0.5], late=0.3, bm25_parent=8.0)
+        for candidate in pool[1:]:
+            candidate.similarities, candidate.late, candidate.context = [0.5], 0.27, 0.55
+            if candidate.chunk_id in near.split():
+                candidate.first_score, candidate.group = 0.88, group or candidate.group
+        return measure(pool, calibrated=True)[0]
+
+    together, alone = evidence_with("c1 c2 c3", "g0"), evidence_with("", "")
+    one_rival, rivals = evidence_with("c1", ""), evidence_with("c1 c2 c3", "")
+    assert together >= alone > one_rival > rivals
+    assert (evidence_word(alone), evidence_word(rivals)) == ("strong", "weak")
 
 
 def test_broken_vectors_leave_evidence_by_words():

@@ -144,6 +144,10 @@ def test_what_the_first_model_makes_of_other_languages_counts_a_little():
     assert foreign == pytest.approx({"a": 0.4, "b": 0.3}, abs=0.01)
     english = as_first(asked, near, near, {"a": 0.7})
     assert english == pytest.approx({"a": 0.34, "b": 0.3}, abs=0.01)
+    # Among as many in English, deviations of the second space count less: the nearest exceed the
+    # others by more of them.
+    both = VectorRanking(scores={}, mean=0.1, deviation=0.1, count=2000)
+    assert as_first({"b": 0.36}, near, both, {}) == pytest.approx({"b": 0.3}, abs=0.01)
 
 
 def test_without_vectors_words_alone_decide():

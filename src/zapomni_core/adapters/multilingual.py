@@ -2,7 +2,8 @@
 
 Version 3 of the Universal Sentence Encoder, multilingual: 16 languages in one space, so that a
 question finds a text in another language. It adds up the vectors of a text's pieces and of their
-runs of two, three and five, and puts the sum through four dense layers. No token vectors.
+runs of two, three and five. The four dense layers that come after are left out: they were made to
+compare sentences, and passages are found better by what goes into them. No token vectors.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ BEGIN, END, UNKNOWN = 1, 2, 0
 # Runs of pieces, and how many of a run come before the piece it belongs to.
 RUNS = ((2, 0), (3, 1), (5, 2))
 BLOCKS = 17
+# The dense layers after the sum.
+LEFT_OUT = frozenset({"d0", "d1", "d2", "d3", "p1", "p3"})
 
 
 class MultilingualEmbedder(LoadedModel["SentenceEncoder"]):
@@ -104,7 +107,7 @@ class SentenceEncoder:
             array = data[start : start + size].view(kind).reshape(shape)
             if name == "rows":
                 self._rows = array
-            else:
+            elif name not in LEFT_OUT:
                 self._arrays[name] = np.array(array)
         center = Path(__file__).with_name(CENTER).read_bytes()
         self._center = np.frombuffer(center, dtype="<f4")
@@ -138,11 +141,7 @@ class SentenceEncoder:
             found.append(start)
         pooled = self._normalize(np.concatenate(found, axis=1), part["ln_g"], part["ln_b"])
         # The sum over the pieces of a linear layer is that layer of their sum.
-        mean = (pooled.sum(axis=0) @ part["cnn_W"] + len(ids) * part["cnn_b"]) / len(ids) ** 0.5
-        first = np.maximum(mean @ part["d0"], 0)
-        second = np.maximum(mean @ part["p1"] + first @ part["d1"], 0)
-        third = np.maximum(second @ part["d2"], 0)
-        vector = np.tanh(second @ part["p3"] + third @ part["d3"])
+        vector = pooled.sum(axis=0) @ part["cnn_W"] + len(ids) * part["cnn_b"]
         unit: NDArray[np.float32] = vector / max(float(np.linalg.norm(vector)), 1e-9)
         return unit
 

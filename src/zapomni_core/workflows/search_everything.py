@@ -25,6 +25,7 @@ from zapomni_core.modules.memories import (
     HEAD,
     AnswerCache,
     Candidate,
+    Contrast,
     EmbeddingChain,
     MemoryRanker,
     Question,
@@ -99,6 +100,7 @@ class Searcher:
     citations: Citations | None = None
     projects: Projects | None = None
     answers: AnswerCache = field(default_factory=AnswerCache)
+    contrast: Contrast = field(default_factory=Contrast)
 
     async def answer(self, request: SearchRequest) -> SearchResponse:
         """Search, or answer again what was asked before if nothing it reads was changed since."""
@@ -190,7 +192,7 @@ class Searcher:
                 if request.within == "observations":
                     question.exhausted, ranked = True, []
                 else:
-                    ranked = await MemoryRanker(storage).rank(question)
+                    ranked = await MemoryRanker(storage, self.contrast).rank(question)
                 observed, more = await self._search_observations(request, question)
             except QueryError as error:
                 raise SearchError(

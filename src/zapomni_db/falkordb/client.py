@@ -280,6 +280,7 @@ class FalkorDBClient:
     get_space = operation(spaces.get_space)
     get_unseen = operation(spaces.get_unseen)
     store_second = operation(spaces.store_second)
+    sample_second = operation(spaces.sample_second)
     get_embeddings = operation(spaces.get_embeddings)
     get_tokens = operation(spaces.get_tokens)
     get_pending = operation(spaces.get_pending)

@@ -8,7 +8,9 @@ them from there, and never sees two spaces at once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
@@ -47,6 +49,7 @@ __all__ = [
     "get_state",
     "get_tokens",
     "get_unseen",
+    "sample_second",
     "slot_of",
     "store_second",
     "store_vectors",
@@ -123,6 +126,12 @@ _UNSEEN: LiteralString = (
     " WITH coalesce(e.seen, -1) AS seen MATCH (c:Chunk) WHERE c.key > seen"
     " RETURN c.id, c.text ORDER BY c.key LIMIT $limit"
 )
+# Finds vectors of the second space: as if drawn by chance, yet the same ones every time.
+_SAMPLE_SECOND: LiteralString = """
+MATCH (e:EmbeddingSpace {second: true}) WITH e.vectors AS vectors
+MATCH (c:Chunk) WHERE c[vectors] IS NOT NULL
+WITH c, vectors ORDER BY c.key * 7919 % 10007, c.key LIMIT $limit
+"""
 # Stores vectors of the second space, and up to which chunk they were made.
 _STORE_SECOND: LiteralString = f"""
 {CLAIM} WITH e WHERE {SLOT_ROW} = $slot AND NOT e.active
@@ -359,6 +368,11 @@ async def store_second(
         )
         if rows:
             return
+
+
+async def sample_second(session: Session, limit: int) -> bytes:
+    rows = await session.read_list(_SAMPLE_SECOND, "c[vectors]", limit=limit)
+    return array("f", chain.from_iterable(vector for (vector,) in rows)).tobytes()
 
 
 async def _slot_for(session: Session, space: EmbeddingSpace) -> tuple[Slot, bool]:

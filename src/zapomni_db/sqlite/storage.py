@@ -226,6 +226,10 @@ class SqliteStorage(SqliteFile):
             second=second,
         )
 
+    async def sample_second(self, limit: int) -> bytes:
+        """Return some vectors of the second space."""
+        return self.read_here("searching", vectors.sample_second, self._second_cache, limit)
+
     get_state = reading_here("searching", _read_state)
 
     async def begin_search(

@@ -51,6 +51,7 @@ __all__ = [
     "pack_old_vectors",
     "prune_log",
     "read_active_space",
+    "sample_second",
     "store_second",
     "store_vectors",
 ]
@@ -327,6 +328,11 @@ def store_second(
     _store(connection, key, space, vectors)
 
 
+def sample_second(connection: sqlite3.Connection, cache: VectorCache, limit: int) -> bytes:
+    second = read_active_space(connection, second=True)
+    return b"" if second is None else cache.sample(connection, second.key, limit)
+
+
 # Vectors of older versions, which are float32, are below a row number.
 _UNPACKED_BELOW: LiteralString = "SELECT row FROM unpacked_vectors"
 _SET_UNPACKED_BELOW: LiteralString = "UPDATE unpacked_vectors SET row = ?"
@@ -511,6 +517,11 @@ class VectorCache:
             scores = held.compare(vector, rows[rows >= 0])
         return dict(zip(known, scores.tolist(), strict=True))
 
+    def sample(self, connection: sqlite3.Connection, space_key: int, limit: int) -> bytes:
+        """Return so many vectors, spread over all, as float32."""
+        with self._lock:
+            return self._refreshed(connection, space_key).sample(limit)
+
     def _refreshed(self, connection: sqlite3.Connection, space_key: int) -> _Held:
         newest = fetch_value(connection, _NEWEST_CHANGE)
         file = getattr(connection, "identity", None)
@@ -650,6 +661,17 @@ class _Held:
         rows = self.rows_of(np.array(without, dtype=np.int64))
         keep[rows[rows >= 0]] = False
         return np.flatnonzero(keep)
+
+    def sample(self, limit: int) -> bytes:
+        """Return so many vectors, spread over all, as float32; of many nearly."""
+        import numpy as np
+
+        rows = np.arange(0, self.size, max(1, -(-self.size // limit)))
+        vectors, *rest = self._columns
+        chosen = vectors[rows].astype(np.float32)
+        if self.is_many:
+            chosen *= rest[0][rows, None]
+        return chosen.tobytes()
 
     def score(
         self, vector: NDArray[np.float32], limit: int, rows: NDArray[np.intp] | None

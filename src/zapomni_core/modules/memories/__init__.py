@@ -7,6 +7,7 @@ from zapomni_core.shared.lazy import lazy_names
 if TYPE_CHECKING:
     from zapomni_core.modules.memories.alike import find_similar, is_fact
     from zapomni_core.modules.memories.answers import AnswerCache
+    from zapomni_core.modules.memories.contrast import Contrast
     from zapomni_core.modules.memories.digest import Digest, digest_class, shorten
     from zapomni_core.modules.memories.embedding import (
         EmbeddingChain,
@@ -42,6 +43,7 @@ __all__ = [
     "HEAD",
     "AnswerCache",
     "Candidate",
+    "Contrast",
     "Digest",
     "EmbeddingChain",
     "Memories",
@@ -75,6 +77,7 @@ __getattr__ = lazy_names(
     {
         "alike": "find_similar is_fact",
         "answers": "AnswerCache",
+        "contrast": "Contrast",
         "digest": "Digest digest_class shorten",
         "embedding": "EmbeddingChain Progress ask_cache fill_pending reembed",
         "evidence": "CALIBRATED",

@@ -12,14 +12,13 @@ Is the question answered here at all? Signals that mean the same for every quest
 - parent: how much the whole parent has of what is asked, by the rarity of its words;
 - phrases: the share of the question's pairs of words that are next to each other here, too;
 - unseen: the share of the question's words that no passage has;
+- typical: how much more often passages have one of its words than English texts do;
 - peak: how far the cosine exceeds what the nearest of so many unrelated passages would reach.
 
-Is this the passage that answers? A hit like many others is a guess: its lead over the others
-decides, and how much it has of what is asked. Passages of one parent are about one thing, and
-are no rivals of each other; turns of a conversation are, each says something else. Where turns
-were put in order, the lead in that order counts, over all others together, and what the turns
-before lend: a turn with all words of the question often only raises the subject. Of a list any
-part is right. Elsewhere a turn that asks is no answer, and no rival of one.
+Is this the passage that answers? A hit like many others is a guess: its lead decides. Passages
+of one parent are no rivals of each other; turns of a conversation are, each says something else.
+Where turns were put in order, the lead in that order counts, and what the turns before lend; of
+a list any part is right. Elsewhere a turn that asks is no answer, and no rival of one.
 
 The knowledge graph is no part of it: leads are those before anything was linked.
 
@@ -54,7 +53,7 @@ __all__ = ["ANSWERED", "CALIBRATED", "RIGHT", "RIGHT_TURN", "find_turns", "score
 HIGHEST_PEAK = 3.0
 # Information is counted in words that only one passage has; more than so many say no more.
 MOST_INFORMATION = 4.0
-# From there on a lead in the order of turns says no more.
+# From there on log odds say no more.
 MOST_LEAD = 5.0
 # What a hit that may not be the one is worth of one that is.
 UNCERTAIN = 0.6
@@ -65,27 +64,39 @@ MEAN_SHARE = 0.75
 # so many more, with the mean cosine of unrelated texts.
 UNKNOWN_PASSAGES, UNRELATED = 20, 0.1
 
+# The commonest words are in a tenth of all English texts. The model's vocabulary is ordered by
+# frequency: a word's number says how much rarer it is. A few more or less are chance.
+COMMONEST_SHARE, FIRST_NUMBER, LAST_NUMBER, BY_CHANCE = 0.1, 1000, 30_000, 2
+# Between questions that belong to a store and those that do not.
+USUALLY_TYPICAL = 1.5
+# A score that is lower by so much is worth a third as a rival.
+NEAR_SCORE = 0.1
+
 # What each signal counts, and what all of them have to exceed, by calibration.
 ANSWERED: Mapping[str, Mapping[str, float]] = {
     "model": {
-        "late": 12.0, "contrast": 10.0, "parent": 0.65, "phrases": 4.0, "unseen": -3.5,
-        "bias": -7.0,
+        "late": 8.0, "contrast": 12.0, "parent": 0.65, "phrases": 4.0, "unseen": -2.0,
+        "typical": 0.5, "bias": -7.9,
     },
     "relative": {"words": 6.0, "phrases": 4.5, "unseen": -3.5, "peak": 0.5, "bias": -1.9},
     # Of translated documentation, first hits that answer against those of questions about another
-    # subject: 77 % of the first and 10 % of the others are above one half (one language left out).
-    "second": {"words": 3.0, "cosine": 14.0, "bias": -6.3},
+    # subject: 84 % of the first and 24 % of the others are above one half; asked in English, 81 and
+    # 12 % (German, Spanish, French, Russian).
+    "second": {"words": 2.5, "cosine": 16.0, "bias": -6.8},
     "words": {"words": 6.3, "phrases": 6.0, "unseen": -4.5, "bias": -2.8},
 }  # fmt: skip
-# Leads are over the best rival, and over the second: a fact may be stored twice.
+# Leads are over the best rival, the second (a fact may be stored twice), or all together.
 RIGHT: Mapping[str, Mapping[str, float]] = {
-    "model": {"lead": 9.5, "lead_second": 8.0, "information": 0.6, "bias": -6.2},
+    "model": {
+        "lead_all": 0.8, "lead_context": 13.5, "lead_late": 7.0, "lead_late_second": 8.0,
+        "bias": -3.4,
+    },
     "relative": {"lead": 9.5, "lead_second": 8.0, "information": 0.6, "bias": -6.2},
-    "second": {"lead": 5.0, "lead_second": 4.0, "peak": 0.3, "information": 0.6, "bias": -4.3},
+    "second": {"lead": 4.5, "lead_second": 4.0, "information": 0.45, "bias": -4.0},
     "words": {"lead_bm25": 1.2, "lead_phrases": 3.0, "information": 0.8, "bias": -7.9},
-}
+}  # fmt: skip
 RIGHT_TURN: Mapping[str, Mapping[str, float]] = {
-    "model": {"lead_order": 2.0, "lent": 8.0, "list": 1.5, "bias": -2.7},
+    "model": {"lead_order": 2.0, "lent": 8.0, "list": 1.5, "bias": -2.8},
     "relative": {"lead": 6.2, "information": 0.3, "asks": -4.0, "bias": -3.1},
     "second": {"lead": 6.4, "information": 0.2, "asks": -4.0, "bias": -2.8},
     "words": {"lead_words": 15.0, "asks": -6.0, "bias": -6.0},
@@ -116,8 +127,8 @@ def score_evidence(
     ranking: VectorRanking,
     *,
     calibrated: bool,
-    second: VectorRanking | None = None,
     wanted: int | None = None,
+    vocabulary: Mapping[str, int] | None = None,
 ) -> None:
     """Give candidates their evidence.
 
@@ -127,11 +138,10 @@ def score_evidence(
         total: How many passages there are.
         ranking: How near passages are to the question on the whole.
         calibrated: Whether the vectors are of a model that the weights were fitted for.
-        second: The same as `ranking` in the second space.
         wanted: Of the first how many memories it is needed; if none has any, of all. None: of all.
+        vocabulary: The numbers of the question's words in the model's vocabulary.
     """
-    has_second = second is not None
-    calibrations = [_calibrate(c, calibrated=calibrated, has_second=has_second) for c in pool]
+    calibrations = [_calibrate(candidate, calibrated=calibrated) for candidate in pool]
     # Leads by words are over signals of all others.
     judged = pool if "words" in calibrations else pool[: _count_first(pool, wanted)]
     windows = {i for candidate in judged for i in (candidate.chunk_id, *candidate.neighbours)}
@@ -144,6 +154,7 @@ def score_evidence(
     # Most words are in no passage of a small store.
     known = total / (total + UNKNOWN_PASSAGES)
     unseen = known * sum(not count for count in counts.values()) / max(len(counts), 1)
+    typical = known * _find_typical(counts, total, vocabulary or {}) + (1 - known) * USUALLY_TYPICAL
     found_terms: dict[str, list[str]] = {}
     for term, found in matches.items():
         for chunk_id in () if isinstance(found, int) else found & windows:
@@ -165,9 +176,8 @@ def score_evidence(
             signals["own"] = word_share(weights, own, enough) if near else signals["words"]
             signals["bm25"] = sum(weights[t] for t in own) if is_small else candidate.bm25
             continue
-        if calibration == "second" and second is not None:
+        if calibration == "second":
             signals["cosine"] = candidate.second
-            signals["peak"] = _peak(candidate.second, second)
             continue
         signals["peak"] = _peak(candidate.cosine, ranking)
         if calibration == "model":
@@ -176,6 +186,7 @@ def score_evidence(
             signals["contrast"] = _contrast(candidate.cosine, ranking)
             parent = sum(weights[t] for t in both) if is_small else candidate.bm25_parent
             signals["parent"] = min(parent / rarest, MOST_INFORMATION)
+            signals["typical"] = typical
     _measure_leads(pool, len(judged), {*calibrations})
     for candidate, calibration in zip(judged, calibrations, strict=False):
         signals = candidate.signals
@@ -191,12 +202,12 @@ def score_evidence(
     if len(judged) < len(pool) and all(
         evidence_word(round(candidate.evidence, 2)) == "none" for candidate in judged
     ):
-        score_evidence(pool, matches, total, ranking, calibrated=calibrated, second=second)
+        score_evidence(pool, matches, total, ranking, calibrated=calibrated, vocabulary=vocabulary)
 
 
-def _calibrate(candidate: Candidate, *, calibrated: bool, has_second: bool) -> str:
+def _calibrate(candidate: Candidate, *, calibrated: bool) -> str:
     """Return which weights a candidate's signals have."""
-    if candidate.second and has_second:
+    if candidate.second:
         return "second"
     if not candidate.cosine:
         return "words"
@@ -234,14 +245,31 @@ def _contrast(cosine: float, ranking: VectorRanking) -> float:
     return cosine - MEAN_SHARE * total / (count + UNKNOWN_PASSAGES)
 
 
+def _find_typical(counts: Mapping[str, int], total: int, vocabulary: Mapping[str, int]) -> float:
+    """Return by how much a word is more common here than in English, at most; a logarithm."""
+    usual = total * COMMONEST_SHARE * FIRST_NUMBER
+    ratios = (
+        (count + BY_CHANCE)
+        / (usual / max(vocabulary.get(term, LAST_NUMBER), FIRST_NUMBER) + BY_CHANCE)
+        for term, count in counts.items()
+    )
+    return math.log(max(ratios, default=1.0))
+
+
 def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str]) -> None:
     """Add how far each of the first candidates is ahead of its rivals to its signals."""
     parents = [candidate.group for candidate in pool]
     memories = [candidate.memory_id for candidate in pool]
     scores = [candidate.first_score for candidate in pool]
     has_turns = any(candidate.turn for candidate in pool)
-    firsts, seconds = _leads(scores, parents, judged)
-    named = {"lead": firsts, "lead_second": seconds}
+    named: dict[str, list[float]] = {}
+    if calibrations != {"model"}:
+        named["lead"], named["lead_second"] = _leads(scores, parents, judged)
+    if "model" in calibrations:
+        named["lead_all"] = _leads_over_all(scores, parents, NEAR_SCORE)
+        named["lead_context"] = _leads([c.context for c in pool], parents, judged)[0]
+        late = [candidate.late for candidate in pool]
+        named["lead_late"], named["lead_late_second"] = _leads(late, parents, judged)
     if "words" in calibrations:
         bm25 = [candidate.signals.get("bm25", candidate.bm25) for candidate in pool]
         named["lead_bm25"] = _leads(bm25, parents, judged)[1]
@@ -265,22 +293,27 @@ def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str
                 candidate.signals["asks"] = float(candidate.asks)
     # The order of turns has a place for who asks, and much more: see `conversation`. It was fitted
     # as a softmax, so the lead over all others together is the log odds of being the one.
-    sums = {c.chunk_id: sum(c.turn_signals.values()) for c in pool if c.turn_signals}
-    highest = max(sums.values(), default=0.0)
-    shares: dict[str, float] = {}
-    for candidate in pool:
-        if candidate.turn_signals:
-            share = math.exp(sums[candidate.chunk_id] - highest)
-            shares[candidate.memory_id] = max(share, shares.get(candidate.memory_id, 0.0))
-    total = sum(shares.values())
-    for candidate in pool[:judged]:
-        if candidate.turn and candidate.turn_signals:
-            others = highest + math.log(max(total - shares[candidate.memory_id], 1e-9))
-            lead = sums[candidate.chunk_id] - others
-            candidate.signals["lead_order"] = min(max(lead, -MOST_LEAD), MOST_LEAD)
+    ordered = [candidate for candidate in pool if candidate.turn_signals]
+    sums = [sum(candidate.turn_signals.values()) for candidate in ordered]
+    leads = _leads_over_all(sums, [candidate.memory_id for candidate in ordered], 1.0)
+    judged_ids = {candidate.chunk_id for candidate in pool[:judged]}
+    for candidate, lead in zip(ordered, leads, strict=True):
+        if candidate.turn and candidate.chunk_id in judged_ids:
+            candidate.signals["lead_order"] = lead
             candidate.signals["lent"] = candidate.late_window - candidate.late
             # This part of the order counts only if the question asks for a list.
             candidate.signals["list"] = float(candidate.turn_signals["apart"] != 0)
+
+
+def _leads_over_all(values: Sequence[float], owners: Sequence[str], scale: float) -> list[float]:
+    """Return the log odds of each owner against all others together."""
+    highest = max(values, default=0.0)
+    shares: dict[str, float] = {}
+    for value, owner in zip(values, owners, strict=True):
+        shares[owner] = shares.get(owner, 0.0) + math.exp((value - highest) / scale)
+    total = sum(shares.values())
+    odds = {o: max(own, 1e-9) / max(total - own, 1e-9) for o, own in shares.items()}
+    return [min(max(math.log(odds[owner]), -MOST_LEAD), MOST_LEAD) for owner in owners]
 
 
 def _leads(

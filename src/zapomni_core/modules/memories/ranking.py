@@ -17,6 +17,7 @@ from typing import Any
 
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
 from zapomni_core.modules.memories import graph_arm
+from zapomni_core.modules.memories.contrast import SAMPLED, Contrast
 from zapomni_core.modules.memories.conversation import order_turns
 from zapomni_core.modules.memories.evidence import find_turns, score_evidence
 from zapomni_core.modules.memories.graph_arm import (
@@ -72,7 +73,7 @@ from zapomni_db.models import (
 __all__ = ["MemoryRanker", "Question", "score_dates"]
 
 # Below this cosine a passage is unrelated to the question.
-MIN_SIMILARITY = 0.15
+MIN_SIMILARITY, MIN_SIMILARITY_SECOND = 0.15, 0.07
 WORD_HITS = 100
 VECTOR_HITS = 60
 # Passages whose neighbors are candidates too: an answer is often next to the question's words.
@@ -109,6 +110,8 @@ class Question:
     embedding: QueryEmbedding | None = None
     second: list[float] | None = None
     """The question's vector in the second space, if there is one."""
+    turned: list[float] = field(default_factory=list)
+    """The same, turned towards what distinguishes the passages there."""
     is_calibrated: bool = False
     """Whether evidence is calibrated for the model of the embedding."""
     corrected: dict[str, str] = field(default_factory=dict)
@@ -182,6 +185,8 @@ class MemoryRanker:
     """Ranks the memories of a store."""
 
     storage: StorageProvider
+    contrast: Contrast = field(default_factory=Contrast)
+    """Of the second space."""
 
     async def rank(self, question: Question) -> list[Candidate]:
         """Return at least as many memories as wanted if there are, each by its best passage.
@@ -263,6 +268,7 @@ class MemoryRanker:
             find_turns(pool, {i: p.text for i, p in passages.items() if i in ordered})
         # The last page has everything that was found at all.
         ranked = [*pool, *rest] if question.exhausted else pool
+        embedding = question.embedding
         score_evidence(
             ranked,
             {
@@ -272,9 +278,9 @@ class MemoryRanker:
             question.total,
             question.ranking,
             calibrated=question.is_calibrated,
-            second=question.second_ranking,
             # Deeper, what is new may be anywhere.
             wanted=question.wanted if question.depth == 1 and not question.every_passage else None,
+            vocabulary=dict(zip(embedding.words, embedding.ids, strict=False)) if embedding else {},
         )
         return ranked
 
@@ -302,19 +308,30 @@ class MemoryRanker:
         """Rank the passages that the model of the first space does not read."""
         if question.second is None:
             return NO_RANKING
-        request = VectorSearchRequest.model_construct(
-            query_embedding=question.second,
-            limit=limit,
-            min_similarity=MIN_SIMILARITY,
-            filters=question.filters,
-            second=True,
-        )
         try:
-            return await self.storage.rank_by_vector(request)
+            found = await self._turn_and_rank(question, question.second, limit)
+            if self.contrast.is_outgrown(found.count):
+                sample = await self.storage.sample_second(SAMPLED)
+                self.contrast.fit(sample, len(question.second), found.count)
+                found = await self._turn_and_rank(question, question.second, limit)
         except ValidationError:
             # Without snapshots, the store may have another second model by now.
             question.second = None
             return NO_RANKING
+        return found
+
+    async def _turn_and_rank(
+        self, question: Question, second: Sequence[float], limit: int
+    ) -> VectorRanking:
+        question.turned = self.contrast.turn(second)
+        request = VectorSearchRequest.model_construct(
+            query_embedding=question.turned,
+            limit=limit,
+            min_similarity=MIN_SIMILARITY_SECOND,
+            filters=question.filters,
+            second=True,
+        )
+        return await self.storage.rank_by_vector(request)
 
     async def _score_cosines(
         self, question: Question, candidates: Sequence[Candidate], around: Surroundings
@@ -322,10 +339,13 @@ class MemoryRanker:
         """Set the cosines of candidates: of each in the space its language needs."""
         cosines = around.similarities if question.embedding is not None else {}
         if question.second is not None:
-            ids = {i for c in candidates for i in (c.chunk_id, *c.neighbours)}
-            found = await self.storage.get_similarities(question.second, sorted(ids), second=True)
+            ids = sorted({i for c in candidates for i in (c.chunk_id, *c.neighbours)})
+            found = await self.storage.get_similarities(question.turned, ids, second=True)
+            # Evidence must mean the same in every store, whatever else is in it.
+            alone = [candidate.chunk_id for candidate in candidates]
+            plain = await self.storage.get_similarities(question.second, alone, second=True)
             for candidate in candidates:
-                candidate.second = found.get(candidate.chunk_id, 0.0)
+                candidate.second = plain.get(candidate.chunk_id, 0.0)
             rankings = question.second_ranking, question.ranking
             cosines = {**cosines, **as_first(found, *rankings, cosines, question.reads)}
         if cosines:

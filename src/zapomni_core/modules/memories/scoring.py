@@ -63,7 +63,11 @@ TRUST_FROM, TRUST_WIDTH = -0.25, 1.0
 PER_MEMORY = 10
 # Mean and deviation of the cosines of a question with unrelated passages, in the space of the
 # shipped model and in that of the multilingual one; how many passages outweigh them.
-FIRST_USUAL, SECOND_USUAL, FEW_COSINES = (0.1, 0.1), (0.015, 0.095), 20
+FIRST_USUAL, SECOND_USUAL, FEW_COSINES = (0.1, 0.1), (0.01, 0.05), 20
+# The nearest exceed the others by a third more deviations in the second space than in the first,
+# because questions are turned towards what distinguishes its passages; not among a few. It matters
+# where there are others to come before.
+FURTHER, FURTHER_FROM = 0.35, 200
 # From the eighth passage of one parent on, each ranks a little lower, in favor of other parents.
 CROWD_FROM, CROWD = 7, 0.01
 # An observation is found by its words alone: even the best match is weaker than a good note.
@@ -218,6 +222,8 @@ def as_first(
     if not first.count:
         return cosines
     (mean, deviation), (low, spread) = _spread(first, *FIRST_USUAL), _spread(own, *SECOND_USUAL)
+    others = min((first.count - own.count) / max(own.count, 1), 1.0)
+    deviation /= 1 + FURTHER * others * own.count / (own.count + FURTHER_FROM)
     scaled = {i: mean + deviation * (cosine - low) / spread for i, cosine in cosines.items()}
     share = FIRST_SHARE if reads == 1 else FIRST_SHARE_FOREIGN
     return {i: c + share * (by_first.get(i, c) - c) for i, c in scaled.items()}
