@@ -113,6 +113,17 @@ Timestamps use ISO 8601
 Names of test files end in _test.go
 Customers are addressed formally in German texts
 Currency amounts carry the currency code
+The parser is a recursive descent one
+The API listens on port 8080
+The staging database is a copy of production
+Python 3.12 is the minimum
+Prod is in eu-west-1
+Package manager: pnpm
+Timeouts: 5 seconds for reads, 30 for writes
+The cache key includes the tenant id
+The gateway forwards requests to the order service
+Search runs on OpenSearch
+Backups: daily at 3, kept for 30 days
 """
 REPORTS = """
 The login page crashed when the token was empty
@@ -141,7 +152,6 @@ Refactored the parser into three modules
 The customer reported a wrong total in invoice 4711
 Read about CRDTs: Yjs looks promising
 It takes 12 minutes to run the full suite on my laptop
-The parser is a recursive descent one
 Log files grew to 40 GB over the weekend
 Why does the build need 8 GB of memory?
 Performance of the search improved by 30 percent after the index
@@ -166,6 +176,14 @@ The new index made the query ten times faster
 Demo for the board went well
 The old API is down since this morning
 Interview with the candidate: strong in Rust, less in SQL
+There is a race in the scheduler
+Progress: 3 of 5 endpoints moved
+Root cause: a race in the scheduler
+Symptom: the page is blank after login
+The build is broken on main
+The draft is in Notion
+The disk of the runner is full
+The page loads in 3 seconds now
 Исправил ошибку в парсере
 Der Parser war langsam
 Le test a échoué hier

@@ -55,12 +55,12 @@ async def add(engine, text: str, **fields) -> str:
 
 async def test_the_digest_follows_every_change(engine):
     rule = await add(engine, "we deploy on Tuesdays")
-    await add(engine, "The parser is a recursive descent one.")
+    await add(engine, "The parser was rewritten in March.")
     decision = await add(engine, "Orders are in PostgreSQL.", kind="decision", project="shop")
     await add(engine, "Likes short answers.", kind="preference")
     assert given() == [("preference", "Likes short answers."), ("rule", "we deploy on Tuesdays")]
     assert given("shop")[0] == ("decision", "Orders are in PostgreSQL.")
-    assert matching("parser") == ["The parser is a recursive descent one."]
+    assert matching("parser") == ["The parser was rewritten in March."]
     assert matching("postgresql") == []
     assert matching("postgresql", project="shop") == ["Orders are in PostgreSQL."]
 
@@ -189,7 +189,7 @@ def test_a_decision_that_says_it_is_over_is_only_searched(status):
 @pytest.mark.parametrize(
     "text",
     [
-        "The parser is a recursive descent one.",
+        "The parser was rewritten in March.",
         "Ada fixed the crash of the importer in March.",
         "Should we deploy on Tuesdays?",
         "Latency was 40 ms on the old machine.",

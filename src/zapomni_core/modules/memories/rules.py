@@ -84,6 +84,17 @@ _STANDING = rf"""(?ix)
     | \b(?:the\s+)?(?:first|last|second)\s+{_DAY}\s+of\b | \b(?:daily|weekly|nightly|monthly)\b
     | \b(?:is|are|starts?)\s+at\s+\d | \b(?:we're|we\s+are)\s+on\b
     | \b(?:limit|timeout|threshold|maximum|minimum|port|ttl|deadline|quota|version)\s+is\b"""
+# What something is or does at present, and a name with its value ("package manager: pnpm"), but no
+# state that passes, no problem and no plan.
+_PRESENT = r"""(?ix)
+    ^[\W_]*(?!.*\b(?:there|drafts?|leaks?|race|tickets?|errors?|causes?|symptoms?|plans?|progress|next
+      |retro\w*|interview|self|benchmarks?|steps?|new|old|current(?:ly)?|now|still|some
+      |wants?|asks?)\b)
+    (?:(?:[\w.+#/-]+\s+){1,6}?(?:is|are)\s+
+        (?:(?:an?|the|our|in|on|at|under|behind|called|named)\b|[`"/]|(?-i:[A-Z0-9]))
+      |(?:the|our|each|every)\s+(?:[\w.+#/-]+\s+){1,3}?(?:has|[a-z]{2,}[^\Wsui_]s)\s+
+        (?:to|on|in|at|from|via|with|by|through|for|the|an?|its|no|\d+)\b
+      |[A-Za-z][\w./ -]{1,30}:\s+\w)"""
 # What is said of all of a kind: a plural without an article, and what they do.
 _KIND = r"""(?x)^[\W_]*(?!(?i:the|this|that|these|those|it|there|an?)\b)
     (?:[\w.+#-]+\s+){0,3}?[\w-]*[^\Wsui_]s(?:\s+(?:in|of|from|for|on)\s+(?:the\s+)?(?!the\b)[\w-]+)?\s+
@@ -99,7 +110,7 @@ _REPORT = rf"""(?ix)
       |thought|knew|began|broke|brought|wrote|ran|fell|felt|lost|met|paid|spent|became
       |failed|fails?|crash(?:e[sd])?|broken|noticed|fixed|solved|happened|talked|reported|tried
       |improved|seems?|looks?|might|maybe|perhaps|probably|idea|todo|bug|vacation|holiday
-      |meeting|call\s+with|slow|because\s+of|turned\s+out|points?\s+to|takes)\b
+      |meeting|call\s+with|slow|question|result|benchmark|status|again|half\s+of|proposes|suggests|stuck|because\s+of|turned\s+out|points?\s+to|takes)\b
     | \b(?:yesterday|today|tomorrow|tonight|ago|(?:last|next|this)\s+(?:night|week|month|year|sprint
       |morning|evening|{_DAY})|(?:on|until|by|since)\s+{_DAY})\b
     | \b(?:PR|MR|issue|ticket|invoice)\s*\#?\d+ | \#\d+"""
@@ -138,4 +149,5 @@ def _read_short(sentence: str) -> str:
         return ""
     if re.search(_LIMIT, sentence) or re.search(_DUTY, sentence):
         return "rule"
-    return "fact" if re.search(_STANDING, sentence) or re.search(_KIND, sentence) else ""
+    lasting = (_STANDING, _KIND, _PRESENT)
+    return "fact" if any(re.search(pattern, sentence) for pattern in lasting) else ""
