@@ -88,8 +88,8 @@ ANSWERED: Mapping[str, Mapping[str, float]] = {
 # Leads are over the best rival, the second (a fact may be stored twice), or all together.
 RIGHT: Mapping[str, Mapping[str, float]] = {
     "model": {
-        "lead_all": 0.8, "lead_context": 13.5, "lead_late": 7.0, "lead_late_second": 8.0,
-        "bias": -3.4,
+        "lead_all": 3.0, "lead_context": 10.0, "lead_late": 10.0, "lead_late_second": 15.0,
+        "bias": -5.2,
     },
     "relative": {"lead": 9.5, "lead_second": 8.0, "information": 0.6, "bias": -6.2},
     "second": {"lead": 4.5, "lead_second": 4.0, "information": 0.45, "bias": -4.0},
