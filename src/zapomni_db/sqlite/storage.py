@@ -150,6 +150,7 @@ class SqliteStorage(SqliteFile):
         super().__init__(path)
         self._cache = vectors.VectorCache()
         self._second_cache = vectors.VectorCache()
+        self._places = search.PlaceCache()
         self._is_small = False
 
     # --- Memories -----------------------------------------------------------------------
@@ -254,7 +255,7 @@ class SqliteStorage(SqliteFile):
         return self.read_here(
             "searching",
             search.get_surroundings,
-            self._cache,
+            search.Caches(self._cache, self._places),
             chunk_ids,
             filters,
             query_embedding,
