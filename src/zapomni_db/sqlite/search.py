@@ -51,6 +51,7 @@ __all__ = [
     "merge_words",
     "rank_by_vector",
     "rank_by_words",
+    "read_pool",
     "store_contexts",
     "to_moment",
     "vector_search",
@@ -197,24 +198,47 @@ def get_surroundings(
     members: bool,
     tokens: bool,
 ) -> Surroundings:
-    reader = _PlaceReader(connection, filters, caches.places.get(connection))
+    known = caches.places.get(connection)
+    reader = _PlaceReader(connection, filters, known)
     places = reader.read(chunk_ids)
     wanted = (places[i] for i in around if i in places)
     near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
     if near:
         places |= reader.read(sorted(near))
-    caches.places.forget_many()
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
     scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
-    return Surroundings(
+    similar = {}
+    if query and ids:
+        similar = get_similarities(connection, caches.vectors, query, sorted(scored))
+    found = Surroundings(
         places,
         reader.members(selected) if members else {},
-        get_similarities(connection, caches.vectors, query, sorted(scored))
-        if query and ids
-        else {},
-        get_tokens(connection, ids) if tokens and ids else {},
+        similar,
+        known.read_tokens(connection, ids) if tokens else {},
     )
+    caches.places.forget_many()
+    return found
+
+
+def read_pool(
+    connection: sqlite3.Connection,
+    places: PlaceCache,
+    token_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    names: Sequence[str],
+    as_of: datetime | None,
+    passage_ids: Sequence[str] = (),
+) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
+    known = places.get(connection)
+    pool = (
+        known.read_tokens(connection, token_ids),
+        get_named(connection, chunk_ids, as_of) if chunk_ids else {},
+        find_named(connection, names, as_of) if names else [],
+        known.read_passages(connection, passage_ids),
+    )
+    places.forget_many()
+    return pool
 
 
 def find_matches(
@@ -414,25 +438,53 @@ class _ChunkGroup:
         return ids[before] if before >= 0 else None, ids[after] if after < last else None
 
 
-# So many places, and chunks of groups, are kept for the next search: about 3 MB.
+# So many places, and chunks of groups, are kept for the next search: about 3 MB ...
 MOST_PLACES = 10_000
+# ... and so many bytes of token vectors and texts.
+MOST_BYTES = 4_000_000
 
 
 class _KnownPlaces:
-    """Where chunks are in one state of the file."""
+    """Where chunks are in one state of the file, and what a search reads of the best ones."""
 
-    __slots__ = ("groups", "places", "size", "state")
+    __slots__ = ("bytes", "groups", "passages", "places", "size", "state", "tokens")
 
     def __init__(self, state: object) -> None:
         self.state = state
         self.groups: dict[str, _ChunkGroup] = {}
         self.places: dict[tuple[object, ...], dict[str, Place]] = {}
         """By the condition and values of the filter."""
+        self.tokens: dict[str, bytes] = {}
+        """Empty: it has none."""
+        self.passages: dict[str, Passage] = {}
         self.size = 0
+        self.bytes = 0
+
+    def read_tokens(
+        self, connection: sqlite3.Connection, chunk_ids: Sequence[str]
+    ) -> dict[str, bytes]:
+        known = self.tokens
+        if new := [chunk_id for chunk_id in chunk_ids if chunk_id not in known]:
+            found = get_tokens(connection, new)
+            known.update((chunk_id, found.get(chunk_id, b"")) for chunk_id in new)
+            self.bytes += sum(map(len, found.values()))
+            self.size += len(new)
+        return {chunk_id: tokens for chunk_id in chunk_ids if (tokens := known[chunk_id])}
+
+    def read_passages(
+        self, connection: sqlite3.Connection, chunk_ids: Sequence[str]
+    ) -> dict[str, Passage]:
+        known = self.passages
+        if new := [chunk_id for chunk_id in chunk_ids if chunk_id not in known]:
+            found = get_passages(connection, new)
+            known.update(found)
+            self.bytes += sum(len(p.text) + len(p.stored_metadata) for p in found.values())
+            self.size += len(found)
+        return {i: known[i] for i in sorted({*chunk_ids}, key=int) if i in known}
 
 
 class PlaceCache:
-    """Where chunks are, for as long as no process changes memories.
+    """Where chunks are and what they contain, for as long as no process changes memories.
 
     Searches come to the same parents again and again: reading and dividing them takes longer than
     anything else that a search asks of the file.
@@ -451,7 +503,7 @@ class PlaceCache:
 
     def forget_many(self) -> None:
         """Begin anew if it has become too much to keep."""
-        if self._known.size > MOST_PLACES:
+        if self._known.size > MOST_PLACES or self._known.bytes > MOST_BYTES:
             self._known = _KnownPlaces(None)
 
 
@@ -473,6 +525,7 @@ class _PlaceReader:
         self._known = known
         self._groups = known.groups
         self._places = known.places.setdefault((self._condition, *self._values), {})
+        known.size += 1  # filters come in any number
 
     def read(self, chunk_ids: Sequence[str]) -> dict[str, Place]:
         """Return the places of chunks, in the order of their numbers."""
