@@ -43,7 +43,7 @@ from zapomni_db.sqlite.observations_write import (
     claim_context,
     connect_for_capture,
     count_lost,
-    has_failed_before,
+    find_first_failure,
     is_damaged,
     store_captured,
 )
@@ -586,7 +586,7 @@ def _print_recall(
     try:
         folder = "" if _trusts_all(job.config) else project.root
         key, trusted = project_for(connection, project.key, folder, project.identity, project.main)
-        if not trusted or not (at_prompt or has_failed_before(connection, key, row)):
+        if not trusted or not (at_prompt or _is_worth_recalling(connection, job.home, key, row)):
             return
         # A question that is recalled for is noted: of an excluded project nothing is.
         if is_excluded(connection, project.key, folder):
@@ -613,6 +613,21 @@ def _print_recall(
     except Exception:  # noqa: BLE001 - a prompt is answered with or without memories
         return
     _print_text(event, "\n\n".join(filter(None, texts)))
+
+
+def _is_worth_recalling(
+    connection: sqlite3.Connection, home: str, project: str, row: Mapping[str, Any]
+) -> bool:
+    """Return whether a failure has happened before and its session was not given that yet.
+
+    A command fails again and again while it is being repaired: what follows costs more.
+    """
+    first = find_first_failure(connection, project, row)
+    if first is None:
+        return False
+    from zapomni_db.sqlite.recalls import given_in_session
+
+    return str(first) not in given_in_session(home, row["session_id"])
 
 
 def _print_text(event: Event, text: str) -> None:

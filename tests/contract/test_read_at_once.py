@@ -43,6 +43,28 @@ async def test_surroundings_are_what_single_reads_return(storage):
     assert (set(alone.places), alone[1:]) == (set(ids), ({}, {}, {}))
 
 
+async def test_surroundings_follow_every_change(storage):
+    def turn(number):
+        made = memory(f"zebra {number}", vector(1.0, number))
+        return made.model_copy(update={"parent": "talk", "position": number})
+
+    async def followers():
+        ids = sorted((await storage.find_matches(["zebra"], 100))["zebra"])
+        around = await storage.get_surroundings(ids, MemoryFilter(), None, members=True)
+        (members,) = around.members.values()
+        assert around.places == await storage.get_places(ids, MemoryFilter())
+        assert {place.group_size for place in around.places.values()} == {len(members)}
+        at = {place.chunk_id: place.position for place in around.places.values()}
+        return {place.position: at.get(place.after) for place in around.places.values()}
+
+    await storage.store_memories([turn(0), turn(2)])
+    assert await followers() == {0: 2, 2: None}
+    middle = await storage.store_memory(turn(1))
+    assert await followers() == {0: 1, 1: 2, 2: None}
+    await storage.delete_memory(middle)
+    assert await followers() == {0: 2, 2: None}
+
+
 async def test_state_and_hits_are_what_single_reads_return(storage):
     ids = [await storage.store_memory(memory(f"zebra {n}", vector(1.0, n))) for n in range(3)]
     chunks = sorted((await storage.find_matches(["zebra"], 100))["zebra"])

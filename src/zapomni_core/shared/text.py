@@ -13,6 +13,7 @@ from zapomni_core.shared.languages import languages_of
 from zapomni_core.shared.stemming import choose_parts, compounds, passage_stems
 
 __all__ = [
+    "KEPT_TURNS",
     "as_spoken",
     "context_words",
     "encodable",
@@ -65,6 +66,8 @@ _FOLDED = str.maketrans(
     {"ё": "е", "ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d"}  # noqa: RUF001
 )
 _UNFOLDED = re.compile("[ёßłøæœđЁẞŁØÆŒĐ]")
+# So many turns of conversations are remembered as they were read: searches come to them again.
+KEPT_TURNS = 1000
 _TURN = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}): (?=\S)")
 
 # What is written around words, and between two of them.
@@ -287,6 +290,7 @@ def as_spoken(text: str) -> str:
     return f'{turn[1]} said, "{text[turn.end() :]}"'
 
 
+@lru_cache(maxsize=KEPT_TURNS)
 def split_turn(text: str) -> tuple[str, str]:
     """Return who says a text and what: `Anna: text`, and no other speaker.
 

@@ -28,7 +28,7 @@ __all__ = [
     "claim_context",
     "connect_for_capture",
     "count_lost",
-    "has_failed_before",
+    "find_first_failure",
     "is_busy",
     "is_damaged",
     "store_captured",
@@ -113,9 +113,12 @@ INSERT INTO capture_counters (host, name, value, last_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (host, name) DO UPDATE SET
     value = value + excluded.value, last_at = max(last_at, excluded.last_at)"""
 
-# Whether a failure was seen before the event that reports it.
-FAILED_BEFORE: LiteralString = """
-SELECT 1 FROM observations WHERE project = ? AND signature = ? AND event_hash <> ? LIMIT 1"""
+# The first of a failure's latest appearances in a project, but for an event.
+FIRST_FAILURE: LiteralString = """
+SELECT min(id) FROM (
+    SELECT id, event_hash FROM observations
+    WHERE project = ? AND signature = ? ORDER BY id DESC LIMIT 100)
+WHERE event_hash IS NOT ?"""
 
 # Whether the event of an observation is stored already.
 IS_STORED: LiteralString = "SELECT 1 FROM observations WHERE event_hash = ?"
@@ -388,10 +391,14 @@ def claim_context(connection: sqlite3.Connection, row: Mapping[str, Any], *, los
     return not given
 
 
-def has_failed_before(connection: sqlite3.Connection, project: str, row: Mapping[str, Any]) -> bool:
-    """Return whether the failure of this row is known in a project from another event."""
+def find_first_failure(
+    connection: sqlite3.Connection, project: str, row: Mapping[str, Any]
+) -> int | None:
+    """Return where the failure of this row appeared first in a project; None if it is new."""
     given = (project, row["signature"], bytes.fromhex(row["event_hash"]))
-    return connection.execute(FAILED_BEFORE, given).fetchone() is not None
+    first: int | None
+    (first,) = connection.execute(FIRST_FAILURE, given).fetchone()
+    return first
 
 
 def _repeats(connection: sqlite3.Connection, row: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
@@ -26,12 +26,14 @@ from zapomni_db.models import (
     VectorSearchResult,
 )
 from zapomni_db.spelling import MOST_TEXTS, allowed_distance, distance, nearest_word
-from zapomni_db.sqlite.connection import fetch_value
+from zapomni_db.sqlite.connection import fetch_value, read_version
 from zapomni_db.sqlite.rows import from_time, to_json, to_time, where
 from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
 
 __all__ = [
     "MENTIONED",
+    "Caches",
+    "PlaceCache",
     "bm25_search",
     "count_chunks",
     "count_memories",
@@ -49,6 +51,7 @@ __all__ = [
     "merge_words",
     "rank_by_vector",
     "rank_by_words",
+    "read_pool",
     "store_contexts",
     "to_moment",
     "vector_search",
@@ -186,7 +189,7 @@ def get_similarities(
 
 def get_surroundings(
     connection: sqlite3.Connection,
-    cache: VectorCache,
+    caches: Caches,
     chunk_ids: Sequence[str],
     filters: MemoryFilter,
     query: Sequence[float] | None,
@@ -195,7 +198,8 @@ def get_surroundings(
     members: bool,
     tokens: bool,
 ) -> Surroundings:
-    reader = _PlaceReader(connection, filters)
+    known = caches.places.get(connection)
+    reader = _PlaceReader(connection, filters, known)
     places = reader.read(chunk_ids)
     wanted = (places[i] for i in around if i in places)
     near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
@@ -204,12 +208,37 @@ def get_surroundings(
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
     scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
-    return Surroundings(
+    similar = {}
+    if query and ids:
+        similar = get_similarities(connection, caches.vectors, query, sorted(scored))
+    found = Surroundings(
         places,
         reader.members(selected) if members else {},
-        get_similarities(connection, cache, query, sorted(scored)) if query and ids else {},
-        get_tokens(connection, ids) if tokens and ids else {},
+        similar,
+        known.read_tokens(connection, ids) if tokens else {},
     )
+    caches.places.forget_many()
+    return found
+
+
+def read_pool(
+    connection: sqlite3.Connection,
+    places: PlaceCache,
+    token_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    names: Sequence[str],
+    as_of: datetime | None,
+    passage_ids: Sequence[str] = (),
+) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
+    known = places.get(connection)
+    pool = (
+        known.read_tokens(connection, token_ids),
+        get_named(connection, chunk_ids, as_of) if chunk_ids else {},
+        find_named(connection, names, as_of) if names else [],
+        known.read_passages(connection, passage_ids),
+    )
+    places.forget_many()
+    return pool
 
 
 def find_matches(
@@ -409,20 +438,109 @@ class _ChunkGroup:
         return ids[before] if before >= 0 else None, ids[after] if after < last else None
 
 
+# So many places, and chunks of groups, are kept for the next search: about 3 MB ...
+MOST_PLACES = 10_000
+# ... and so many bytes of token vectors and texts.
+MOST_BYTES = 4_000_000
+
+
+class _KnownPlaces:
+    """Where chunks are in one state of the file, and what a search reads of the best ones."""
+
+    __slots__ = ("bytes", "groups", "passages", "places", "size", "state", "tokens")
+
+    def __init__(self, state: object) -> None:
+        self.state = state
+        self.groups: dict[str, _ChunkGroup] = {}
+        self.places: dict[tuple[object, ...], dict[str, Place]] = {}
+        """By the condition and values of the filter."""
+        self.tokens: dict[str, bytes] = {}
+        """Empty: it has none."""
+        self.passages: dict[str, Passage] = {}
+        self.size = 0
+        self.bytes = 0
+
+    def read_tokens(
+        self, connection: sqlite3.Connection, chunk_ids: Sequence[str]
+    ) -> dict[str, bytes]:
+        known = self.tokens
+        if new := [chunk_id for chunk_id in chunk_ids if chunk_id not in known]:
+            found = get_tokens(connection, new)
+            known.update((chunk_id, found.get(chunk_id, b"")) for chunk_id in new)
+            self.bytes += sum(map(len, found.values()))
+            self.size += len(new)
+        return {chunk_id: tokens for chunk_id in chunk_ids if (tokens := known[chunk_id])}
+
+    def read_passages(
+        self, connection: sqlite3.Connection, chunk_ids: Sequence[str]
+    ) -> dict[str, Passage]:
+        known = self.passages
+        if new := [chunk_id for chunk_id in chunk_ids if chunk_id not in known]:
+            found = get_passages(connection, new)
+            known.update(found)
+            self.bytes += sum(len(p.text) + len(p.stored_metadata) for p in found.values())
+            self.size += len(found)
+        return {i: known[i] for i in sorted({*chunk_ids}, key=int) if i in known}
+
+
+class PlaceCache:
+    """Where chunks are and what they contain, for as long as no process changes memories.
+
+    Searches come to the same parents again and again: reading and dividing them takes longer than
+    anything else that a search asks of the file.
+    """
+
+    def __init__(self) -> None:
+        self._known = _KnownPlaces(None)
+
+    def get(self, connection: sqlite3.Connection) -> _KnownPlaces:
+        """Return what is known of the state that the connection reads."""
+        state = getattr(connection, "identity", None), read_version(connection)
+        known = self._known
+        if known.state != state:
+            known = self._known = _KnownPlaces(state)
+        return known
+
+    def forget_many(self) -> None:
+        """Begin anew if it has become too much to keep."""
+        if self._known.size > MOST_PLACES or self._known.bytes > MOST_BYTES:
+            self._known = _KnownPlaces(None)
+
+
+class Caches(NamedTuple):
+    """What searches keep in memory."""
+
+    vectors: VectorCache
+    places: PlaceCache
+
+
 class _PlaceReader:
     """Reads where chunks are, each group once."""
 
-    def __init__(self, connection: sqlite3.Connection, filters: MemoryFilter) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, filters: MemoryFilter, known: _KnownPlaces
+    ) -> None:
         self._connection = connection
         self._condition, self._values = where(filters)
-        self._groups: dict[str, _ChunkGroup] = {}
+        self._known = known
+        self._groups = known.groups
+        self._places = known.places.setdefault((self._condition, *self._values), {})
+        known.size += 1  # filters come in any number
 
     def read(self, chunk_ids: Sequence[str]) -> dict[str, Place]:
+        """Return the places of chunks, in the order of their numbers."""
+        known = self._places
+        if new := [chunk_id for chunk_id in chunk_ids if chunk_id not in known]:
+            self._read_new(new)
+        return {i: known[i] for i in sorted({*chunk_ids}, key=int) if i in known}
+
+    def _read_new(self, chunk_ids: list[str]) -> None:
         rows = self._connection.execute(
-            _PLACES + self._condition + _PLACES_OF, [*self._values, to_json(list(chunk_ids))]
+            _PLACES + self._condition + _PLACES_OF, [*self._values, to_json(chunk_ids)]
         ).fetchall()
         self._read_groups(rows)
-        places, groups = {}, self._groups
+        self._known.size += len(rows)
+        places, groups = self._places, self._groups
         for number, memory_id, key, parent, project, occurred, place, position, selected in rows:
             name = f"{project}\0{parent}" if parent else f"\0{key}"
             chunk_id, group = str(number), groups[name]
@@ -438,7 +556,6 @@ class _PlaceReader:
                 bool(selected),
                 place if parent else position,
             )
-        return places
 
     def members(self, places: Iterable[Place]) -> dict[str, list[str]]:
         return {place.group: self._groups[place.group].ids for place in places}
@@ -462,17 +579,18 @@ class _PlaceReader:
                         if wanted is keys
                         else _ChunkGroup(parts[::3], parts[1::3], parts[2::3])
                     )
+                    self._known.size += len(self._groups[name].ids)
 
 
 def get_members(connection: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-    places = _PlaceReader(connection, MemoryFilter())
+    places = _PlaceReader(connection, MemoryFilter(), _KnownPlaces(None))
     return places.members(places.read(chunk_ids).values())
 
 
 def get_places(
     connection: sqlite3.Connection, chunk_ids: Sequence[str], filters: MemoryFilter
 ) -> dict[str, Place]:
-    return _PlaceReader(connection, filters).read(chunk_ids)
+    return _PlaceReader(connection, filters, _KnownPlaces(None)).read(chunk_ids)
 
 
 def _checked_space(

@@ -76,22 +76,6 @@ def _begin_search(
     return _read_state(connection), search.find_matches(connection, phrases, limit)
 
 
-def _read_pool(
-    connection: sqlite3.Connection,
-    token_ids: Sequence[str],
-    chunk_ids: Sequence[str],
-    names: Sequence[str],
-    as_of: datetime | None,
-    passage_ids: Sequence[str] = (),
-) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
-    return (
-        vectors.get_tokens(connection, token_ids) if token_ids else {},
-        search.get_named(connection, chunk_ids, as_of) if chunk_ids else {},
-        search.find_named(connection, names, as_of) if names else [],
-        search.get_passages(connection, passage_ids) if passage_ids else {},
-    )
-
-
 def _read_hop(
     connection: sqlite3.Connection,
     chunk_ids: Sequence[str],
@@ -150,6 +134,7 @@ class SqliteStorage(SqliteFile):
         super().__init__(path)
         self._cache = vectors.VectorCache()
         self._second_cache = vectors.VectorCache()
+        self._places = search.PlaceCache()
         self._is_small = False
 
     # --- Memories -----------------------------------------------------------------------
@@ -254,7 +239,7 @@ class SqliteStorage(SqliteFile):
         return self.read_here(
             "searching",
             search.get_surroundings,
-            self._cache,
+            search.Caches(self._cache, self._places),
             chunk_ids,
             filters,
             query_embedding,
@@ -263,7 +248,26 @@ class SqliteStorage(SqliteFile):
             tokens=tokens,
         )
 
-    get_pool = reading_here("searching", _read_pool)
+    async def get_pool(
+        self,
+        token_ids: Sequence[str],
+        chunk_ids: Sequence[str],
+        names: Sequence[str],
+        as_of: datetime | None,
+        passage_ids: Sequence[str] = (),
+    ) -> tuple[dict[str, bytes], dict[str, list[Mention]], list[str], dict[str, Passage]]:
+        """Return what scores the best candidates."""
+        return self.read_here(
+            "searching",
+            search.read_pool,
+            self._places,
+            token_ids,
+            chunk_ids,
+            names,
+            as_of,
+            passage_ids,
+        )
+
     get_hop = reading_here("searching", _read_hop)
     get_hits = reading_here("searching", _read_hits)
     find_hits = reading("searching", _find_hits)

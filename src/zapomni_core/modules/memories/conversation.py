@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.shared.late_interaction import MEAN_TOKENS, excess_of, mean_similarities
-from zapomni_core.shared.text import split_turn
+from zapomni_core.shared.text import KEPT_TURNS, split_turn
 from zapomni_db.models import Passage
 
 if TYPE_CHECKING:
@@ -209,9 +210,9 @@ def turn_signals(
             [float(bool(only and t.speaker) and t.speaker != only) for t in texts]
         ),
         "first_person": np.array(
-            [float(t.speaker == only and bool(_FIRST_PERSON.search(t.text.lower()))) for t in texts]
+            [float(t.speaker == only and _is_first_person(t.text)) for t in texts]
         ),
-        "time": np.array([float(asks_when and bool(_TIME.search(t.text.lower()))) for t in texts]),
+        "time": np.array([float(asks_when and _has_time(t.text)) for t in texts]),
         "date": np.array([candidate.date for candidate in turns]),
         "name": _find_new_names(query, texts),
     }
@@ -243,13 +244,29 @@ def _find_new_names(query: str, turns: Sequence[_Turn]) -> NDArray[np.float64]:
     for turn in turns:
         known.update(turn.speaker.lower().split())
     return np.array(
-        [
-            float(any(name.lower() not in known for name in _NAME.findall(turn.text)))
-            for turn in turns
-        ]
+        [float(any(name not in known for name in _names_of(turn.text))) for turn in turns]
     )
 
 
+# The same turns come up again and again.
+
+
+@lru_cache(maxsize=KEPT_TURNS)
+def _names_of(text: str) -> tuple[str, ...]:
+    return tuple(name.lower() for name in _NAME.findall(text))
+
+
+@lru_cache(maxsize=KEPT_TURNS)
+def _is_first_person(text: str) -> bool:
+    return _FIRST_PERSON.search(text.lower()) is not None
+
+
+@lru_cache(maxsize=KEPT_TURNS)
+def _has_time(text: str) -> bool:
+    return _TIME.search(text.lower()) is not None
+
+
+@lru_cache(maxsize=KEPT_TURNS)
 def _question_share(text: str) -> float:
     """Return which share of a text's words are in its questions."""
     if "?" not in text:
@@ -267,17 +284,22 @@ def _best_near_by(turns: Sequence[Candidate]) -> NDArray[np.float64]:
     import numpy as np
 
     scores = np.array([candidate.score for candidate in turns])
-    found = np.zeros(len(turns))
+    positions = np.array([candidate.position for candidate in turns], dtype=np.float64)
     groups: dict[str, list[int]] = {}
     for number, candidate in enumerate(turns):
         groups.setdefault(candidate.group, []).append(number)
-    for members in groups.values():
-        positions = np.array([turns[n].position for n in members], dtype=np.float64)
+    group = np.empty(len(turns), dtype=np.intp)
+    scale = np.ones(len(turns))
+    for number, members in enumerate(groups.values()):
+        group[members] = number
         # Positions may have gaps: they are brought closer until they could have none.
-        reach = float(positions.max() - positions.min())
-        most = turns[members[0]].group_size - 1
-        scale = most / reach if reach > most else 1.0
-        distances = np.abs(positions[:, np.newaxis] - positions) * scale
-        found[members] = (np.exp(-distances / STRETCH) * scores[members]).max(axis=1)
+        own = [turns[n].position for n in members]
+        reach, most = float(max(own) - min(own)), turns[members[0]].group_size - 1
+        if reach > most:
+            scale[members] = most / reach
+    # All at once: a conversation has dozens of parents, and each call of numpy its price.
+    distances = np.abs(positions[:, np.newaxis] - positions) * scale[:, np.newaxis]
+    near = np.exp(-distances / STRETCH) * scores
+    found: NDArray[np.float64] = np.where(group[:, np.newaxis] == group, near, -np.inf).max(axis=1)
     highest = float(scores.max())
     return found / highest if highest > 0 else found

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -74,6 +75,9 @@ CROWD_FROM, CROWD = 7, 0.01
 OBSERVED = 0.6
 # BM25's own constants, used for windows and parents as for passages.
 K1, B = 1.2, 0.75
+# Vectors of neighbors are about half alike: so long is the sum of a vector and of half of each of
+# its neighbors, by their number.
+WINDOW_LENGTHS = tuple(math.sqrt(1 + 0.5 * number) for number in range(3))
 
 
 @dataclass(slots=True)
@@ -163,44 +167,36 @@ def score_words(
         of_group.setdefault(candidate.group, []).append(candidate)
         for chunk_id in window:
             near.setdefault(chunk_id, []).append(number)
+    window_norms = [_length_norm(len(window) / window_size) for window in windows]
+    parent_norms = {group: _length_norm(len(ids) / parent_size) for group, ids in members.items()}
+    # Counted by the interpreter's own loops: there are a thousand matches and more.
     for found in matches.values():
         weight = inverse_frequency(total, len(found))
-        in_window: dict[int, int] = {}
-        for chunk_id in _in_both(near, found):
-            for number in near[chunk_id]:
-                in_window[number] = in_window.get(number, 0) + 1
+        in_window = Counter(chain.from_iterable(map(near.__getitem__, near.keys() & found)))
         for number, hits in in_window.items():
-            length = len(windows[number]) / window_size
-            pool[number].bm25_window += weight * _saturate(hits, length)
-        in_parent: dict[str, int] = {}
-        for chunk_id in _in_both(group_of, found):
-            group = group_of[chunk_id]
-            in_parent[group] = in_parent.get(group, 0) + 1
+            pool[number].bm25_window += weight * ((K1 + 1) * hits / (hits + window_norms[number]))
+        in_parent = Counter(map(group_of.__getitem__, group_of.keys() & found))
         for group, hits in in_parent.items():
-            gain = weight * _saturate(hits, len(members[group]) / parent_size)
+            gain = weight * ((K1 + 1) * hits / (hits + parent_norms[group]))
             for candidate in of_group.get(group, ()):
                 candidate.bm25_parent += gain
 
 
-def _in_both(known: Mapping[str, object], found: frozenset[str]) -> list[str]:
-    """Return what both have; whichever is smaller is gone through."""
-    if len(found) < len(known):
-        return [chunk_id for chunk_id in found if chunk_id in known]
-    return [chunk_id for chunk_id in known if chunk_id in found]
-
-
-def _saturate(hits: float, relative_length: float) -> float:
-    return (K1 + 1) * hits / (hits + K1 * (1 - B + B * relative_length))
+def _length_norm(relative_length: float) -> float:
+    return K1 * (1 - B + B * relative_length)
 
 
 def score_context(candidates: Iterable[Candidate], cosines: Mapping[str, float]) -> None:
     """Set each candidate's cosine, and that of its window: neighbours count half."""
+    if not math.isfinite(sum(cosines.values())):
+        cosines = {chunk_id: _finite(cosine) for chunk_id, cosine in cosines.items()}
+    cosine_of = cosines.get
     for candidate in candidates:
-        candidate.cosine = _finite(cosines.get(candidate.chunk_id, 0.0))
-        near = [_finite(cosines.get(i, 0.0)) for i in candidate.neighbours]
-        # Vectors of neighbours are about half alike: that is the length of such a sum.
-        length = math.sqrt(1 + 0.5 * len(near))
-        candidate.context = (candidate.cosine + 0.5 * sum(near)) / length
+        cosine = candidate.cosine = cosine_of(candidate.chunk_id, 0.0)
+        near = 0.0
+        for chunk_id in candidate.neighbours:
+            near += cosine_of(chunk_id, 0.0)
+        candidate.context = (cosine + 0.5 * near) / WINDOW_LENGTHS[len(candidate.neighbours)]
 
 
 def _finite(number: float) -> float:
