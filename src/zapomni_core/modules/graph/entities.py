@@ -175,6 +175,13 @@ _CODE_MARK = re.compile(
 )
 
 
+_OF_A_THING = re.compile(
+    r"\b(?:(?:[Tt]he|[Ee]ach|[Ee]very|[Aa]n?) )?(?P<name>[A-Z][a-z]+) "
+    r"(?:API|CLI|SDK|UI|(?:api|backend|cells?|cli|clients?|clusters?|components?|daemon|endpoints?"
+    r"|framework|library|plugins?|pods?|sdk|servers?)\b)"
+)
+
+
 class Walk:
     """The state every rule sees. A rule that finds something adds it and moves `at` behind it."""
 
@@ -197,6 +204,11 @@ class Walk:
     def written(self) -> frozenset[str]:
         """The words that the text also writes in lower case."""
         return frozenset(token.text for token in self.tokens if token.text.islower())
+
+    @cached_property
+    def things(self) -> frozenset[str]:
+        """The words that the text uses as the names of things: the Diego cells, Diego API."""
+        return frozenset(match["name"] for match in _OF_A_THING.finditer(self.text))
 
     @cached_property
     def sections(self) -> frozenset[str]:
@@ -349,6 +361,8 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
         if before.istitle() and _is_surname(walk, before):
             return False
     if token.end - token.start == 1:  # C and R
+        if f"`{token.text}`" in walk.text or f"{token.text} = " in walk.text:
+            return False  # a variable
         return (
             not token.first and bool(after) and walk.before() not in ("", "a", "an", "the", "and")
         )
@@ -371,13 +385,18 @@ def _person(walk: Walk, entry: Entry, *, shared: bool) -> bool:
     if _is_quoted(walk):
         return False
     upto = _full_name(walk)
+    is_word = is_ordinary(walk.lower[walk.at])  # Trace
+    if upto == walk.at and token.text in walk.things and not is_word:
+        return _learn(walk, upto, "TECHNOLOGY", 0.5)
     before, after = walk.before(), walk.after(upto)
     speaks = token.first and walk.text.startswith(": ", walk.tokens[upto].end)
     strong = speaks or before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
     weak = before in cues.BEFORE_PERSON or after in cues.AFTER_PERSON
     # Jan may be a month.
-    if shared or entry.exact or may_begin_date(walk.lower[walk.at]):
+    if shared or entry.exact or is_word or may_begin_date(walk.lower[walk.at]):
         certain = strong or (upto > walk.at and not entry.exact) or (weak and not shared)
+        if is_word and upto == walk.at and after not in cues.DONE_BY_PERSON:
+            certain = strong
         if not certain:
             return False
     confidence = 0.9 if strong or weak or upto > walk.at else 0.7
@@ -443,6 +462,7 @@ def handle(walk: Walk) -> bool:
     if (name[0].isupper() or is_decorator) and not (is_name or is_person):
         addressed = before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
     is_code = (name[0].isupper() or is_decorator) and not (addressed or is_person)
+    is_code = is_code or ("_" in name and walk.has_code and not addressed)
     if name in cues.ANNOTATIONS or is_code:
         return walk.add(token.start, token.end, "CODE", 0.7, walk.at)
     return walk.add(token.start, token.end, "PERSON", 0.8, walk.at)
@@ -627,6 +647,8 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
             if _is_full_name(walk, match["name"].split()):
                 found.append(_introduce(match["name"], 0.8))
                 found.append(_introduce(match["handle"], 0.8))
+    if _ACCOUNT_LABEL in text:
+        found += _listed_accounts(text)
     if "[bot]" in text:
         for match in _BOT.finditer(text):
             found.append(Introduced((match[0],), "TECHNOLOGY", match["name"], 0.7))
@@ -724,10 +746,33 @@ def _labelled(walk: Walk) -> Iterator[Introduced]:
                     and _PERSON_NAME.fullmatch(name)
                     and not _says_ordinary(name)
                     and not _has_prose(name)
+                    and not _is_company(walk, name)
                 ):
                     yield _introduce(name, 0.8)
         elif _is_speaker(walk, label, match.start() == 0, labels[label]):
             yield _introduce(label, 0.8 if match.start() == 0 or labels[label] > 1 else 0.6)
+
+
+_ACCOUNT_LABEL = "github: "
+_ACCOUNT = r"[ \t]*(?:-[ \t]+)?github: @?(?P<handle{0}>[\w-]+)[ \t]*"
+_CALLED = r"[ \t]*(?:-[ \t]+)?name: (?P<name{0}>[^\n:]{{3,60}}?)[ \t]*"
+_LIST_LABEL = re.compile(r"^[ \t]*(\w+):[ \t]*$", re.MULTILINE)
+_LISTED_ACCOUNT = re.compile(
+    rf"^(?:{_CALLED.format(1)}\n{_ACCOUNT.format(1)}"
+    rf"|[ \t]*-[ \t]+github: @?(?P<handle2>[\w-]+)[ \t]*\n{_CALLED.format(2)})$",
+    re.MULTILINE,
+)
+
+
+def _listed_accounts(text: str) -> Iterator[Introduced]:
+    """Yield who is listed with a name and an account, and the bots among them."""
+    for match in _LISTED_ACCOUNT.finditer(text):
+        name, handle = match["name1"] or match["name2"], match["handle1"] or match["handle2"]
+        lists = _LIST_LABEL.findall(text, 0, match.start())
+        is_bot = "bot" in re.split(r"[ -]", f"{name} {handle}".lower()) or lists[-1:] == ["bots"]
+        kind = "TECHNOLOGY" if is_bot else "PERSON"
+        for one in (name, handle):
+            yield Introduced(_words_of(one), kind, name, 0.8, (handle,))
 
 
 _INITIALS = re.compile(r"[A-Z]{2,4}")
@@ -738,6 +783,13 @@ def _has_prose(name: str) -> bool:
     return any(
         word.islower() and (is_ordinary(word) or word in cues.STARTERS) for word in name.split()
     )
+
+
+def _is_company(walk: Walk, name: str) -> bool:
+    """Return whether a field of authors has whom one works for: Ada Byron, Initech Inc."""
+    kinds = {entry.kind for entry in walk.gazetteer.find(name)}
+    is_known = bool(kinds) and "PERSON" not in kinds
+    return is_known or name.rsplit(maxsplit=1)[-1].lower() in cues.LEGAL_FORMS
 
 
 def _says_ordinary(name: str) -> bool:
@@ -844,6 +896,7 @@ def _initials(words: Sequence[str], *, small: bool = False) -> str:
 
 
 _PROJECT_HOSTS = ("github.com", "gitlab.com", "pypi.org", "npmjs.com", "crates.io", "rubygems.org")
+_PROFILE = re.compile(r"https?://(?:www\.)?(?:github|gitlab|twitter|x)\.com/(?P<handle>[\w-]+)/?")
 _LINK_WORD = re.compile(r"[A-Za-z][\w.+:-]{1,40}")
 _OF_AN_OFFICE = re.compile(r"(?:^|\.)(?:gov|edu|mil|ac|int)(?:\.[a-z]{2})?$")
 
@@ -864,6 +917,19 @@ def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
         )
     if not shown or len(shown.split()) > 5 or walk.gazetteer.find(shown):
         return None
+    if profile := _PROFILE.fullmatch(target):
+        run = shown.split()
+        is_given = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(run[0]))
+        is_handle = shown.lower() == f"@{profile['handle'].lower()}"
+        # A project's own account is called like the project.
+        is_other = is_given or _loose(shown) != _loose(profile["handle"])
+        if is_handle or (
+            1 < len(run) < 5
+            and is_other
+            and all(word.istitle() or word in cues.NAME_PARTICLES for word in run)
+            and _is_full_name(walk, run)
+        ):
+            return _introduce(shown, 0.8)
     if _TICKET_LIKE.fullmatch(shown):
         return None
     if "wikipedia.org" in target:
@@ -1030,6 +1096,8 @@ def longer_name(walk: Walk) -> bool:
     if surface.lower() in walk.gazetteer.removed:
         walk.at = upto + 1
         return True
+    if len(words) == 2 and word in cues.NUMBERED and len(words[1]) == 1:
+        return _learn(walk, upto, "CONCEPT", NEVER)  # Option B
     lower = [one.lower() for one in words]
     if all(map(is_ordinary, lower[:-1])) and _is_product(walk, words[-1]):
         return False  # Effective Java, Encrypted EBS
@@ -1075,6 +1143,8 @@ def longer_name(walk: Walk) -> bool:
     # Ordinary words together, and two unknown ones, are used for other things than products, too.
     before = "" if all(map(is_ordinary, lower)) or walk.before() == "with" else walk.before()
     kind = _kind(walk, words, before, walk.after(upto))
+    if not cues.LICENCES.isdisjoint(walk.lower[upto + 1 : upto + 4]) and walk.joined(upto):
+        kind = "CONCEPT"  # the Creative Commons CC0 1.0 Universal license
     is_open = kind in (None, "CONCEPT") and all(map(is_ordinary, lower))
     if is_open and (walk.is_legal or _is_phrase(walk, upto, surface)):
         return _learn(walk, upto, "CONCEPT", NEVER)
@@ -1165,6 +1235,8 @@ def learned(walk: Walk) -> bool:
     kind = _kind(walk, [word], walk.before(), walk.after())
     if kind == "TECHNOLOGY" and walk.before() == "with" and _is_joint(walk):
         kind = None  # discussed with Kim
+    if kind == "TECHNOLOGY" and walk.before() in cues.BEFORE_PRODUCT and _is_counted(walk):
+        kind = None  # with Gauge instruments, where there are Gauges
     if kind is None and (walk.after() in cues.AFTER_USED or _is_versioned(walk)):
         kind = "TECHNOLOGY"
     if kind is None and (walk.is_legal or _is_common(walk)):
@@ -1185,6 +1257,14 @@ def _is_common(walk: Walk) -> bool:
     if walk.before() in _ONE_OF_MANY and walk.after() in _AFTER_NOUN:
         return True
     return walk.lower[walk.at] in walk.written
+
+
+def _is_counted(walk: Walk) -> bool:
+    """Return whether the text has several of what a word names: a Gauge, Gauges."""
+    word = walk.token.text
+    if f"{word}s" in walk.text:
+        return True
+    return re.search(rf"\b(?:[Aa]n?|[Ee]ach|[Ee]very) {re.escape(word)}\b", walk.text) is not None
 
 
 _MENU = re.compile(r"[\s*_]{0,6}(?:&gt;|>|\u2192|\u203a|\u00bb)\s")
@@ -1261,16 +1341,19 @@ def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | No
     while len(words) > 2 and any(e.kind == "PLACE" for e in walk.gazetteer.find(words[-1])):
         words = words[:-1]  # Free Software Foundation Europe
     head = words[-1].lower().strip(".")
+    if len(words) > 2 and head in cues.POSITIONS - cues.PRODUCT_HEADS:
+        return "CONCEPT"  # Working Group Technical Lead
     is_office = any(
         (one in cues.OFFICES and other in ("of", "for"))
         or (one in cues.BOARDS and other in ("Board", "Group"))
+        or (is_acronym(one) and other == "Board" and one not in cues.COMMON_ACRONYMS)
         for one, other in pairwise(words)
     )
     if head in cues.ORG_TAILS or words[0] in cues.ORG_HEADS or is_office:
         return "ORG"
     if len(words) > 2 and head in ("centre", "center", "service") and words[0] in cues.PUBLIC:
         return "ORG"
-    if head in cues.IDEA_HEADS:
+    if head in cues.IDEA_HEADS or after in cues.LICENCES:
         return "CONCEPT"
     # Adoption Pay and Core Stack are no products.
     is_plain = head in cues.PLAIN_HEADS and all(is_ordinary(word.lower()) for word in words)
@@ -1282,6 +1365,8 @@ def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | No
         or (head[-1].isdigit() and "-" not in head)
     ):
         return "CODE"
+    if len(words) > 1 and head in cues.PEOPLE:
+        return "CONCEPT"  # Django Fellows
     for word in words:
         plain = is_ordinary(word.lower())
         for entry in walk.gazetteer.find(word):
@@ -1308,7 +1393,8 @@ _SETTLED = frozenset({"TECHNOLOGY", "ORG", "PERSON", "PLACE", "CODE", "PACKAGE"}
 
 def _is_pascal(mention: NamedSpan) -> bool:
     """Return whether this is a word such as CloudFoundry, outside of backticks."""
-    return mention.type == "CODE" and mention.confidence == 0.7 and mention.name.isalnum()
+    is_word = mention.confidence == 0.7 and mention.name.isalnum()
+    return mention.type == "CODE" and is_word and not _ends_like_code(mention.name)
 
 
 def _are_listed(walk: Walk, first: NamedSpan, second: NamedSpan) -> bool:
@@ -1367,9 +1453,36 @@ def _may_be_person(walk: Walk, known: NamedSpan, name: NamedSpan) -> bool:
     )
 
 
+_NEXT_CELL = re.compile(r"[*_` ]*\|[*_` ]*")
+_NEXT_WORD = re.compile(r"[*_` ]*(?:,| [-\u2013\u2014]| \() ?")
+_CELL_END = re.compile(r"[*_` ]*(?:\||$|\))", re.MULTILINE)
+
+
+def _name_employers(walk: Walk) -> None:
+    """Take what is next to a full name in a row of people for an organization: Ada Byron, SAP."""
+    named = [index for index, one in enumerate(walk.mentions) if one.type != "URL"]
+    for first, second in pairwise(named):
+        person, name = walk.mentions[first], walk.mentions[second]
+        is_product = name.type == "TECHNOLOGY" and _is_service(walk, name)
+        is_unknown = name.type == "CONCEPT" and not _says_ordinary(name.name)
+        if person.type != "PERSON" or " " not in person.name or not (is_product or is_unknown):
+            continue
+        if not _CELL_END.match(walk.text, name.end):
+            continue
+        line = walk.text.rfind("\n", 0, person.start) + 1
+        in_row = _ROW_START.fullmatch(walk.text, line, person.start) is not None
+        if _NEXT_CELL.fullmatch(walk.text, person.end, name.start) or (
+            in_row and _NEXT_WORD.fullmatch(walk.text, person.end, name.start)
+        ):
+            found = max(0.5, name.confidence)
+            walk.mentions[second] = name._replace(type="ORG", confidence=found)
+
+
 def agree(walk: Walk) -> list[NamedSpan]:
     """Give names of unknown kind the kind they have elsewhere, or that of their list."""
     mentions = walk.mentions
+    if any(mention.type == "PERSON" for mention in mentions):
+        _name_employers(walk)
     if not any(mention.source == "learned" for mention in mentions):
         return mentions
     for order in (range(1, len(mentions)), range(len(mentions) - 2, -1, -1)):
@@ -1421,14 +1534,16 @@ _TRACE = re.compile(r"^[ \t]*at [\w.$<>/]+\([^()\n]*\)[ \t]*$", re.MULTILINE)  #
 _CLOSES = re.compile(r"[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z)")
 _FENCE = re.compile(r"^(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
 _PINNED = re.compile(
-    r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
+    r"(@?[A-Za-z](?:[\w.\-/]*\w)?)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
 )
 _PACKAGE_NAME = re.compile(r"@?[a-z][a-z0-9]*(?:[-_./][a-z0-9]+)*")
 _ARGUMENT = re.compile(r"--?[a-zA-Z]|\.{0,2}/\w|~/|https?:|\w+@\w")
 _PART = re.compile(r"[^/,;|()=:]+")
 _LETTER = re.compile(r"[^\W\d_]")
-# The end of an element, a string, a color.
-_FRAGMENT = re.compile(r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$")
+# The end of an element, a string, a color, an amount.
+_FRAGMENT = re.compile(
+    r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$|^\d[\d.,_]* ?(?:[KMGT]i?[Bb]|[mun]?s|min|h|d|px|r?em)$"
+)
 
 Quoted = tuple[int, int, NamedSpan | None]
 """A stretch that is read as a whole: from, to, and what it is."""
@@ -1604,17 +1719,22 @@ def _is_installed(walk: Walk) -> bool:
         if any(entry.kind == "TECHNOLOGY" for entry in walk.gazetteer.find(word)):
             return False  # a Swift package
         is_kind = word.isalpha() or word.endswith("ed") or after.endswith("s")
-        if is_kind and all(map(is_ordinary, word.split("-"))) and not walk.gazetteer.find(word):
-            return False  # a candidate package, file-sourced packages
+        pieces = re.split("[-/]", word)
+        if is_kind and all(map(is_ordinary, pieces)) and not walk.gazetteer.find(word):
+            return False  # a candidate package, file-sourced packages, alpha/beta packages
+        if len(pieces) > 1 and pieces[-1] in cues.COMPOUND_TAILS:
+            return False  # a vendor-specific package
         return before not in ("a", "an") or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
     if before in cues.BUMPS and after in ("from", "to"):
         return is_version(walk.after(walk.at + 1))
-    if before in ("bump", "deps"):
-        return bool(after)
-    if walk.at and walk.lower[walk.at - 1] in ("deps", "deps)", "gemspec") and walk.token.first:
-        return True
+    is_word = walk.token.text.isalpha() and is_ordinary(walk.token.text)
+    said = walk.tokens[walk.at - 1].text if walk.at else ""  # DEPs are something else
+    if before in ("bump", "deps") and said.islower():
+        return bool(after) and not is_word
+    if said in ("deps", "deps)", "gemspec") and walk.token.first:
+        return not is_word
     if is_ordinary(walk.token.text):
         return False
     if following[:2] in (("is", "required"), ("is", "installed")) or following == (
@@ -1748,13 +1868,25 @@ def _is_brand(walk: Walk, word: str) -> bool:
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
         return True
     parts = _TWO_PARTS.fullmatch(word)
-    if parts and not walk.has_code and not all(is_ordinary(one.lower()) for one in parts.groups()):
+    is_class = _ends_like_code(word)
+    if (
+        parts
+        and not is_class
+        and not walk.has_code
+        and not all(is_ordinary(one.lower()) for one in parts.groups())
+    ):
         return True  # DocuSign, in a text without any code
     if walk.after() in ("account", "accounts", "subscription", "website"):
         return True
     before = walk.lower[max(0, walk.at - 8) : walk.at]
     is_moved_to = walk.before() in ("to", "onto") and not cues.MOVES.isdisjoint(before)
     return is_moved_to or walk.before() in cues.BEFORE_BRAND
+
+
+def _ends_like_code(word: str) -> bool:
+    """Return whether the last part of a word is what code calls things: TraceId, LogEmitter."""
+    tail = re.search(r"[A-Z][a-z]+\Z", word)
+    return tail is not None and tail[0].lower() in cues.CLASS_TAILS
 
 
 _AFTER_CODE, _BEFORE_CODE = frozenset(";={[]*<"), frozenset("=[>*$;{")

@@ -669,7 +669,8 @@ def _path(name: str, end: int) -> Shape | None:
     first, _, second = name.partition("/")
     if first in _ALTERNATIVES and second.isalpha() and is_ordinary(second):
         return None  # public/private
-    if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3:
+    is_said = all(is_ordinary(part) for part in name.split("/"))  # describe/it/expect/should
+    if name.endswith("/") or first in _FOLDERS or (name.count("/") >= 3 and not is_said):
         return Shape("FILE", 0.8, 0, end)
     return None
 
