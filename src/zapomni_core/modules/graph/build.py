@@ -615,6 +615,7 @@ def _initials_of(entity: EntityData) -> str:
 
 
 SURE_PERSON = 0.7
+SHORT_WORD = 5
 _SURE, _INSTALLED, _CODED, _CUED, _UNSURE = 4, 3, 2, 1, 0
 
 
@@ -651,6 +652,9 @@ def _merged(one: EntityData, other: EntityData) -> list[tuple[str, str]]:
         return []
     # What one mention suggests is enough for a name that no other says anything about.
     is_said = _sureness(high) >= _INSTALLED or (low.type == OPEN and high.type != "CODE")
+    # SSTORE is what `SSTORE` is; a shorter one may be an abbreviation.
+    is_constant = low.name == high.name and low.name.isupper() and len(low.name) > SHORT_WORD
+    is_said = is_said or (low.type == OPEN and is_constant)
     if not is_said:
         return []
     # Who signs commits is a person, whatever the sentence says of `Ada Byron`.

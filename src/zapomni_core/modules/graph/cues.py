@@ -425,6 +425,15 @@ DONE = _words(
     "implemented powered managed founded superseded open-sourced"
 )
 AFTER_PRODUCT = _words("plugin library framework sdk cli api backend frontend daemon server")
+# What a title asks one to do; the name begins behind it.
+IMPERATIVES = _words(
+    "add allow ask avoid build change check clean configure convert create delete deploy disable "
+    "drop enable ensure expose extend fix implement improve install integrate introduce make "
+    "merge migrate move reduce refactor remove rename replace run start stop support switch tell "
+    "test update upgrade use using write"
+)
+# The word after is a product of theirs.
+VENDORS = _words("amazon aws azure google microsoft apache")
 # A sentence begins with these more often than a name does.
 STARTERS = frozenset(word.lower() for word in NOT_NAMES) | _words(
     "introduce introducing enable disable fixes fixed closes improve improved improves bump bumps "
@@ -449,5 +458,7 @@ PLACEHOLDERS = _words("x y z a b c foo bar baz name pkg package")
 LITERALS = _words(
     "True False None null nil NULL undefined true false NaN NA N/A yes no on off str int float "
     "bool bytes dict list tuple set object any void string number boolean self this cls x y z i "
-    "j k n main master GET PUT POST PATCH DELETE HEAD OPTIONS"
+    "j k n main master GET PUT POST PATCH DELETE HEAD OPTIONS TBD TODO"
 )
+# An expression or a statement begins with these.
+KEYWORDS = _words("not if for while await async import from def class new with")

@@ -360,6 +360,10 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
         before = walk.tokens[walk.at - 1].text
         if before.istitle() and _is_surname(walk, before):
             return False
+    if walk.at and walk.joined(walk.at - 1) and is_ordinary(walk.lower[walk.at]) and not entry.own:
+        before = walk.tokens[walk.at - 1].text
+        if before.istitle() and before not in cues.NOT_NAMES and not walk.gazetteer.find(before):
+            return False  # Pull Requests, Spellchecking Guidance
     if token.end - token.start == 1:  # C and R
         if f"`{token.text}`" in walk.text or f"{token.text} = " in walk.text:
             return False  # a variable
@@ -374,6 +378,8 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
     )
     if token.first and is_many:
         return is_named or after[:1].isdigit()  # Teams can do it; Requests is one thing
+    if token.first and after in ("and", "or") and is_ordinary(walk.lower[walk.at]):
+        return False  # Guidance and Regulation
     if not token.first or after in cues.SUBJECT_VERBS or after in cues.AFTER_COMPANY:
         return True
     return after[:1].isdigit()
@@ -459,6 +465,8 @@ def handle(walk: Walk) -> bool:
     is_decorator = name[0].islower() and name.isalpha() and not name.islower()  # @belongsTo
     # No annotation has a number or a dash in it, and there is none in a text without code.
     is_person = any(c.isdigit() or c == "-" for c in name) or not walk.has_code
+    # What code is marked with is called by a word: @Service, not @Thomvaill.
+    is_person = is_person or (name.istitle() and len(name) > 6 and not is_technical(name.lower()))
     if (name[0].isupper() or is_decorator) and not (is_name or is_person):
         addressed = before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
     is_code = (name[0].isupper() or is_decorator) and not (addressed or is_person)
@@ -592,8 +600,9 @@ _PERSON_NAME = re.compile(
 )
 _WITH_ADDRESS = re.compile(
     r"(?<!\w)(?P<name>[^\W\d_][\w.'\u2019-]{0,40}(?: [^\W\d_][\w.'\u2019-]{0,40}){0,3})"
-    r" <[^<>\s@]+@[^<>\s]+>"
+    r" <(?P<account>[^<>\s@]+)@[^<>\s]+>"
 )
+_BOT_NAME = re.compile(r"(?:[a-z]|\b)(?:bot|Bot)\Z")
 _WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt), Antoine du Hamel @aduh95
     r"(?<!\w)(?P<name>[^\W\d_a-z][\w'\u2019-]{1,40}"
     r"(?: (?:[a-z]{2,3} ){0,2}[^\W\d_a-z][\w.'\u2019-]{0,40}){1,2})"
@@ -642,7 +651,10 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
     if "@" in text:
         for match in _WITH_ADDRESS.finditer(text):
             if not _has_prose(match["name"]):  # get in touch with us at <address>
-                found.append(_introduce(match["name"], 0.8))
+                signed = _introduce(match["name"], 0.8)
+                if _BOT_NAME.search(match["name"]) or _BOT_NAME.search(match["account"]):
+                    signed = signed._replace(type="TECHNOLOGY", confidence=0.85)
+                found.append(signed)
         for match in _WITH_HANDLE.finditer(text):
             if _is_full_name(walk, match["name"].split()):
                 found.append(_introduce(match["name"], 0.8))
@@ -919,13 +931,9 @@ def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
         return None
     if profile := _PROFILE.fullmatch(target):
         run = shown.split()
-        is_given = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(run[0]))
         is_handle = shown.lower() == f"@{profile['handle'].lower()}"
-        # A project's own account is called like the project.
-        is_other = is_given or _loose(shown) != _loose(profile["handle"])
         if is_handle or (
             1 < len(run) < 5
-            and is_other
             and all(word.istitle() or word in cues.NAME_PARTICLES for word in run)
             and _is_full_name(walk, run)
         ):
@@ -1112,6 +1120,8 @@ def longer_name(walk: Walk) -> bool:
         companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
         is_known = bool(companies) and len(words) == 2 and lower[-1] in cues.LEGAL_FORMS
         return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
+    if lower[0] in cues.IMPERATIVES and any(walk.gazetteer.find(one) for one in words[1:]):
+        return False  # Upgrade Jaeger UI
     if word in cues.COMMON_ACRONYMS and shape_of(words[1]) is not None:
         return False  # the URL DocuSign uses
     if not known and (shape_of(word) is not None or unknown_name(walk)):
@@ -1359,9 +1369,15 @@ def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | No
     is_plain = head in cues.PLAIN_HEADS and all(is_ordinary(word.lower()) for word in words)
     if head in cues.PRODUCT_HEADS and not is_plain:
         return "TECHNOLOGY"
+    pieces = words[-1].split("-")
+    if len(pieces) > 1 and (
+        pieces[-1] == "Bot" or all(_is_product(walk, piece) for piece in pieces)
+    ):
+        return "TECHNOLOGY"  # Prettier-ESLint
+    is_new = before == "new" and after.isalpha() and after not in cues.AFTER_CLASS
     if len(words) == 1 and (
         after in cues.AFTER_CLASS
-        or before in cues.BEFORE_CLASS
+        or (before in cues.BEFORE_CLASS and not is_new)  # new Gossipsub topics
         or (head[-1].isdigit() and "-" not in head)
     ):
         return "CODE"
@@ -1543,6 +1559,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 # The end of an element, a string, a color, an amount.
 _FRAGMENT = re.compile(
     r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$|^\d[\d.,_]* ?(?:[KMGT]i?[Bb]|[mun]?s|min|h|d|px|r?em)$"
+    r"|^[A-Za-z0-9+/=]{44,}$"
 )
 
 Quoted = tuple[int, int, NamedSpan | None]
@@ -1602,7 +1619,10 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         if all(_is_name_word(word) for word in words):
             kind = _kind(walk, words, "", "") or "CONCEPT"
             return NamedSpan(start, end, kind, content, 0.5, "learned")
-        return NamedSpan(start, end, "CODE", content, 0.17)
+        # The `data stack`; `not record` is code.
+        is_phrase = all(word.isalpha() and is_ordinary(word) for word in words)
+        is_phrase = is_phrase and words[0] not in cues.KEYWORDS
+        return NamedSpan(start, end, "CONCEPT" if is_phrase else "CODE", content, 0.17)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
     if _PACKAGE_NAME.fullmatch(content) and _is_dependency(walk, start):
@@ -1714,7 +1734,7 @@ def package(walk: Walk) -> bool:
 def _is_installed(walk: Walk) -> bool:
     before, after = walk.before(), walk.after()
     following = tuple(walk.lower[walk.at + 1 : walk.at + 4]) if after else ()
-    if after.startswith(cues.PACKAGE_NOUNS):
+    if after.startswith(cues.PACKAGE_NOUNS) and "/" not in after:
         word = walk.token.text
         if any(entry.kind == "TECHNOLOGY" for entry in walk.gazetteer.find(word)):
             return False  # a Swift package
@@ -1843,6 +1863,9 @@ def shaped(walk: Walk) -> bool:
         return True
     end = token.end if shape.end is None else token.start + shape.end
     kind = shape.type
+    stem = token.text.removesuffix(".js")
+    if kind == "FILE" and stem != token.text and stem.istitle() and stem.isalpha():
+        kind = "FILE" if is_technical(stem.lower()) else "TECHNOLOGY"  # Lunr.js
     if kind == "CODE" and _in_statement(walk, token):
         walk.at += 1
         return True
@@ -1864,6 +1887,8 @@ def _is_brand(walk: Walk, word: str) -> bool:
     """Return whether a word such as FedRAMP or SolidQueue is a product's name here, not a class."""
     if walk.after() in cues.AFTER_CLASS or walk.before() in cues.BEFORE_CLASS:
         return False
+    if walk.before() in cues.VENDORS and not _ends_like_code(word):
+        return True  # AWS CodeCommit
     tail = _WITH_ACRONYM.fullmatch(word)
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
         return True

@@ -551,7 +551,7 @@ _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 _MIXED_ACRONYM = re.compile(r"(?=.{3,5}\Z)[A-Z]{1,3}[a-z]{1,2}[A-Z]{1,2}s?")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
 _DOMAIN = re.compile(
-    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?",
+    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru|ch|fr|nl|xyz)(?:/\S*)?",
     re.IGNORECASE,
 )
 _FILE_TYPE = re.compile(rf"\*?\.(?:{_EXTENSION})", re.IGNORECASE)
