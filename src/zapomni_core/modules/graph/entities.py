@@ -208,7 +208,8 @@ class Walk:
     @cached_property
     def things(self) -> frozenset[str]:
         """The words that the text uses as the names of things: the Diego cells, Diego API."""
-        return frozenset(match["name"] for match in _OF_A_THING.finditer(self.text))
+        times = Counter(match["name"] for match in _OF_A_THING.finditer(self.text))
+        return frozenset(name for name, count in times.items() if count > 1)
 
     @cached_property
     def sections(self) -> frozenset[str]:
@@ -267,7 +268,9 @@ class Walk:
             words = [w for w in line.split() if len(w) > 3 and w[0].isalpha()]
             large = sum(w[0].isupper() for w in words)
             is_other = line.rstrip().endswith(".") or line.startswith("|")  # a sentence, a table
-            self._titles[begin] = len(words) > 3 and large > 0.8 * len(words) and not is_other
+            is_title = len(words) > 3 and large > 0.8 * len(words) and not is_other
+            is_marked = line[:1] == "=" == line.rstrip()[-1:]  # == Motivation ==
+            self._titles[begin] = is_title or is_marked
         return self._titles[begin]
 
     def last(self, distance: int = 1) -> NamedSpan | None:
@@ -367,9 +370,15 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
     if token.end - token.start == 1:  # C and R
         if f"`{token.text}`" in walk.text or f"{token.text} = " in walk.text:
             return False  # a variable
+        if walk.at and len(walk.tokens[walk.at - 1].text) == 1 and walk.tokens[walk.at - 1].comma:
+            return False  # A, B, D
         return (
             not token.first and bool(after) and walk.before() not in ("", "a", "an", "the", "and")
         )
+    is_lone = not after[:1].isdigit() and after not in cues.AFTER_PRODUCT
+    is_word = is_ordinary(walk.lower[walk.at]) and walk.lower[walk.at] in walk.written
+    if is_lone and is_word and not entry.own:
+        return False  # Teams, where there are teams
     is_named = entry.own or after in cues.AFTER_PRODUCT or after in cues.PRODUCT_HEADS
     if walk.before() in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not is_named:
         return False  # the Guidance
@@ -602,7 +611,7 @@ _WITH_ADDRESS = re.compile(
     r"(?<!\w)(?P<name>[^\W\d_][\w.'\u2019-]{0,40}(?: [^\W\d_][\w.'\u2019-]{0,40}){0,3})"
     r" <(?P<account>[^<>\s@]+)@[^<>\s]+>"
 )
-_BOT_NAME = re.compile(r"(?:[a-z]|\b)(?:bot|Bot)\Z")
+_BOT_NAME = re.compile(r"(?:[a-z]|\b)(?:bot|Bot)\Z|[ -](?:Account|Actions?|Automation|CI)\Z")
 _WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt), Antoine du Hamel @aduh95
     r"(?<!\w)(?P<name>[^\W\d_a-z][\w'\u2019-]{1,40}"
     r"(?: (?:[a-z]{2,3} ){0,2}[^\W\d_a-z][\w.'\u2019-]{0,40}){1,2})"
@@ -1141,7 +1150,8 @@ def longer_name(walk: Walk) -> bool:
         return False
     # Redis Clients are clients of Redis; Prometheus Operator is a name if it is written so again.
     is_tail = all(plain[size:]) or any(one.isupper() for one in words[size:])
-    if known and is_tail and (walk.token.first or walk.text.count(surface) < 2):
+    is_title = len(words) - size > 2  # GitHub Actions Workflow Runs Jobs
+    if known and is_tail and (walk.token.first or is_title or walk.text.count(surface) < 2):
         return False
     known_words = all(one or word.isupper() for one, word in zip(plain, words, strict=True))
     if known_words and _is_label(walk, upto):

@@ -582,10 +582,14 @@ _IDENTIFIER = re.compile(
 )
 
 
+# A key, a digest, an image: no one looks it up.
+_ENCODED = re.compile(r"(?=[A-Za-z+/=]*\d)[A-Za-z0-9+=]{44,}")
+
+
 @lru_cache(maxsize=20_000)
 def shape_of(word: str) -> Shape | None:
     """Say what a word looks like; None if it looks like any other."""
-    if _GLUED.fullmatch(word) or _GROWTH.fullmatch(word):
+    if _GLUED.fullmatch(word) or _GROWTH.fullmatch(word) or _ENCODED.match(word):
         return Shape("", 0.0)
     if "://" in word or "@" in word:
         if _URL.match(word) or _REMOTE.match(word):
@@ -704,6 +708,8 @@ def _code(word: str) -> Shape | None:
     if "-" in word:
         if word.endswith("ed"):  # User-Centred
             return None
+        if word.startswith("data-") and is_ordinary(word.removeprefix("data-")):
+            return None  # data-processing
         return Shape("CODE", 0.8) if _HEADER.fullmatch(word) or _DIRECTIVE.fullmatch(word) else None
     if "<" in word or "[" in word:
         return Shape("CODE", 0.17) if _GENERIC.fullmatch(word) else None
