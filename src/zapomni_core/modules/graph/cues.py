@@ -402,12 +402,14 @@ AFTER_CLASS = _words(
 )
 # What names in code end with, if they are words of two parts.
 CLASS_TAILS = _words(
-    "args attribute attributes batch body buffer builder callback collection collector config "
+    "args artifact attribute attributes batch body buffer builder callback chart check collection "
+    "collector config "
     "container context counter data delta detector emitter entry enum error event events exporter "
     "factory field fields filter flag flags format handle handler header id ids index info "
     "iterator key keys limit list listener loader location logger map mapper message meter method "
     "mode model name names node object observer option options parent parser path processor "
-    "propagator property provider query reader record recorder ref request resolver response "
+    "propagator property provider query reader record recorder ref repository request resolver "
+    "response "
     "result results root sampler schema scope serializer set setting settings size span spec state "
     "status table text time timestamp token tracer type url validator value values view visitor "
     "wrapper writer"

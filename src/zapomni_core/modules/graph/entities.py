@@ -382,6 +382,8 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
     is_named = entry.own or after in cues.AFTER_PRODUCT or after in cues.PRODUCT_HEADS
     if walk.before() in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not is_named:
         return False  # the Guidance
+    if after in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not entry.own:
+        return False  # Click the button
     is_many = (
         token.text.endswith("s") and not after.endswith("s") and is_ordinary(walk.lower[walk.at])
     )
@@ -623,6 +625,7 @@ _LONG_FORM = re.compile(
     r"(?P<long>(?:[A-Z][\w&.-]*[ ](?:(?:of|for|and|the|to|in|on)[ ]){0,2}){1,6}[A-Z]?[\w-]*)[ ]?"
     r"\((?P<short>[A-Z][A-Za-z&]{1,7})\)"
 )
+_INITIAL = re.compile(r"[A-Z]\.?")
 _SMALL_WORDS = frozenset("of for and the to in on a".split())
 _RECORD = re.compile(
     # RFC 2119 is a standard; RFC-0012 and RFC #12 are a project's own.
@@ -659,7 +662,8 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
         found += _labelled(walk)
     if "@" in text:
         for match in _WITH_ADDRESS.finditer(text):
-            if not _has_prose(match["name"]):  # get in touch with us at <address>
+            # Not `get in touch with us at <address>` nor `GitHub <noreply@github.com>`.
+            if not _has_prose(match["name"]) and not _is_company(walk, match["name"]):
                 signed = _introduce(match["name"], 0.8)
                 if _BOT_NAME.search(match["name"]) or _BOT_NAME.search(match["account"]):
                     signed = signed._replace(type="TECHNOLOGY", confidence=0.85)
@@ -704,7 +708,11 @@ def introduced(walk: Walk) -> bool:
         # A title may have marks within it, a name has none.
         apart = "\n" in walk.text[walk.token.start : walk.tokens[upto].end]
         if name.type != "DECISION":
-            apart = any(not walk.joined(n) for n in range(walk.at, upto))
+            # In David A. Harding a dot ends no sentence.
+            apart = any(
+                not walk.joined(n) and not _INITIAL.fullmatch(walk.tokens[n].text)
+                for n in range(walk.at, upto)
+            )
         if apart:
             continue
         longer = walk.joined(upto) and walk.tokens[upto + 1].text[:1].isupper()
@@ -848,7 +856,10 @@ def _is_speaker(walk: Walk, label: str, begins: bool, times: int) -> bool:
         if not label[0].isupper() or label.isupper():
             # A handle: a bare word may be anything, so it needs digits or a change.
             is_handle = len(label) > 4 and bool(re.search(r"\d|-", label)) and label.islower()
-            return begins and is_handle and not all(map(is_ordinary, label.split("-")))
+            parts = label.split("-")
+            if parts[-1] in cues.PRODUCT_HEADS or any(part.isdigit() for part in parts):
+                return False  # kustomize-controller: ..., status-204: ...
+            return begins and is_handle and not all(map(is_ordinary, parts))
         return (begins or times > 1) and label.isalpha()
     return all(
         word.strip("(")[0].isupper() for word in words if word.lower() not in cues.NAME_PARTICLES
@@ -1129,6 +1140,8 @@ def longer_name(walk: Walk) -> bool:
         companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
         is_known = bool(companies) and len(words) == 2 and lower[-1] in cues.LEGAL_FORMS
         return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
+    if " ".join(lower[1:]) in cues.NAMED_ERRORS.get(lower[0], ()):
+        return False  # Bad Gateway
     if lower[0] in cues.IMPERATIVES and any(walk.gazetteer.find(one) for one in words[1:]):
         return False  # Upgrade Jaeger UI
     if word in cues.COMMON_ACRONYMS and shape_of(words[1]) is not None:
@@ -1569,7 +1582,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 # The end of an element, a string, a color, an amount.
 _FRAGMENT = re.compile(
     r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$|^\d[\d.,_]* ?(?:[KMGT]i?[Bb]|[mun]?s|min|h|d|px|r?em)$"
-    r"|^[A-Za-z0-9+/=]{44,}$"
+    r"|^(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{44,}$"
 )
 
 Quoted = tuple[int, int, NamedSpan | None]
