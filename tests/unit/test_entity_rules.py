@@ -37,6 +37,19 @@ async def names(text: str) -> list[str]:
 
 
 LABELLED = """\
+- name: [[Carson Long|PERSON]]\\n  [[github|TECHNOLOGY]]: [[ctlong|PERSON]]
+| [[Greg Cobb|PERSON]] | [[VMware|ORG]] |
+Co-authored-by: [[David A. Harding|PERSON]] <dave@example.org>
+Signed-off-by: [[jaegertracingbot|TECHNOLOGY]] <bot@example.org>
+the [[Technical Board|ORG]] decided
+under the [[Creative Commons CC0|CONCEPT]] 1.0 Universal license
+populate [[TraceId|CODE]] and [[SpanId|CODE]]
+see [[AWS CodeCommit|TECHNOLOGY]] for it
+we saw a [[Bad Gateway|ERROR]] again
+Pull Requests are welcome
+Click the button on the left
+search with [[Lunr.js|TECHNOLOGY]] here
+the limit is `[[1MB|CODE]]` now
 [[Anna Kowalska|PERSON]] reviewed it.
 thanks to [[Ludwig van Beethoven|PERSON]]
 ping [[@mira_k|PERSON]] please

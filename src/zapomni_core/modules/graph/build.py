@@ -179,7 +179,7 @@ _BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"
 
 
 # Changes whenever the rules find something else in the same text: stored passages are read again.
-RULES = "rules-8"
+RULES = "rules-9"
 
 log = get_logger(__name__)
 
@@ -494,6 +494,8 @@ class _Known:
         """What an abbreviation abbreviates."""
         self._people: dict[str, set[str]] = {}
         """Who has a given name or a surname, by its key."""
+        self._initials: dict[str, set[str]] = {}
+        """Which organizations of three words or more have these initials."""
         for name in names:
             self._remember(
                 EntityData.model_construct(
@@ -523,6 +525,7 @@ class _Known:
                 same += _merged(whole, entity)
             self._remember(entity)
             same += self._name_person(entity)
+            same += self._name_initials(entity)
         return same
 
     def _is_news(self, entity: EntityData) -> bool:
@@ -564,6 +567,18 @@ class _Known:
                     same += self._once(one.entity_id, *people)
         return same
 
+    def _name_initials(self, entity: EntityData) -> list[tuple[str, str]]:
+        """DSF is the Django Software Foundation if no other organization has these initials."""
+        initials = _initials_of(entity) or entity.name
+        owners = self._initials.get(initials, set())
+        if len(owners) != 1:
+            return []
+        same: list[tuple[str, str]] = []
+        for one in self._named.get(name_key(initials, "TECHNOLOGY"), {}).values():
+            if one.type == OPEN and one.name == initials and not one.aliases:
+                same += self._once(one.entity_id, *owners)
+        return same
+
     def _once(self, low: str, high: str) -> list[tuple[str, str]]:
         """Return that one is the other; none is two others."""
         if low in self._merged:
@@ -574,6 +589,8 @@ class _Known:
     def _remember(self, entity: EntityData) -> None:
         for part in _parts_of(entity) if entity.type == "PERSON" else ():
             self._people.setdefault(part, set()).add(entity.entity_id)
+        if initials := _initials_of(entity):
+            self._initials.setdefault(initials, set()).add(entity.entity_id)
         named = self._named.setdefault(_open_key(entity), {})
         if entity.type in FORGIVING and entity.entity_id not in named:
             self._alike.setdefault(_key(entity), []).append(entity)
@@ -589,7 +606,16 @@ def _parts_of(person: EntityData) -> list[str]:
     return [name_key(name, "TECHNOLOGY") for name in names if not is_ordinary(name.lower())]
 
 
+def _initials_of(entity: EntityData) -> str:
+    """Return the initials of an organization of three words or more that all have a capital."""
+    words = [word for word in entity.name.split() if word not in ("of", "for", "and", "the")]
+    if entity.type != "ORG" or len(words) < 3 or not all(word.istitle() for word in words):
+        return ""
+    return "".join(word[0] for word in words)
+
+
 SURE_PERSON = 0.7
+SHORT_WORD = 5
 _SURE, _INSTALLED, _CODED, _CUED, _UNSURE = 4, 3, 2, 1, 0
 
 
@@ -626,6 +652,9 @@ def _merged(one: EntityData, other: EntityData) -> list[tuple[str, str]]:
         return []
     # What one mention suggests is enough for a name that no other says anything about.
     is_said = _sureness(high) >= _INSTALLED or (low.type == OPEN and high.type != "CODE")
+    # SSTORE is what `SSTORE` is; a shorter one may be an abbreviation.
+    is_constant = low.name == high.name and low.name.isupper() and len(low.name) > SHORT_WORD
+    is_said = is_said or (low.type == OPEN and is_constant)
     if not is_said:
         return []
     # Who signs commits is a person, whatever the sentence says of `Ada Byron`.

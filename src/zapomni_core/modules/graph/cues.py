@@ -23,6 +23,7 @@ AFTER_PERSON = _words(
     "complained promised volunteered interviewed presented answered replied pointed discovered "
     "and is was has will can covers"
 )
+DONE_BY_PERSON = AFTER_PERSON - _words("and is was has can")
 # Only people do these.
 STRONG_AFTER_PERSON = _words(
     "said says wrote asked asks thinks told suggested suggests mentioned agreed prefers likes "
@@ -114,7 +115,7 @@ OFFICES = ORG_HEADS | _words(
 # With `Board` or `Group` behind them; other boards are hardware.
 BOARDS = _words(
     "Review Advisory Authorization Oversight Executive Standards Editorial Governing Architecture "
-    "Company Interest Leadership Management Steering Supervisory Trustee Trustees Working"
+    "Company Interest Leadership Management Steering Supervisory Technical Trustee Trustees Working"
 )
 # With `of` and a name behind them.
 LAND_HEADS = _words("City Commonwealth County Kingdom Province Republic State")
@@ -318,7 +319,7 @@ ORG_TAILS = _words(
     "inc ltd llc gmbh corp corporation foundation university institute labs bank technologies "
     "consulting association committee agency ministry department council initiative consortium "
     "alliance bureau commission authority society federation union trust directorate ventures "
-    "holdings industries partners administration division parliament"
+    "holdings industries partners administration division parliament sig wg"
 )
 LEGAL_FORMS = _words("inc ltd llc gmbh corp corporation ag bv company co")
 # with one of these a product,
@@ -341,7 +342,13 @@ IDEA_HEADS = _words(
     "programme program roadmap scheme act regulation license licence code pipeline lifecycle "
     "terms statement agreement notice certification certificate training course exam workshop "
     "event meeting list document page report survey plan budget proposal proposals writers "
-    "community channel"
+    "community channel conference summit meetup hackathon award awards convention conventions"
+)
+LICENCES = _words("license licence licenses licences licensed")
+# Those who have to do with what is named before: Django Fellows.
+PEOPLE = _words(
+    "ambassadors approvers committers contributors engineers fellow fellows girls leads "
+    "maintainers members operators reviewers"
 )
 # `of` may follow these within a name.
 NAME_HEADS = frozenset(word.lower() for word in OFFICES | LAND_HEADS) | _words(
@@ -393,6 +400,20 @@ AFTER_CLASS = _words(
     "class classes object objects instance instances method methods constructor enum struct "
     "interface subclass widget element attribute"
 )
+# What names in code end with, if they are words of two parts.
+CLASS_TAILS = _words(
+    "args artifact attribute attributes batch body buffer builder callback chart check collection "
+    "collector config "
+    "container context counter data delta detector emitter entry enum error event events exporter "
+    "factory field fields filter flag flags format handle handler header id ids index info "
+    "iterator key keys limit list listener loader location logger map mapper message meter method "
+    "mode model name names node object observer option options parent parser path processor "
+    "propagator property provider query reader record recorder ref repository request resolver "
+    "response "
+    "result results root sampler schema scope serializer set setting settings size span spec state "
+    "status table text time timestamp token tracer type url validator value values view visitor "
+    "wrapper writer"
+)
 BEFORE_CLASS = _words("class new type enum struct interface extends implements subclass instanceof")
 # What only a name does at the beginning of a sentence, if the word is none that texts use.
 ACTS = _words(
@@ -406,6 +427,15 @@ DONE = _words(
     "implemented powered managed founded superseded open-sourced"
 )
 AFTER_PRODUCT = _words("plugin library framework sdk cli api backend frontend daemon server")
+# What a title asks one to do; the name begins behind it.
+IMPERATIVES = _words(
+    "add allow ask avoid build change check clean configure convert create delete deploy disable "
+    "drop enable ensure expose extend fix implement improve install integrate introduce make "
+    "merge migrate move reduce refactor remove rename replace run start stop support switch tell "
+    "test update upgrade use using write"
+)
+# The word after is a product of theirs.
+VENDORS = _words("amazon aws azure google microsoft apache")
 # A sentence begins with these more often than a name does.
 STARTERS = frozenset(word.lower() for word in NOT_NAMES) | _words(
     "introduce introducing enable disable fixes fixed closes improve improved improves bump bumps "
@@ -430,5 +460,7 @@ PLACEHOLDERS = _words("x y z a b c foo bar baz name pkg package")
 LITERALS = _words(
     "True False None null nil NULL undefined true false NaN NA N/A yes no on off str int float "
     "bool bytes dict list tuple set object any void string number boolean self this cls x y z i "
-    "j k n main master GET PUT POST PATCH DELETE HEAD OPTIONS"
+    "j k n main master GET PUT POST PATCH DELETE HEAD OPTIONS TBD TODO"
 )
+# An expression or a statement begins with these.
+KEYWORDS = _words("not if for while await async import from def class new with")

@@ -175,6 +175,13 @@ _CODE_MARK = re.compile(
 )
 
 
+_OF_A_THING = re.compile(
+    r"\b(?:(?:[Tt]he|[Ee]ach|[Ee]very|[Aa]n?) )?(?P<name>[A-Z][a-z]+) "
+    r"(?:API|CLI|SDK|UI|(?:api|backend|cells?|cli|clients?|clusters?|components?|daemon|endpoints?"
+    r"|framework|library|plugins?|pods?|sdk|servers?)\b)"
+)
+
+
 class Walk:
     """The state every rule sees. A rule that finds something adds it and moves `at` behind it."""
 
@@ -197,6 +204,12 @@ class Walk:
     def written(self) -> frozenset[str]:
         """The words that the text also writes in lower case."""
         return frozenset(token.text for token in self.tokens if token.text.islower())
+
+    @cached_property
+    def things(self) -> frozenset[str]:
+        """The words that the text uses as the names of things: the Diego cells, Diego API."""
+        times = Counter(match["name"] for match in _OF_A_THING.finditer(self.text))
+        return frozenset(name for name, count in times.items() if count > 1)
 
     @cached_property
     def sections(self) -> frozenset[str]:
@@ -255,7 +268,9 @@ class Walk:
             words = [w for w in line.split() if len(w) > 3 and w[0].isalpha()]
             large = sum(w[0].isupper() for w in words)
             is_other = line.rstrip().endswith(".") or line.startswith("|")  # a sentence, a table
-            self._titles[begin] = len(words) > 3 and large > 0.8 * len(words) and not is_other
+            is_title = len(words) > 3 and large > 0.8 * len(words) and not is_other
+            is_marked = line[:1] == "=" == line.rstrip()[-1:]  # == Motivation ==
+            self._titles[begin] = is_title or is_marked
         return self._titles[begin]
 
     def last(self, distance: int = 1) -> NamedSpan | None:
@@ -348,18 +363,34 @@ def _is_meant(walk: Walk, entry: Entry, upto: int) -> bool:
         before = walk.tokens[walk.at - 1].text
         if before.istitle() and _is_surname(walk, before):
             return False
+    if walk.at and walk.joined(walk.at - 1) and is_ordinary(walk.lower[walk.at]) and not entry.own:
+        before = walk.tokens[walk.at - 1].text
+        if before.istitle() and before not in cues.NOT_NAMES and not walk.gazetteer.find(before):
+            return False  # Pull Requests, Spellchecking Guidance
     if token.end - token.start == 1:  # C and R
+        if f"`{token.text}`" in walk.text or f"{token.text} = " in walk.text:
+            return False  # a variable
+        if walk.at and len(walk.tokens[walk.at - 1].text) == 1 and walk.tokens[walk.at - 1].comma:
+            return False  # A, B, D
         return (
             not token.first and bool(after) and walk.before() not in ("", "a", "an", "the", "and")
         )
+    is_lone = not after[:1].isdigit() and after not in cues.AFTER_PRODUCT
+    is_word = is_ordinary(walk.lower[walk.at]) and walk.lower[walk.at] in walk.written
+    if is_lone and is_word and not entry.own:
+        return False  # Teams, where there are teams
     is_named = entry.own or after in cues.AFTER_PRODUCT or after in cues.PRODUCT_HEADS
     if walk.before() in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not is_named:
         return False  # the Guidance
+    if after in _DETERMINERS and is_ordinary(walk.lower[walk.at]) and not entry.own:
+        return False  # Click the button
     is_many = (
         token.text.endswith("s") and not after.endswith("s") and is_ordinary(walk.lower[walk.at])
     )
     if token.first and is_many:
         return is_named or after[:1].isdigit()  # Teams can do it; Requests is one thing
+    if token.first and after in ("and", "or") and is_ordinary(walk.lower[walk.at]):
+        return False  # Guidance and Regulation
     if not token.first or after in cues.SUBJECT_VERBS or after in cues.AFTER_COMPANY:
         return True
     return after[:1].isdigit()
@@ -371,13 +402,18 @@ def _person(walk: Walk, entry: Entry, *, shared: bool) -> bool:
     if _is_quoted(walk):
         return False
     upto = _full_name(walk)
+    is_word = is_ordinary(walk.lower[walk.at])  # Trace
+    if upto == walk.at and token.text in walk.things and not is_word:
+        return _learn(walk, upto, "TECHNOLOGY", 0.5)
     before, after = walk.before(), walk.after(upto)
     speaks = token.first and walk.text.startswith(": ", walk.tokens[upto].end)
     strong = speaks or before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
     weak = before in cues.BEFORE_PERSON or after in cues.AFTER_PERSON
     # Jan may be a month.
-    if shared or entry.exact or may_begin_date(walk.lower[walk.at]):
+    if shared or entry.exact or is_word or may_begin_date(walk.lower[walk.at]):
         certain = strong or (upto > walk.at and not entry.exact) or (weak and not shared)
+        if is_word and upto == walk.at and after not in cues.DONE_BY_PERSON:
+            certain = strong
         if not certain:
             return False
     confidence = 0.9 if strong or weak or upto > walk.at else 0.7
@@ -440,9 +476,12 @@ def handle(walk: Walk) -> bool:
     is_decorator = name[0].islower() and name.isalpha() and not name.islower()  # @belongsTo
     # No annotation has a number or a dash in it, and there is none in a text without code.
     is_person = any(c.isdigit() or c == "-" for c in name) or not walk.has_code
+    # What code is marked with is called by a word: @Service, not @Thomvaill.
+    is_person = is_person or (name.istitle() and len(name) > 6 and not is_technical(name.lower()))
     if (name[0].isupper() or is_decorator) and not (is_name or is_person):
         addressed = before in cues.STRONG_BEFORE_PERSON or after in cues.STRONG_AFTER_PERSON
     is_code = (name[0].isupper() or is_decorator) and not (addressed or is_person)
+    is_code = is_code or ("_" in name and walk.has_code and not addressed)
     if name in cues.ANNOTATIONS or is_code:
         return walk.add(token.start, token.end, "CODE", 0.7, walk.at)
     return walk.add(token.start, token.end, "PERSON", 0.8, walk.at)
@@ -572,8 +611,9 @@ _PERSON_NAME = re.compile(
 )
 _WITH_ADDRESS = re.compile(
     r"(?<!\w)(?P<name>[^\W\d_][\w.'\u2019-]{0,40}(?: [^\W\d_][\w.'\u2019-]{0,40}){0,3})"
-    r" <[^<>\s@]+@[^<>\s]+>"
+    r" <(?P<account>[^<>\s@]+)@[^<>\s]+>"
 )
+_BOT_NAME = re.compile(r"(?:[a-z]|\b)(?:bot|Bot)\Z|[ -](?:Account|Actions?|Automation|CI)\Z")
 _WITH_HANDLE = re.compile(  # Nate Prewitt (@nateprewitt), Antoine du Hamel @aduh95
     r"(?<!\w)(?P<name>[^\W\d_a-z][\w'\u2019-]{1,40}"
     r"(?: (?:[a-z]{2,3} ){0,2}[^\W\d_a-z][\w.'\u2019-]{0,40}){1,2})"
@@ -585,6 +625,7 @@ _LONG_FORM = re.compile(
     r"(?P<long>(?:[A-Z][\w&.-]*[ ](?:(?:of|for|and|the|to|in|on)[ ]){0,2}){1,6}[A-Z]?[\w-]*)[ ]?"
     r"\((?P<short>[A-Z][A-Za-z&]{1,7})\)"
 )
+_INITIAL = re.compile(r"[A-Z]\.?")
 _SMALL_WORDS = frozenset("of for and the to in on a".split())
 _RECORD = re.compile(
     # RFC 2119 is a standard; RFC-0012 and RFC #12 are a project's own.
@@ -621,12 +662,18 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
         found += _labelled(walk)
     if "@" in text:
         for match in _WITH_ADDRESS.finditer(text):
-            if not _has_prose(match["name"]):  # get in touch with us at <address>
-                found.append(_introduce(match["name"], 0.8))
+            # Not `get in touch with us at <address>` nor `GitHub <noreply@github.com>`.
+            if not _has_prose(match["name"]) and not _is_company(walk, match["name"]):
+                signed = _introduce(match["name"], 0.8)
+                if _BOT_NAME.search(match["name"]) or _BOT_NAME.search(match["account"]):
+                    signed = signed._replace(type="TECHNOLOGY", confidence=0.85)
+                found.append(signed)
         for match in _WITH_HANDLE.finditer(text):
             if _is_full_name(walk, match["name"].split()):
                 found.append(_introduce(match["name"], 0.8))
                 found.append(_introduce(match["handle"], 0.8))
+    if _ACCOUNT_LABEL in text:
+        found += _listed_accounts(text)
     if "[bot]" in text:
         for match in _BOT.finditer(text):
             found.append(Introduced((match[0],), "TECHNOLOGY", match["name"], 0.7))
@@ -661,7 +708,11 @@ def introduced(walk: Walk) -> bool:
         # A title may have marks within it, a name has none.
         apart = "\n" in walk.text[walk.token.start : walk.tokens[upto].end]
         if name.type != "DECISION":
-            apart = any(not walk.joined(n) for n in range(walk.at, upto))
+            # In David A. Harding a dot ends no sentence.
+            apart = any(
+                not walk.joined(n) and not _INITIAL.fullmatch(walk.tokens[n].text)
+                for n in range(walk.at, upto)
+            )
         if apart:
             continue
         longer = walk.joined(upto) and walk.tokens[upto + 1].text[:1].isupper()
@@ -724,10 +775,33 @@ def _labelled(walk: Walk) -> Iterator[Introduced]:
                     and _PERSON_NAME.fullmatch(name)
                     and not _says_ordinary(name)
                     and not _has_prose(name)
+                    and not _is_company(walk, name)
                 ):
                     yield _introduce(name, 0.8)
         elif _is_speaker(walk, label, match.start() == 0, labels[label]):
             yield _introduce(label, 0.8 if match.start() == 0 or labels[label] > 1 else 0.6)
+
+
+_ACCOUNT_LABEL = "github: "
+_ACCOUNT = r"[ \t]*(?:-[ \t]+)?github: @?(?P<handle{0}>[\w-]+)[ \t]*"
+_CALLED = r"[ \t]*(?:-[ \t]+)?name: (?P<name{0}>[^\n:]{{3,60}}?)[ \t]*"
+_LIST_LABEL = re.compile(r"^[ \t]*(\w+):[ \t]*$", re.MULTILINE)
+_LISTED_ACCOUNT = re.compile(
+    rf"^(?:{_CALLED.format(1)}\n{_ACCOUNT.format(1)}"
+    rf"|[ \t]*-[ \t]+github: @?(?P<handle2>[\w-]+)[ \t]*\n{_CALLED.format(2)})$",
+    re.MULTILINE,
+)
+
+
+def _listed_accounts(text: str) -> Iterator[Introduced]:
+    """Yield who is listed with a name and an account, and the bots among them."""
+    for match in _LISTED_ACCOUNT.finditer(text):
+        name, handle = match["name1"] or match["name2"], match["handle1"] or match["handle2"]
+        lists = _LIST_LABEL.findall(text, 0, match.start())
+        is_bot = "bot" in re.split(r"[ -]", f"{name} {handle}".lower()) or lists[-1:] == ["bots"]
+        kind = "TECHNOLOGY" if is_bot else "PERSON"
+        for one in (name, handle):
+            yield Introduced(_words_of(one), kind, name, 0.8, (handle,))
 
 
 _INITIALS = re.compile(r"[A-Z]{2,4}")
@@ -738,6 +812,13 @@ def _has_prose(name: str) -> bool:
     return any(
         word.islower() and (is_ordinary(word) or word in cues.STARTERS) for word in name.split()
     )
+
+
+def _is_company(walk: Walk, name: str) -> bool:
+    """Return whether a field of authors has whom one works for: Ada Byron, Initech Inc."""
+    kinds = {entry.kind for entry in walk.gazetteer.find(name)}
+    is_known = bool(kinds) and "PERSON" not in kinds
+    return is_known or name.rsplit(maxsplit=1)[-1].lower() in cues.LEGAL_FORMS
 
 
 def _says_ordinary(name: str) -> bool:
@@ -775,7 +856,10 @@ def _is_speaker(walk: Walk, label: str, begins: bool, times: int) -> bool:
         if not label[0].isupper() or label.isupper():
             # A handle: a bare word may be anything, so it needs digits or a change.
             is_handle = len(label) > 4 and bool(re.search(r"\d|-", label)) and label.islower()
-            return begins and is_handle and not all(map(is_ordinary, label.split("-")))
+            parts = label.split("-")
+            if parts[-1] in cues.PRODUCT_HEADS or any(part.isdigit() for part in parts):
+                return False  # kustomize-controller: ..., status-204: ...
+            return begins and is_handle and not all(map(is_ordinary, parts))
         return (begins or times > 1) and label.isalpha()
     return all(
         word.strip("(")[0].isupper() for word in words if word.lower() not in cues.NAME_PARTICLES
@@ -844,6 +928,7 @@ def _initials(words: Sequence[str], *, small: bool = False) -> str:
 
 
 _PROJECT_HOSTS = ("github.com", "gitlab.com", "pypi.org", "npmjs.com", "crates.io", "rubygems.org")
+_PROFILE = re.compile(r"https?://(?:www\.)?(?:github|gitlab|twitter|x)\.com/(?P<handle>[\w-]+)/?")
 _LINK_WORD = re.compile(r"[A-Za-z][\w.+:-]{1,40}")
 _OF_AN_OFFICE = re.compile(r"(?:^|\.)(?:gov|edu|mil|ac|int)(?:\.[a-z]{2})?$")
 
@@ -864,6 +949,15 @@ def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
         )
     if not shown or len(shown.split()) > 5 or walk.gazetteer.find(shown):
         return None
+    if profile := _PROFILE.fullmatch(target):
+        run = shown.split()
+        is_handle = shown.lower() == f"@{profile['handle'].lower()}"
+        if is_handle or (
+            1 < len(run) < 5
+            and all(word.istitle() or word in cues.NAME_PARTICLES for word in run)
+            and _is_full_name(walk, run)
+        ):
+            return _introduce(shown, 0.8)
     if _TICKET_LIKE.fullmatch(shown):
         return None
     if "wikipedia.org" in target:
@@ -1030,6 +1124,8 @@ def longer_name(walk: Walk) -> bool:
     if surface.lower() in walk.gazetteer.removed:
         walk.at = upto + 1
         return True
+    if len(words) == 2 and word in cues.NUMBERED and len(words[1]) == 1:
+        return _learn(walk, upto, "CONCEPT", NEVER)  # Option B
     lower = [one.lower() for one in words]
     if all(map(is_ordinary, lower[:-1])) and _is_product(walk, words[-1]):
         return False  # Effective Java, Encrypted EBS
@@ -1044,6 +1140,10 @@ def longer_name(walk: Walk) -> bool:
         companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
         is_known = bool(companies) and len(words) == 2 and lower[-1] in cues.LEGAL_FORMS
         return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
+    if " ".join(lower[1:]) in cues.NAMED_ERRORS.get(lower[0], ()):
+        return False  # Bad Gateway
+    if lower[0] in cues.IMPERATIVES and any(walk.gazetteer.find(one) for one in words[1:]):
+        return False  # Upgrade Jaeger UI
     if word in cues.COMMON_ACRONYMS and shape_of(words[1]) is not None:
         return False  # the URL DocuSign uses
     if not known and (shape_of(word) is not None or unknown_name(walk)):
@@ -1063,7 +1163,8 @@ def longer_name(walk: Walk) -> bool:
         return False
     # Redis Clients are clients of Redis; Prometheus Operator is a name if it is written so again.
     is_tail = all(plain[size:]) or any(one.isupper() for one in words[size:])
-    if known and is_tail and (walk.token.first or walk.text.count(surface) < 2):
+    is_title = len(words) - size > 2  # GitHub Actions Workflow Runs Jobs
+    if known and is_tail and (walk.token.first or is_title or walk.text.count(surface) < 2):
         return False
     known_words = all(one or word.isupper() for one, word in zip(plain, words, strict=True))
     if known_words and _is_label(walk, upto):
@@ -1075,6 +1176,8 @@ def longer_name(walk: Walk) -> bool:
     # Ordinary words together, and two unknown ones, are used for other things than products, too.
     before = "" if all(map(is_ordinary, lower)) or walk.before() == "with" else walk.before()
     kind = _kind(walk, words, before, walk.after(upto))
+    if not cues.LICENCES.isdisjoint(walk.lower[upto + 1 : upto + 4]) and walk.joined(upto):
+        kind = "CONCEPT"  # the Creative Commons CC0 1.0 Universal license
     is_open = kind in (None, "CONCEPT") and all(map(is_ordinary, lower))
     if is_open and (walk.is_legal or _is_phrase(walk, upto, surface)):
         return _learn(walk, upto, "CONCEPT", NEVER)
@@ -1165,6 +1268,8 @@ def learned(walk: Walk) -> bool:
     kind = _kind(walk, [word], walk.before(), walk.after())
     if kind == "TECHNOLOGY" and walk.before() == "with" and _is_joint(walk):
         kind = None  # discussed with Kim
+    if kind == "TECHNOLOGY" and walk.before() in cues.BEFORE_PRODUCT and _is_counted(walk):
+        kind = None  # with Gauge instruments, where there are Gauges
     if kind is None and (walk.after() in cues.AFTER_USED or _is_versioned(walk)):
         kind = "TECHNOLOGY"
     if kind is None and (walk.is_legal or _is_common(walk)):
@@ -1185,6 +1290,14 @@ def _is_common(walk: Walk) -> bool:
     if walk.before() in _ONE_OF_MANY and walk.after() in _AFTER_NOUN:
         return True
     return walk.lower[walk.at] in walk.written
+
+
+def _is_counted(walk: Walk) -> bool:
+    """Return whether the text has several of what a word names: a Gauge, Gauges."""
+    word = walk.token.text
+    if f"{word}s" in walk.text:
+        return True
+    return re.search(rf"\b(?:[Aa]n?|[Ee]ach|[Ee]very) {re.escape(word)}\b", walk.text) is not None
 
 
 _MENU = re.compile(r"[\s*_]{0,6}(?:&gt;|>|\u2192|\u203a|\u00bb)\s")
@@ -1261,27 +1374,38 @@ def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | No
     while len(words) > 2 and any(e.kind == "PLACE" for e in walk.gazetteer.find(words[-1])):
         words = words[:-1]  # Free Software Foundation Europe
     head = words[-1].lower().strip(".")
+    if len(words) > 2 and head in cues.POSITIONS - cues.PRODUCT_HEADS:
+        return "CONCEPT"  # Working Group Technical Lead
     is_office = any(
         (one in cues.OFFICES and other in ("of", "for"))
         or (one in cues.BOARDS and other in ("Board", "Group"))
+        or (is_acronym(one) and other == "Board" and one not in cues.COMMON_ACRONYMS)
         for one, other in pairwise(words)
     )
     if head in cues.ORG_TAILS or words[0] in cues.ORG_HEADS or is_office:
         return "ORG"
     if len(words) > 2 and head in ("centre", "center", "service") and words[0] in cues.PUBLIC:
         return "ORG"
-    if head in cues.IDEA_HEADS:
+    if head in cues.IDEA_HEADS or after in cues.LICENCES:
         return "CONCEPT"
     # Adoption Pay and Core Stack are no products.
     is_plain = head in cues.PLAIN_HEADS and all(is_ordinary(word.lower()) for word in words)
     if head in cues.PRODUCT_HEADS and not is_plain:
         return "TECHNOLOGY"
+    pieces = words[-1].split("-")
+    if len(pieces) > 1 and (
+        pieces[-1] == "Bot" or all(_is_product(walk, piece) for piece in pieces)
+    ):
+        return "TECHNOLOGY"  # Prettier-ESLint
+    is_new = before == "new" and after.isalpha() and after not in cues.AFTER_CLASS
     if len(words) == 1 and (
         after in cues.AFTER_CLASS
-        or before in cues.BEFORE_CLASS
+        or (before in cues.BEFORE_CLASS and not is_new)  # new Gossipsub topics
         or (head[-1].isdigit() and "-" not in head)
     ):
         return "CODE"
+    if len(words) > 1 and head in cues.PEOPLE:
+        return "CONCEPT"  # Django Fellows
     for word in words:
         plain = is_ordinary(word.lower())
         for entry in walk.gazetteer.find(word):
@@ -1308,7 +1432,8 @@ _SETTLED = frozenset({"TECHNOLOGY", "ORG", "PERSON", "PLACE", "CODE", "PACKAGE"}
 
 def _is_pascal(mention: NamedSpan) -> bool:
     """Return whether this is a word such as CloudFoundry, outside of backticks."""
-    return mention.type == "CODE" and mention.confidence == 0.7 and mention.name.isalnum()
+    is_word = mention.confidence == 0.7 and mention.name.isalnum()
+    return mention.type == "CODE" and is_word and not _ends_like_code(mention.name)
 
 
 def _are_listed(walk: Walk, first: NamedSpan, second: NamedSpan) -> bool:
@@ -1367,9 +1492,36 @@ def _may_be_person(walk: Walk, known: NamedSpan, name: NamedSpan) -> bool:
     )
 
 
+_NEXT_CELL = re.compile(r"[*_` ]*\|[*_` ]*")
+_NEXT_WORD = re.compile(r"[*_` ]*(?:,| [-\u2013\u2014]| \() ?")
+_CELL_END = re.compile(r"[*_` ]*(?:\||$|\))", re.MULTILINE)
+
+
+def _name_employers(walk: Walk) -> None:
+    """Take what is next to a full name in a row of people for an organization: Ada Byron, SAP."""
+    named = [index for index, one in enumerate(walk.mentions) if one.type != "URL"]
+    for first, second in pairwise(named):
+        person, name = walk.mentions[first], walk.mentions[second]
+        is_product = name.type == "TECHNOLOGY" and _is_service(walk, name)
+        is_unknown = name.type == "CONCEPT" and not _says_ordinary(name.name)
+        if person.type != "PERSON" or " " not in person.name or not (is_product or is_unknown):
+            continue
+        if not _CELL_END.match(walk.text, name.end):
+            continue
+        line = walk.text.rfind("\n", 0, person.start) + 1
+        in_row = _ROW_START.fullmatch(walk.text, line, person.start) is not None
+        if _NEXT_CELL.fullmatch(walk.text, person.end, name.start) or (
+            in_row and _NEXT_WORD.fullmatch(walk.text, person.end, name.start)
+        ):
+            found = max(0.5, name.confidence)
+            walk.mentions[second] = name._replace(type="ORG", confidence=found)
+
+
 def agree(walk: Walk) -> list[NamedSpan]:
     """Give names of unknown kind the kind they have elsewhere, or that of their list."""
     mentions = walk.mentions
+    if any(mention.type == "PERSON" for mention in mentions):
+        _name_employers(walk)
     if not any(mention.source == "learned" for mention in mentions):
         return mentions
     for order in (range(1, len(mentions)), range(len(mentions) - 2, -1, -1)):
@@ -1421,14 +1573,17 @@ _TRACE = re.compile(r"^[ \t]*at [\w.$<>/]+\([^()\n]*\)[ \t]*$", re.MULTILINE)  #
 _CLOSES = re.compile(r"[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z)")
 _FENCE = re.compile(r"^(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
 _PINNED = re.compile(
-    r"(@?[A-Za-z][\w.\-/]*)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
+    r"(@?[A-Za-z](?:[\w.\-/]*\w)?)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
 )
 _PACKAGE_NAME = re.compile(r"@?[a-z][a-z0-9]*(?:[-_./][a-z0-9]+)*")
 _ARGUMENT = re.compile(r"--?[a-zA-Z]|\.{0,2}/\w|~/|https?:|\w+@\w")
 _PART = re.compile(r"[^/,;|()=:]+")
 _LETTER = re.compile(r"[^\W\d_]")
-# The end of an element, a string, a color.
-_FRAGMENT = re.compile(r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$")
+# The end of an element, a string, a color, an amount.
+_FRAGMENT = re.compile(
+    r"^</|[\"']|\$\{|^#[0-9a-fA-F]{3,8}$|^\d[\d.,_]* ?(?:[KMGT]i?[Bb]|[mun]?s|min|h|d|px|r?em)$"
+    r"|^(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{44,}$"
+)
 
 Quoted = tuple[int, int, NamedSpan | None]
 """A stretch that is read as a whole: from, to, and what it is."""
@@ -1487,7 +1642,10 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         if all(_is_name_word(word) for word in words):
             kind = _kind(walk, words, "", "") or "CONCEPT"
             return NamedSpan(start, end, kind, content, 0.5, "learned")
-        return NamedSpan(start, end, "CODE", content, 0.17)
+        # The `data stack`; `not record` is code.
+        is_phrase = all(word.isalpha() and is_ordinary(word) for word in words)
+        is_phrase = is_phrase and words[0] not in cues.KEYWORDS
+        return NamedSpan(start, end, "CONCEPT" if is_phrase else "CODE", content, 0.17)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
     if _PACKAGE_NAME.fullmatch(content) and _is_dependency(walk, start):
@@ -1599,22 +1757,27 @@ def package(walk: Walk) -> bool:
 def _is_installed(walk: Walk) -> bool:
     before, after = walk.before(), walk.after()
     following = tuple(walk.lower[walk.at + 1 : walk.at + 4]) if after else ()
-    if after.startswith(cues.PACKAGE_NOUNS):
+    if after.startswith(cues.PACKAGE_NOUNS) and "/" not in after:
         word = walk.token.text
         if any(entry.kind == "TECHNOLOGY" for entry in walk.gazetteer.find(word)):
             return False  # a Swift package
         is_kind = word.isalpha() or word.endswith("ed") or after.endswith("s")
-        if is_kind and all(map(is_ordinary, word.split("-"))) and not walk.gazetteer.find(word):
-            return False  # a candidate package, file-sourced packages
+        pieces = re.split("[-/]", word)
+        if is_kind and all(map(is_ordinary, pieces)) and not walk.gazetteer.find(word):
+            return False  # a candidate package, file-sourced packages, alpha/beta packages
+        if len(pieces) > 1 and pieces[-1] in cues.COMPOUND_TAILS:
+            return False  # a vendor-specific package
         return before not in ("a", "an") or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
     if before in cues.BUMPS and after in ("from", "to"):
         return is_version(walk.after(walk.at + 1))
-    if before in ("bump", "deps"):
-        return bool(after)
-    if walk.at and walk.lower[walk.at - 1] in ("deps", "deps)", "gemspec") and walk.token.first:
-        return True
+    is_word = walk.token.text.isalpha() and is_ordinary(walk.token.text)
+    said = walk.tokens[walk.at - 1].text if walk.at else ""  # DEPs are something else
+    if before in ("bump", "deps") and said.islower():
+        return bool(after) and not is_word
+    if said in ("deps", "deps)", "gemspec") and walk.token.first:
+        return not is_word
     if is_ordinary(walk.token.text):
         return False
     if following[:2] in (("is", "required"), ("is", "installed")) or following == (
@@ -1723,6 +1886,9 @@ def shaped(walk: Walk) -> bool:
         return True
     end = token.end if shape.end is None else token.start + shape.end
     kind = shape.type
+    stem = token.text.removesuffix(".js")
+    if kind == "FILE" and stem != token.text and stem.istitle() and stem.isalpha():
+        kind = "FILE" if is_technical(stem.lower()) else "TECHNOLOGY"  # Lunr.js
     if kind == "CODE" and _in_statement(walk, token):
         walk.at += 1
         return True
@@ -1744,17 +1910,31 @@ def _is_brand(walk: Walk, word: str) -> bool:
     """Return whether a word such as FedRAMP or SolidQueue is a product's name here, not a class."""
     if walk.after() in cues.AFTER_CLASS or walk.before() in cues.BEFORE_CLASS:
         return False
+    if walk.before() in cues.VENDORS and not _ends_like_code(word):
+        return True  # AWS CodeCommit
     tail = _WITH_ACRONYM.fullmatch(word)
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
         return True
     parts = _TWO_PARTS.fullmatch(word)
-    if parts and not walk.has_code and not all(is_ordinary(one.lower()) for one in parts.groups()):
+    is_class = _ends_like_code(word)
+    if (
+        parts
+        and not is_class
+        and not walk.has_code
+        and not all(is_ordinary(one.lower()) for one in parts.groups())
+    ):
         return True  # DocuSign, in a text without any code
     if walk.after() in ("account", "accounts", "subscription", "website"):
         return True
     before = walk.lower[max(0, walk.at - 8) : walk.at]
     is_moved_to = walk.before() in ("to", "onto") and not cues.MOVES.isdisjoint(before)
     return is_moved_to or walk.before() in cues.BEFORE_BRAND
+
+
+def _ends_like_code(word: str) -> bool:
+    """Return whether the last part of a word is what code calls things: TraceId, LogEmitter."""
+    tail = re.search(r"[A-Z][a-z]+\Z", word)
+    return tail is not None and tail[0].lower() in cues.CLASS_TAILS
 
 
 _AFTER_CODE, _BEFORE_CODE = frozenset(";={[]*<"), frozenset("=[>*$;{")

@@ -551,7 +551,7 @@ _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 _MIXED_ACRONYM = re.compile(r"(?=.{3,5}\Z)[A-Z]{1,3}[a-z]{1,2}[A-Z]{1,2}s?")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.){1,4}[A-Za-z]?")
 _DOMAIN = re.compile(
-    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru)(?:/\S*)?",
+    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru|ch|fr|nl|xyz)(?:/\S*)?",
     re.IGNORECASE,
 )
 _FILE_TYPE = re.compile(rf"\*?\.(?:{_EXTENSION})", re.IGNORECASE)
@@ -582,10 +582,14 @@ _IDENTIFIER = re.compile(
 )
 
 
+# A key, a digest, an image: no one looks it up.
+_ENCODED = re.compile(r"(?=[A-Za-z+/=]*\d)[A-Za-z0-9+=]{44,}")
+
+
 @lru_cache(maxsize=20_000)
 def shape_of(word: str) -> Shape | None:
     """Say what a word looks like; None if it looks like any other."""
-    if _GLUED.fullmatch(word) or _GROWTH.fullmatch(word):
+    if _GLUED.fullmatch(word) or _GROWTH.fullmatch(word) or _ENCODED.match(word):
         return Shape("", 0.0)
     if "://" in word or "@" in word:
         if _URL.match(word) or _REMOTE.match(word):
@@ -669,7 +673,8 @@ def _path(name: str, end: int) -> Shape | None:
     first, _, second = name.partition("/")
     if first in _ALTERNATIVES and second.isalpha() and is_ordinary(second):
         return None  # public/private
-    if name.endswith("/") or first in _FOLDERS or name.count("/") >= 3:
+    is_said = all(is_ordinary(part) for part in name.split("/"))  # describe/it/expect/should
+    if name.endswith("/") or first in _FOLDERS or (name.count("/") >= 3 and not is_said):
         return Shape("FILE", 0.8, 0, end)
     return None
 
@@ -703,6 +708,8 @@ def _code(word: str) -> Shape | None:
     if "-" in word:
         if word.endswith("ed"):  # User-Centred
             return None
+        if word.startswith("data-") and is_ordinary(word.removeprefix("data-")):
+            return None  # data-processing
         return Shape("CODE", 0.8) if _HEADER.fullmatch(word) or _DIRECTIVE.fullmatch(word) else None
     if "<" in word or "[" in word:
         return Shape("CODE", 0.17) if _GENERIC.fullmatch(word) else None
