@@ -572,9 +572,10 @@ async def test_whoever_stops_looking_stops_only_what_is_done_here(open_manager, 
     steps = Steps()
     for manager in (first, second):
         manager.register("steps", steps)
+    task_id = await first.submit_task("steps")
     if not here:
         first.start()
-    task_id = await first.submit_task("steps")
+        await steps.begun.wait()  # else the second could claim it before
     seen = asyncio.Event()
     following = asyncio.create_task(second.run_task(task_id, lambda _: seen.set()))
     await asyncio.gather(steps.begun.wait(), seen.wait())
