@@ -78,6 +78,7 @@ WORD_HITS = 100
 VECTOR_HITS = 60
 # Passages whose neighbors are candidates too: an answer is often next to the question's words.
 WITH_NEIGHBORS = 40
+# Of 70, a question takes 7 % less CPU, and conversations lose a hundredth of their recall.
 POOL = 100
 # A word that more passages contain than this is too common to be worth reading them: a twentieth
 # of all, within bounds.
