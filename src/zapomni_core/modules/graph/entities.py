@@ -55,13 +55,17 @@ def scan(text: str, gazetteer: Gazetteer, reference: datetime | None = None) -> 
     walk = Walk(read_plain(text), gazetteer, reference)
     walk.introduced = introduced_names(walk)
     stretches = sorted([*quoted(walk), *_addresses(walk)], key=lambda stretch: stretch[0])
-    done = 0
-    while walk.at < len(walk.tokens):
-        start = walk.token.start
-        while done < len(stretches) and stretches[done][1] <= start:
-            _note(walk, stretches[done][2])
-            done += 1
-        if (done < len(stretches) and stretches[done][0] <= start) or not _read(walk):
+    done, last = 0, len(walk.tokens)
+    while walk.at < last:
+        if done < len(stretches):
+            start = walk.token.start
+            while done < len(stretches) and stretches[done][1] <= start:
+                _note(walk, stretches[done][2])
+                done += 1
+            if done < len(stretches) and stretches[done][0] <= start:
+                walk.at += 1
+                continue
+        if not _read(walk):
             walk.at += 1
     for stretch in stretches[done:]:
         _note(walk, stretch[2])
@@ -83,12 +87,12 @@ def _note(walk: Walk, mention: NamedSpan | None) -> None:
 
 def _read(walk: Walk) -> bool:
     """Try the rules on the current word; the first that finds something wins."""
-    word, lower = walk.token.text, walk.lower[walk.at]
+    word, lower = walk.tokens[walk.at].text, walk.lower[walk.at]
     if walk.introduced and introduced(walk):
         return True
     if word.isalpha() and word.islower():
         # Most words: nothing begins with them.
-        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower) or not lower.isascii():
+        if lower in _FIRST_WORDS or lower in walk.gazetteer.longest or not lower.isascii():
             return _by_first_word(walk, word, lower)
         if walk.names_packages and package(walk):
             return True
@@ -131,7 +135,7 @@ def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
         return True
     if walk.names_packages and word.islower() and package(walk):
         return True
-    return walk.gazetteer.starts(lower) > 0 and known_name(walk)
+    return lower in walk.gazetteer.longest and known_name(walk)
 
 
 # --- A walk through the words of a text: position, neighbors, entities found so far ---
@@ -315,7 +319,7 @@ QUOTES = "\"'\u201c\u2018"
 def known_name(walk: Walk) -> bool:
     """A name of the gazetteer, the longest that fits."""
     start = walk.token.start
-    for size in range(walk.gazetteer.starts(walk.lower[walk.at]), 0, -1):
+    for size in range(walk.gazetteer.longest[walk.lower[walk.at]], 0, -1):
         upto = walk.at + size - 1
         if upto >= len(walk.tokens):
             continue

@@ -49,8 +49,13 @@ _CLOSING = ".,;:!?)]}\"'\u201d\u2019\u00bb*~|"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STARTERS = frozenset("- . ? ! : * + > | #".split())
 _POSSESSIVE = ("'s", "\u2019s")
-# The look behind keeps a run of a million dots from being tried a million times.
-_END = re.compile(r"(?<![.!?])[.!?]++[\"'\u201d\u2019)\]]{0,3}+(?=\s|$)|[\u3002\uff01\uff1f]|\n++")
+# A set of characters first: the search skips everything else, in a quarter of the time. The look
+# behind keeps a run of a million dots from being tried a million times.
+_END = re.compile(
+    r"[.!?\n\u3002\uff01\uff1f](?:"
+    r"(?<=[.!?])(?<![.!?][.!?])[.!?]*+[\"'\u201d\u2019)\]]{0,3}+(?=\s|$)"
+    r"|(?<=\n)\n*+|(?<=[\u3002\uff01\uff1f]))"
+)
 _ABBREVIATIONS = frozenset("e.g i.e etc vs cf mr mrs ms dr prof st no approx incl ver fig".split())
 LONGEST_SENTENCE = 1000
 # Nothing longer is a word: encoded data, a minified file.
@@ -85,15 +90,19 @@ def tokens(text: str) -> list[Token]:
     for match in _WORD.finditer(text):
         start, end = match.span()
         word = match[0]
-        gap = text[done:start]
-        if "\n" in gap and not _is_wrapped(text, done, start):
-            first = True
-        if "`" in gap and found:
-            found[-1] = found[-1]._replace(comma=True)
+        if start - done != 1 or text[done] != " ":  # Between most words is one blank.
+            gap = text[done:start]
+            if "\n" in gap and not _is_wrapped(text, done, start):
+                first = True
+            if "`" in gap and found:
+                found[-1] = found[-1]._replace(comma=True)
         done = end
         if end - start > LONGEST_WORD:
             continue
-        if not word.isalnum():
+        if word.isalnum():
+            found.append(Token(word, start, end, first, False))
+            first = False
+        else:
             begun = start
             start, end = _trimmed(text, start, end)
             if found and start > begun:
@@ -104,8 +113,8 @@ def tokens(text: str) -> list[Token]:
                     found[-1] = found[-1]._replace(comma=True)
                 first = first or word in _STARTERS
                 continue
-        found.append(Token(text[start:end], start, end, first, end != done))
-        first = end != done and text[done - 1] in ".!?:" and text[end] in ".!?:)\"'"
+            found.append(Token(text[start:end], start, end, first, end != done))
+            first = end != done and text[done - 1] in ".!?:" and text[end] in ".!?:)\"'"
     return found
 
 
