@@ -152,7 +152,7 @@ def _entity(text: str, mentions: Sequence[NamedSpan], index: int) -> EntityData:
         surface=text[mention.start : mention.end],
         start_char=mention.start,
         end_char=mention.end,
-        aliases=[alias for alias in mention.aliases if alias != name],
+        aliases=[one for one in mention.aliases if one != name] if mention.aliases else [],
     )
 
 

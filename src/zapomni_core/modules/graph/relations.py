@@ -339,8 +339,12 @@ _HEADS = (
     "|daemon|scheduler|website|site|repository|repo|platform|system|tool|bot|agent|sdk|cli"
     "|crawler|parser|proxy|queue|registry|portal|broker|store|engine"
 )
-_THE = r"(?:[Tt]he|[Oo]ur|[Tt]heir|[Ii]ts|[Mm]y|[Yy]our|[Tt]his|[Ee]ach|[Ee]very)"
-_UNNAMED = re.compile(rf"\b{_THE} +((?:[a-z][\w-]* ){{1,4}}?)({_HEADS}|API|SDK|CLI|UI)\b(?![\w-])")
+# A set of characters first: the search skips the others.
+_THE = (
+    r"[EIMOTYeimoty](?<!\w.)(?:(?<=[Tt])(?:he|heir|his)|(?<=[Oo])ur|(?<=[Ii])ts|(?<=[Mm])y"
+    r"|(?<=[Yy])our|(?<=[Ee])(?:ach|very))"
+)
+_UNNAMED = re.compile(rf"{_THE} +((?:[a-z][\w-]* ){{1,4}}?)({_HEADS}|API|SDK|CLI|UI)\b(?![\w-])")
 # These say which one, not what it is called.
 _QUALIFIERS = DETERMINERS | _words(
     "simplest best fastest smallest largest newest oldest "
@@ -389,7 +393,8 @@ def _unnamed(text: str, sentence: TextSentence, entities: Sequence[EntityData]) 
         return found
     taken += [(one.start_char, one.end_char) for one in found]
     # Most sentences have no capital outside of the names that are known: looking for one is cheap.
-    capitals = (match.start() + 1 for match in _CAPITAL.finditer(text, start, end))
+    capitals = {match.start() + 1 for match in _CAPITAL.finditer(text, start, end)}
+    capitals.difference_update(begin for begin, _ in taken)
     if all(any(first <= at < stop for first, stop in taken) for at in capitals):
         return found
     for pattern, kind in ((_NAMED_PERSON, "PERSON"), (_NAMED_THING, "TECHNOLOGY")):

@@ -19,6 +19,7 @@ from zapomni_core.shared.dates import (
 )
 
 __all__ = [
+    "DATE_CONTINUED",
     "DATE_WORDS",
     "FoundDate",
     "PlainText",
@@ -256,7 +257,7 @@ _WORD_LINK = re.compile(
     r"(?<![\w`])[A-Za-z][A-Za-z0-9.-]*[A-Za-z0-9](?P<mark>__?)(?=[\s.,;:)\]]|$)"
 )
 # Where an underscore is not within a word.
-_MARKED_WORD = re.compile(r"(?:^|[^\w`])_|_(?:[^\w`]|$)")
+_MARKED_WORD = re.compile(r"_(?:(?<![\w`]_)|(?![\w`]))")
 # Emphasis may go on in the next line, not in the next paragraph.
 _SLANTED = re.compile(r"(?<![\w`])_(?=[^\s_])(?:[^_\n`]|\n(?!\s)){0,200}[^\s_`]_(?![\w`])")
 _STRONG = re.compile(
@@ -819,6 +820,14 @@ DATE_WORDS: frozenset[str] = frozenset(
     | {"end", "beginning", "start"}
 )
 """The words a date may begin with, in lower case; it may also begin with a digit."""
+_UNITS = frozenset("day days week weeks month months quarter quarters year years".split())
+DATE_CONTINUED: dict[str, frozenset[str]] = {
+    "the": frozenset({"day", "end", "beginning", "start"}),
+    "in": frozenset({*_COUNTS, "couple"}),
+    "a": _UNITS | {"couple"},
+    "an": _UNITS,
+}
+"""Words that begin many things, and what follows them in a date; in lower case, or a digit."""
 _STEM_STARTS = {stem[:3] for stem in MONTH_STEMS}
 
 
