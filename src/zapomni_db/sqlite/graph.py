@@ -221,7 +221,7 @@ def _upsert_entities(
         [(best[i].confidence, best[i].description, key) for i, key in known.items()],
     )
     new = best.keys() - known.keys()
-    reroot(connection, new)
+    reroot(connection, _find_merged(connection, new))
     return keys, len(new)
 
 
@@ -488,6 +488,10 @@ ORDER BY key DESC LIMIT 1"""
 _DECIDED: LiteralString = """
 SELECT 1 FROM graph_merges WHERE source_id = ?1 AND (undone_at IS NULL OR target_id = ?2)"""
 _ANY_MERGE: LiteralString = "SELECT 1 FROM graph_merges LIMIT 1"
+_IN_MERGES: LiteralString = """
+SELECT value FROM json_each(?) WHERE
+    EXISTS (SELECT 1 FROM graph_merges m WHERE m.source_id = value AND m.undone_at IS NULL)
+    OR EXISTS (SELECT 1 FROM graph_merges m WHERE m.target_id = value AND m.undone_at IS NULL)"""
 
 # These entities, and everything that is merged into them, directly or not.
 _MERGED_INTO: LiteralString = """
@@ -558,6 +562,11 @@ def _merge(
         automatic=automatic,
         merged_at=from_time(now),
     )
+
+
+def _find_merged(connection: sqlite3.Connection, ids: Collection[str]) -> list[str]:
+    """Return those of these ids that a merge names: all others are roots."""
+    return [entity_id for (entity_id,) in connection.execute(_IN_MERGES, (to_json(list(ids)),))]
 
 
 def reroot(connection: sqlite3.Connection, ids: Collection[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from typing import NamedTuple
 
@@ -76,6 +76,10 @@ class Token(NamedTuple):
     """Punctuation follows it."""
 
 
+# One for every word: this takes half the time of calling the class.
+_new_token = partial(tuple.__new__, Token)
+
+
 class TextSentence(NamedTuple):
     """Where a sentence is in a text."""
 
@@ -101,7 +105,7 @@ def tokens(text: str) -> list[Token]:
         if end - start > LONGEST_WORD:
             continue
         if word.isalnum():
-            found.append(Token(word, start, end, first, False))
+            found.append(_new_token((word, start, end, first, False)))
             first = False
         else:
             begun = start
@@ -114,7 +118,7 @@ def tokens(text: str) -> list[Token]:
                     found[-1] = found[-1]._replace(comma=True)
                 first = first or word in _STARTERS
                 continue
-            found.append(Token(text[start:end], start, end, first, end != done))
+            found.append(_new_token((text[start:end], start, end, first, end != done)))
             first = end != done and text[done - 1] in ".!?:" and text[end] in ".!?:)\"'"
     return found
 
