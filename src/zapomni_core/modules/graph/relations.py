@@ -661,7 +661,8 @@ def _of_pair(
     # The words before a name that may be meant with it begin at the name before that one.
     lead = front
     if index and first.members[0].type != "VERSION":  # updated X from 1 to 2
-        lead = _words_of(_ASIDE.sub("", reading.text[reading.groups[index - 1].end : first.start]))
+        gap = reading.text[reading.groups[index - 1].end : first.start]
+        lead = _words_of(_ASIDE.sub("", gap) if "(" in gap or "," in gap else gap)
     found = [*_examples(first, second, between), *_moved(reading, index, lead, link)]
     is_followed = _touch(reading, index + 1)
     if not found and not is_followed:
