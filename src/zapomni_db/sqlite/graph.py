@@ -286,7 +286,9 @@ def _chunk_ids(read: _Read) -> str:
 
 def _as_compared(fields: _EvidenceFields) -> _EvidenceFields:
     """Return the fields that make evidence another one; all memories decide on an association."""
-    return fields._replace(strength=0.0) if fields.source == COOCCURRENCE else fields
+    if fields.source != COOCCURRENCE or fields.strength == 0.0:
+        return fields
+    return fields._replace(strength=0.0)
 
 
 def _to_edge(keys: Mapping[str, int], stated: RelationshipData) -> _Edge:
