@@ -59,6 +59,9 @@ NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 """Given as the end of a memory that is to have none."""
 
 
+_FIELD_NAMES: dict[type[BaseModel], set[str]] = {}
+
+
 class FrozenModel(BaseModel):
     """The base of the models that layers exchange."""
 
@@ -73,7 +76,9 @@ class FrozenModel(BaseModel):
         """
         one = cls.__new__(cls)
         object.__setattr__(one, "__dict__", fields)
-        object.__setattr__(one, "__pydantic_fields_set__", set(fields))
+        # One set for all of a class: a copy of a model gets a copy of it.
+        names = _FIELD_NAMES.get(cls) or _FIELD_NAMES.setdefault(cls, set(fields))
+        object.__setattr__(one, "__pydantic_fields_set__", names)
         object.__setattr__(one, "__pydantic_extra__", None)
         object.__setattr__(one, "__pydantic_private__", None)
         return one

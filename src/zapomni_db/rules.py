@@ -77,7 +77,9 @@ EVER = -62_135_596_800_000_000  # the first day of the year 1: the beginning is 
 
 def fold(name: str) -> str:
     """Return a name without regard to case, width and blanks."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)
+    return " ".join(name.casefold().split())
 
 
 def likeness(first: str, second: str) -> float:
@@ -212,6 +214,8 @@ def most_certain(mentions: Iterable[EntityData]) -> dict[str, EntityData]:
 
 def alias_of(mention: EntityData) -> tuple[str, str] | tuple[None, None]:
     """Return the words of a mention, unchanged and folded, if they are not the name."""
+    if mention.surface == mention.name:  # most are
+        return None, None
     folded = fold(mention.surface)
     if not folded or folded == fold(mention.name):
         return None, None

@@ -387,6 +387,21 @@ async def test_unread_passages_come_in_order_by_project_or_memory_and_after_anot
         assert await storage.count_unread(READER, scope) == len(texts)
 
 
+async def test_a_name_may_move_from_one_passage_to_another_that_is_read_with_it(storage):
+    facts = [("Shop", "USES", "Redis")]
+    await learn(storage, "Shop uses Redis.", ["Shop", "Redis"], facts)
+    await learn(storage, "Shop uses Redis, too.")
+
+    first, second = await storage.get_unread("reader-2", EVERYTHING, None, 10)
+    chunks = [extracted(first), extracted(second, ["Shop", "Redis"], facts)]
+    growth = await storage.store_extractions("reader-2", chunks)
+
+    assert growth.mentions == 2
+    assert await edges(storage, "shop") == [USES]
+    stats = await storage.get_graph_stats("reader-2")
+    assert (stats.entities, stats.relationships, stats.mentions) == (2, 1, 2)
+
+
 async def test_of_code_only_beginnings_of_files_and_manifests_are_read(storage):
     vectors = (vector(1), vector(2))
     for path in ("src/app.py", "web/package.json", "my-package.json"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 __all__ = [
@@ -106,6 +106,7 @@ def months_later(first: datetime, months: int) -> datetime:
     return first.replace(year=first.year + month // 12, month=month % 12 + 1)
 
 
+@lru_cache(maxsize=1000)
 def iso_name(year: int, month: int | None, day: int | None) -> str:
     """Return a date as ISO 8601 writes it: 2024-03-05, 2024-03 or 2024.
 
@@ -116,6 +117,7 @@ def iso_name(year: int, month: int | None, day: int | None) -> str:
     return first.strftime("%Y-%m-%d" if day is not None else "%Y-%m" if month else "%Y")
 
 
+@lru_cache(maxsize=1000)
 def window_of(name: str) -> tuple[datetime, datetime] | None:
     """Return the first moment of a date and the first one after it; None if it is not ISO 8601.
 

@@ -80,6 +80,10 @@ class _EvidenceFields(NamedTuple):
     until: int | None
 
 
+_Edge = tuple[int, int, str]
+"""The keys of two entities and the type of the relationship between them."""
+
+
 # --- Entities and relationships ---------------------------------------------------------
 
 # An entity stored by a caller: it exists even if no passage mentions it.
@@ -100,8 +104,10 @@ WHERE key = ?3 AND (confidence < ?1 OR (description = '' AND ?2 <> ''))"""
 _ENTITY_KEYS: LiteralString = """
 SELECT id, key FROM graph_entities WHERE id IN (SELECT value FROM json_each(?))"""
 
-_RELATIONSHIP_KEY: LiteralString = """
-SELECT key FROM graph_relationships WHERE source_key = ? AND target_key = ? AND type = ?"""
+_RELATIONSHIP_KEYS: LiteralString = """
+SELECT r.source_key, r.target_key, r.type, r.key FROM json_each(?) e
+JOIN graph_relationships r ON r.source_key = json_extract(e.value, '$[0]')
+    AND r.target_key = json_extract(e.value, '$[1]') AND r.type = json_extract(e.value, '$[2]')"""
 _INSERT_RELATIONSHIP: LiteralString = """
 INSERT INTO graph_relationships (source_key, target_key, type, exclusive) VALUES (?, ?, ?, ?)"""
 
@@ -113,12 +119,13 @@ _DELETE_EVIDENCE: LiteralString = "DELETE FROM graph_evidence WHERE key = ?"
 # What a caller stated about a relationship before.
 _DELETE_OLDER_GIVEN: LiteralString = """
 DELETE FROM graph_evidence WHERE relationship_key = ? AND memory_key IS NULL AND key < ?"""
-_EVIDENCE_OF_CHUNK: LiteralString = """
-SELECT key, relationship_key, start_char, end_char, strength, source, since, until
-FROM graph_evidence WHERE chunk_id = ?"""
+_EVIDENCE_OF_CHUNKS: LiteralString = """
+SELECT key, chunk_id, relationship_key, start_char, end_char, strength, source, since, until
+FROM graph_evidence WHERE chunk_id IN (SELECT value FROM json_each(?))"""
 
-_MENTIONS_OF_CHUNK: LiteralString = """
-SELECT start_char, end_char, entity_key, confidence FROM graph_mentions WHERE chunk_id = ?"""
+_MENTIONS_OF_CHUNKS: LiteralString = """
+SELECT chunk_id, start_char, end_char, entity_key, confidence FROM graph_mentions
+WHERE chunk_id IN (SELECT value FROM json_each(?))"""
 # Another reader may be surer of the same words.
 _UPDATE_MENTION: LiteralString = """
 UPDATE graph_mentions SET confidence = ?, source = ?
@@ -155,8 +162,11 @@ def store_entities(
     caller = _EvidenceSource()
     for stated in relationships:
         keys = _read_keys(connection, {stated.source_entity_id, stated.target_entity_id})
-        fields, _ = _to_evidence(connection, keys, stated, caller)
-        newest = _insert_evidence(connection, fields, caller, stated.evidence)
+        edge = _to_edge(keys, stated)
+        found, _ = _upsert_relationships(connection, {edge: stated})
+        fields = _to_evidence(found[edge], stated, caller.said)
+        row = (*fields, *caller, stated.evidence)
+        newest = connection.execute(_INSERT_EVIDENCE, row).lastrowid
         connection.execute(_DELETE_OLDER_GIVEN, (fields.relationship_key, newest))
     return len(entities)
 
@@ -169,18 +179,14 @@ def store_extractions(
 ) -> GraphGrowth:
     rows = connection.execute(_SOURCES, (to_json([chunk.chunk_id for chunk in chunks]),))
     sources = {str(source.chunk_id): source for source in (_EvidenceSource(*row) for row in rows)}
-    present = [chunk for chunk in chunks if chunk.chunk_id in sources]
-    keys, growth = _upsert_entities(connection, [e for c in present for e in c.entities])
-    for chunk in present:
-        source = sources[chunk.chunk_id]
-        mentions = _replace_mentions(connection, source, keys, chunk.entities)
-        edges = _replace_evidence(connection, source, keys, chunk.relationships)
-        growth = growth._replace(
-            mentions=growth.mentions + mentions, relationships=growth.relationships + edges
-        )
-    connection.executemany(
-        _MARK_EXTRACTED, [(sources[chunk.chunk_id].chunk_id, extractor) for chunk in present]
+    present = [(sources[chunk.chunk_id], chunk) for chunk in chunks if chunk.chunk_id in sources]
+    keys, entities = _upsert_entities(connection, [e for _, c in present for e in c.entities])
+    growth = GraphGrowth(
+        entities=entities,
+        mentions=_replace_mentions(connection, keys, present),
+        relationships=_replace_evidence(connection, keys, present),
     )
+    connection.executemany(_MARK_EXTRACTED, [(source.chunk_id, extractor) for source, _ in present])
     _merge_same(connection, same)
     return growth
 
@@ -197,8 +203,11 @@ def _read_keys(connection: sqlite3.Connection, ids: Collection[str]) -> dict[str
 
 def _upsert_entities(
     connection: sqlite3.Connection, mentions: Iterable[EntityData]
-) -> tuple[dict[str, int], GraphGrowth]:
-    """Insert new entities, and raise the confidence and add the description of known ones."""
+) -> tuple[dict[str, int], int]:
+    """Insert new entities, raise the confidence and add the description of known ones.
+
+    Returns the keys of all of them, and how many are new.
+    """
     best = most_certain(mentions)
     keys = _read_keys(connection, best)
     known = keys.copy()
@@ -212,87 +221,77 @@ def _upsert_entities(
         [(best[i].confidence, best[i].description, key) for i, key in known.items()],
     )
     new = best.keys() - known.keys()
-    reroot(connection, new)
-    return keys, GraphGrowth(entities=len(new))
+    reroot(connection, _find_merged(connection, new))
+    return keys, len(new)
 
 
-def _replace_mentions(
-    connection: sqlite3.Connection,
-    source: _EvidenceSource,
-    keys: Mapping[str, int],
-    mentions: Sequence[EntityData],
-) -> int:
-    """Replace the mentions of a passage; return how many are new."""
-    before = {
-        tuple(place): confidence
-        for *place, confidence in connection.execute(_MENTIONS_OF_CHUNK, (source.chunk_id,))
+_Read = Sequence[tuple[_EvidenceSource, ExtractedChunk]]
+"""Passages, and what was found in each."""
+
+
+def _replace_mentions(connection: sqlite3.Connection, keys: Mapping[str, int], read: _Read) -> int:
+    """Replace the mentions of passages; return how many are new."""
+    rows = connection.execute(_MENTIONS_OF_CHUNKS, (_chunk_ids(read),))
+    before = {tuple(place): confidence for *place, confidence in rows}
+    now = {
+        (source.chunk_id, one.start_char, one.end_char, keys[one.entity_id]): (source, one)
+        for source, chunk in read
+        for one in chunk.entities
     }
-    now = {(m.start_char, m.end_char, keys[m.entity_id]): m for m in mentions}
-    new = [place for place in now if place not in before]
-    connection.executemany(
-        _INSERT_MENTION,
-        [
-            (
-                *(source.chunk_id, *place, now[place].confidence, now[place].source),
-                *alias_of(now[place]),
-                *(source.said, source.withdrawn),
-            )
-            for place in new
-        ],
-    )
+    new = [
+        (*place, one.confidence, one.source, *alias_of(one), source.said, source.withdrawn)
+        for place, (source, one) in now.items()
+        if place not in before
+    ]
+    connection.executemany(_INSERT_MENTION, new)
     connection.executemany(
         _UPDATE_MENTION,
         [
-            (now[place].confidence, now[place].source, source.chunk_id, *place)
+            (now[place][1].confidence, now[place][1].source, *place)
             for place, confidence in before.items()
-            if place in now and now[place].confidence != confidence
+            if place in now and now[place][1].confidence != confidence
         ],
     )
-    connection.executemany(
-        _DELETE_MENTION, [(source.chunk_id, *place) for place in before.keys() - now.keys()]
-    )
+    connection.executemany(_DELETE_MENTION, list(before.keys() - now.keys()))
     return len(new)
 
 
-def _replace_evidence(
-    connection: sqlite3.Connection,
-    source: _EvidenceSource,
-    keys: Mapping[str, int],
-    relationships: Sequence[RelationshipData],
-) -> int:
-    """Replace the evidence of a passage; return how many relationships are new."""
+def _replace_evidence(connection: sqlite3.Connection, keys: Mapping[str, int], read: _Read) -> int:
+    """Replace the evidence of passages; return how many relationships are new."""
+    rows = connection.execute(_EVIDENCE_OF_CHUNKS, (_chunk_ids(read),))
     before = {
-        _as_compared(_EvidenceFields(*fields)): key
-        for key, *fields in connection.execute(_EVIDENCE_OF_CHUNK, (source.chunk_id,))
+        (chunk_id, _as_compared(_EvidenceFields(*fields))): key for key, chunk_id, *fields in rows
     }
-    now: set[_EvidenceFields] = set()
-    added = 0
-    for stated in relationships:
-        fields, is_new = _to_evidence(connection, keys, stated, source)
-        compared = _as_compared(fields)
-        if compared not in now and compared not in before:
-            _insert_evidence(connection, fields, source, None)
-        now.add(compared)
-        # Names that only occur together are no relationship until they do so above chance.
-        added += is_new and stated.strength > 0
+    stated = [(_to_edge(keys, one), source, one) for source, c in read for one in c.relationships]
+    edges: dict[_Edge, RelationshipData] = {}
+    for edge, _, one in stated:
+        edges.setdefault(edge, one)
+    found, new = _upsert_relationships(connection, edges)
+    now: dict[tuple[int | None, _EvidenceFields], tuple[object, ...]] = {}
+    for edge, source, one in stated:
+        fields = _to_evidence(found[edge], one, source.said)
+        now.setdefault((source.chunk_id, _as_compared(fields)), (*fields, *source, None))
     connection.executemany(
-        _DELETE_EVIDENCE, [(key,) for fields, key in before.items() if fields not in now]
+        _INSERT_EVIDENCE, [row for place, row in now.items() if place not in before]
     )
-    return added
+    gone = [(key,) for place, key in before.items() if place not in now]
+    connection.executemany(_DELETE_EVIDENCE, gone)
+    # Names that only occur together are no relationship until they do so above chance.
+    return sum(edges[edge].strength > 0 for edge in new)
+
+
+def _chunk_ids(read: _Read) -> str:
+    return to_json([source.chunk_id for source, _ in read])
 
 
 def _as_compared(fields: _EvidenceFields) -> _EvidenceFields:
     """Return the fields that make evidence another one; all memories decide on an association."""
-    return fields._replace(strength=0.0) if fields.source == COOCCURRENCE else fields
+    if fields.source != COOCCURRENCE or fields.strength == 0.0:
+        return fields
+    return fields._replace(strength=0.0)
 
 
-def _to_evidence(
-    connection: sqlite3.Connection,
-    keys: Mapping[str, int],
-    stated: RelationshipData,
-    source: _EvidenceSource,
-) -> tuple[_EvidenceFields, bool]:
-    """Return the evidence to store, and whether its relationship is new."""
+def _to_edge(keys: Mapping[str, int], stated: RelationshipData) -> _Edge:
     try:
         ends = keys[stated.source_entity_id], keys[stated.target_entity_id]
     except KeyError as error:
@@ -301,34 +300,37 @@ def _to_evidence(
             "VAL_004",
             original_exception=error,
         ) from error
-    edge = (*ends, stated.relationship_type)
-    known = fetch_value(connection, _RELATIONSHIP_KEY, edge)
-    key = known
-    if known is None:
-        key = connection.execute(_INSERT_RELATIONSHIP, (*edge, int(stated.exclusive))).lastrowid
+    return (*ends, stated.relationship_type)
+
+
+def _upsert_relationships(
+    connection: sqlite3.Connection, edges: Mapping[_Edge, RelationshipData]
+) -> tuple[dict[_Edge, int], list[_Edge]]:
+    """Return the keys of relationships, and which of them are new."""
+    rows = connection.execute(_RELATIONSHIP_KEYS, (to_json(list(edges)),))
+    found = {(source, target, kind): key for source, target, kind, key in rows}
+    new = [edge for edge in edges if edge not in found]
+    for edge in new:
+        key = connection.execute(
+            _INSERT_RELATIONSHIP, (*edge, int(edges[edge].exclusive))
+        ).lastrowid
+        assert key is not None
+        found[edge] = key
+    return found, new
+
+
+def _to_evidence(key: int, stated: RelationshipData, said: int) -> _EvidenceFields:
     until = None if stated.valid_to is None else to_time(stated.valid_to)
     start = None if stated.valid_from is None else to_time(stated.valid_from)
-    fields = _EvidenceFields(
+    return _EvidenceFields(
         relationship_key=key,
         start_char=stated.start_char,
         end_char=stated.end_char,
         strength=stated.strength,
         source=stated.source,
-        since=beginning(source.said, start, until),
+        since=beginning(said, start, until),
         until=until,
     )
-    return fields, known is None
-
-
-def _insert_evidence(
-    connection: sqlite3.Connection,
-    fields: _EvidenceFields,
-    source: _EvidenceSource,
-    text: str | None,
-) -> int:
-    key = connection.execute(_INSERT_EVIDENCE, (*fields, *source, text)).lastrowid
-    assert key is not None
-    return key
 
 
 # --- Names that occur together ------------------------------------------------------------
@@ -488,6 +490,10 @@ ORDER BY key DESC LIMIT 1"""
 _DECIDED: LiteralString = """
 SELECT 1 FROM graph_merges WHERE source_id = ?1 AND (undone_at IS NULL OR target_id = ?2)"""
 _ANY_MERGE: LiteralString = "SELECT 1 FROM graph_merges LIMIT 1"
+_IN_MERGES: LiteralString = """
+SELECT value FROM json_each(?) WHERE
+    EXISTS (SELECT 1 FROM graph_merges m WHERE m.source_id = value AND m.undone_at IS NULL)
+    OR EXISTS (SELECT 1 FROM graph_merges m WHERE m.target_id = value AND m.undone_at IS NULL)"""
 
 # These entities, and everything that is merged into them, directly or not.
 _MERGED_INTO: LiteralString = """
@@ -558,6 +564,11 @@ def _merge(
         automatic=automatic,
         merged_at=from_time(now),
     )
+
+
+def _find_merged(connection: sqlite3.Connection, ids: Collection[str]) -> list[str]:
+    """Return those of these ids that a merge names: all others are roots."""
+    return [entity_id for (entity_id,) in connection.execute(_IN_MERGES, (to_json(list(ids)),))]
 
 
 def reroot(connection: sqlite3.Connection, ids: Collection[str]) -> None:

@@ -152,7 +152,7 @@ def _entity(text: str, mentions: Sequence[NamedSpan], index: int) -> EntityData:
         surface=text[mention.start : mention.end],
         start_char=mention.start,
         end_char=mention.end,
-        aliases=[alias for alias in mention.aliases if alias != name],
+        aliases=[one for one in mention.aliases if one != name] if mention.aliases else [],
     )
 
 
@@ -331,6 +331,8 @@ STORE_AT_ONCE = 32
 # The query for unread passages may scan all of them: not once per transaction.
 PAGE = 4 * STORE_AT_ONCE
 STORE_AFTER_SECONDS = 2.0
+# Who waits for the event loop waits no longer than this, or than one passage takes.
+TURN_SECONDS = 0.005
 
 # Types of which a misspelling may be merged with what it misspells.
 FORGIVING = ("ORG", "PLACE", "TECHNOLOGY")
@@ -375,7 +377,7 @@ async def _read(
 ) -> tuple[_Batch, list[UnreadChunk]]:
     """Read passages until it is time to store them; return the rest of the page."""
     batch: _Batch = []
-    began = time.monotonic()
+    began = worked = time.monotonic()
     memories = await storage.get_summaries(
         list({chunk.memory_id for chunk in page[:STORE_AT_ONCE]})
     )
@@ -390,8 +392,11 @@ async def _read(
                 whole[chunk.memory_id] = "" if record is None else record.text
             found = extractor.add_form(found, about, chunk.text, whole.get(chunk.memory_id, ""))
         batch.append((chunk, found))
-        await asyncio.sleep(0)  # Reading is work: let others have their turn.
-        if number == STORE_AT_ONCE or time.monotonic() - began > STORE_AFTER_SECONDS:
+        now = time.monotonic()
+        if now - worked > TURN_SECONDS:  # Reading is work: let others have their turn.
+            await asyncio.sleep(0)
+            worked = time.monotonic()
+        if number == STORE_AT_ONCE or now - began > STORE_AFTER_SECONDS:
             return batch, page[number:]
     return batch, []
 

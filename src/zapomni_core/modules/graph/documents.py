@@ -135,7 +135,7 @@ def _project(about: MemorySummary) -> str:
 
 
 def _file_name(about: MemorySummary) -> str:
-    return re.split(r"[/\\]", about.source)[-1]
+    return about.source.replace("\\", "/").rpartition("/")[2]
 
 
 def is_manifest(about: MemorySummary) -> bool:

@@ -14,6 +14,7 @@ from zapomni_core.modules.graph import cues
 from zapomni_core.modules.graph.cues import PACKAGE_CUES
 from zapomni_core.modules.graph.names import Entry, Gazetteer, record_name
 from zapomni_core.modules.graph.words import (
+    DATE_CONTINUED,
     DATE_WORDS,
     PlainText,
     Token,
@@ -55,13 +56,17 @@ def scan(text: str, gazetteer: Gazetteer, reference: datetime | None = None) -> 
     walk = Walk(read_plain(text), gazetteer, reference)
     walk.introduced = introduced_names(walk)
     stretches = sorted([*quoted(walk), *_addresses(walk)], key=lambda stretch: stretch[0])
-    done = 0
-    while walk.at < len(walk.tokens):
-        start = walk.token.start
-        while done < len(stretches) and stretches[done][1] <= start:
-            _note(walk, stretches[done][2])
-            done += 1
-        if (done < len(stretches) and stretches[done][0] <= start) or not _read(walk):
+    done, last = 0, len(walk.tokens)
+    while walk.at < last:
+        if done < len(stretches):
+            start = walk.token.start
+            while done < len(stretches) and stretches[done][1] <= start:
+                _note(walk, stretches[done][2])
+                done += 1
+            if done < len(stretches) and stretches[done][0] <= start:
+                walk.at += 1
+                continue
+        if not _read(walk):
             walk.at += 1
     for stretch in stretches[done:]:
         _note(walk, stretch[2])
@@ -83,12 +88,12 @@ def _note(walk: Walk, mention: NamedSpan | None) -> None:
 
 def _read(walk: Walk) -> bool:
     """Try the rules on the current word; the first that finds something wins."""
-    word, lower = walk.token.text, walk.lower[walk.at]
+    word, lower = walk.tokens[walk.at].text, walk.lower[walk.at]
     if walk.introduced and introduced(walk):
         return True
     if word.isalpha() and word.islower():
         # Most words: nothing begins with them.
-        if lower in _FIRST_WORDS or walk.gazetteer.starts(lower) or not lower.isascii():
+        if lower in _FIRST_WORDS or lower in walk.gazetteer.longest or not lower.isascii():
             return _by_first_word(walk, word, lower)
         if walk.names_packages and package(walk):
             return True
@@ -117,7 +122,7 @@ _FIRST_WORDS = (
 
 def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
     """Rules for what is known by the word it begins with."""
-    if may_begin_date(lower) and date(walk):
+    if may_begin_date(lower) and _may_go_on(walk, lower) and date(walk):
         return True
     if word in cues.COMMANDS and command(walk):
         return True
@@ -131,7 +136,16 @@ def _by_first_word(walk: Walk, word: str, lower: str) -> bool:
         return True
     if walk.names_packages and word.islower() and package(walk):
         return True
-    return walk.gazetteer.starts(lower) > 0 and known_name(walk)
+    return lower in walk.gazetteer.longest and known_name(walk)
+
+
+def _may_go_on(walk: Walk, word: str) -> bool:
+    """Return whether a date may go on behind a word such as `the`, which most often begins none."""
+    following = DATE_CONTINUED.get(word)
+    if following is None:
+        return True
+    after = walk.lower[walk.at + 1] if walk.at + 1 < len(walk.tokens) else ""
+    return after in following or after[:1].isdigit()
 
 
 # --- A walk through the words of a text: position, neighbors, entities found so far ---
@@ -192,6 +206,8 @@ class Walk:
         self.reference = reference
         self.tokens: list[Token] = tokens(page.text)
         self.lower = [token.text.lower() for token in self.tokens]
+        self._joined = [not one.comma and not other.first for one, other in pairwise(self.tokens)]
+        self._joined.append(False)
         self.introduced: dict[str, list[Introduced]] = {}
         """Names the text introduces, by their first word."""
         self._titles: dict[int, bool] = {}
@@ -234,16 +250,12 @@ class Walk:
 
     def joined(self, index: int) -> bool:
         """Whether nothing divides this word from the next one."""
-        return (
-            index + 1 < len(self.tokens)
-            and not self.tokens[index].comma
-            and not self.tokens[index + 1].first
-        )
+        return index < len(self._joined) and self._joined[index]
 
     def before(self, index: int | None = None) -> str:
         """The word before, in lower case; nothing at the start of a sentence or after a comma."""
         index = self.at if index is None else index
-        return self.lower[index - 1] if index and self.joined(index - 1) else ""
+        return self.lower[index - 1] if index and self._joined[index - 1] else ""
 
     def after(self, index: int | None = None) -> str:
         """The word after, in lower case; nothing at the end of a sentence or before a comma."""
@@ -315,7 +327,7 @@ QUOTES = "\"'\u201c\u2018"
 def known_name(walk: Walk) -> bool:
     """A name of the gazetteer, the longest that fits."""
     start = walk.token.start
-    for size in range(walk.gazetteer.starts(walk.lower[walk.at]), 0, -1):
+    for size in range(walk.gazetteer.longest[walk.lower[walk.at]], 0, -1):
         upto = walk.at + size - 1
         if upto >= len(walk.tokens):
             continue
@@ -632,6 +644,7 @@ _RECORD = re.compile(
     r"(?<![\w/])(?P<word>ADR|Adr|adr|RFD|MADR|RFC(?=[ \u2011_-]?#|[ \u2011_-]?0))"
     r"[ \u2011_#-]{0,2}0{0,3}(?P<number>\d{1,4})\b(?!\.\d)"
 )
+_RECORD_WORDS = ("ADR", "Adr", "adr", "RFD", "MADR", "RFC")
 _RECORD_FILE = re.compile(
     r"(?:[\w.~@-]*/)*(?:adrs?|(?P<word>rfc)s?|decisions?"
     r"|(?:architecture[-_]decision|decision[-_]record)[\w-]*)"
@@ -762,6 +775,8 @@ def _labelled(walk: Walk) -> Iterator[Introduced]:
         for match in _FIELD.finditer(text)
         if match.start("label") not in linked
     ]
+    if not fields:
+        return
     labels = Counter(label for _, label in fields)
     for match, label in fields:
         if label.lower().strip() in cues.AUTHOR_FIELDS:
@@ -1021,6 +1036,8 @@ def _record_titles(walk: Walk) -> Iterator[Introduced]:
 
 def record(walk: Walk) -> bool:
     """Read a decision record by its number: ADR-0012, ADR 12, ADR012."""
+    if not walk.token.text.startswith(_RECORD_WORDS):
+        return False
     match = _RECORD.match(walk.text, walk.token.start)
     if match is None or match.end() < walk.token.end:
         return False
@@ -1502,9 +1519,11 @@ def _name_employers(walk: Walk) -> None:
     named = [index for index, one in enumerate(walk.mentions) if one.type != "URL"]
     for first, second in pairwise(named):
         person, name = walk.mentions[first], walk.mentions[second]
+        if person.type != "PERSON" or " " not in person.name:
+            continue
         is_product = name.type == "TECHNOLOGY" and _is_service(walk, name)
         is_unknown = name.type == "CONCEPT" and not _says_ordinary(name.name)
-        if person.type != "PERSON" or " " not in person.name or not (is_product or is_unknown):
+        if not (is_product or is_unknown):
             continue
         if not _CELL_END.match(walk.text, name.end):
             continue
@@ -1744,7 +1763,11 @@ def date(walk: Walk) -> bool:
 def package(walk: Walk) -> bool:
     """A library named as something that is installed."""
     token = walk.token
-    if (pinned := _PINNED.fullmatch(token.text)) and pinned[1] not in cues.PLACEHOLDERS:
+    is_word = token.text.isalnum()
+    if is_word and not token.text[0].islower():
+        return False
+    pinned = None if is_word else _PINNED.fullmatch(token.text)
+    if pinned and pinned[1] not in cues.PLACEHOLDERS:
         walk.add(token.start, token.start + pinned.end(1), "PACKAGE", 0.9, walk.at - 1)
         return walk.add(token.start + pinned.start(2), token.end, "VERSION", 0.9, walk.at)
     if not _PACKAGE_NAME.fullmatch(token.text) or token.text in cues.ORDINARY:

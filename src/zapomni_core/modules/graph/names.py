@@ -72,6 +72,7 @@ def canonical_name(name: str, entity_type: str) -> str:
     return _POSSESSIVE.sub("", name) or name
 
 
+@lru_cache(maxsize=20_000)
 def name_key(name: str, entity_type: str) -> str:
     """Return what two spellings of one name have in common."""
     name = canonical_name(name, entity_type)
@@ -193,7 +194,8 @@ class Gazetteer:
         self._written: dict[str, list[Entry]] = {}
         self._folded: dict[str, list[Entry]] = {}
         self._tools: dict[str, list[Entry]] = {}
-        self._longest: dict[str, int] = {}
+        self.longest: dict[str, int] = {}
+        """How many words the longest name has that begins with a word, in lower case."""
         for entry in entries:
             for form in (entry.name, *entry.aliases):
                 self._written.setdefault(form, []).append(entry)
@@ -203,11 +205,7 @@ class Gazetteer:
                 if entry.exact and entry.kind in ("TECHNOLOGY", "SERVICE"):
                     self._tools.setdefault(form.lower(), []).append(entry)
                 first, *rest = form.lower().split()
-                self._longest[first] = max(self._longest.get(first, 0), 1 + len(rest))
-
-    def starts(self, word: str) -> int:
-        """Return how many words the longest name has that begins with this one, in lower case."""
-        return self._longest.get(word, 0)
+                self.longest[first] = max(self.longest.get(first, 0), 1 + len(rest))
 
     def find_tool(self, word: str) -> Sequence[Entry]:
         """Return the tools that are ordinary words, too, by one in lower case."""

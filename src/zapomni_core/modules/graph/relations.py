@@ -74,6 +74,12 @@ def table() -> dict[str, list[Wording]]:
     return found
 
 
+@lru_cache(maxsize=1)
+def _first_words() -> frozenset[str]:
+    """Return the words that phrases begin with: most words begin none."""
+    return frozenset(phrase.partition(" ")[0] for phrase in table())
+
+
 # Words in front of the first name, right before it, and between it and the second.
 IN_FRONT = (
     (
@@ -119,6 +125,7 @@ IN_FRONT = (
         "RUNS_ON",
     ),
 )
+_LINKS = frozenset[str]().union(*(links for _, _, links, _ in IN_FRONT))
 
 # With one thing for a subject these are commands or wishes: "let Django use Redis".
 BARE = frozenset(
@@ -217,10 +224,9 @@ def relate(
     found: list[RelationshipData] = []
     added: dict[tuple[str, int], EntityData] = {}
     prose = _without_targets(text)
-    ordered = sorted(
-        (one for one in entities if not prose[one.start_char : one.end_char].isspace()),
-        key=lambda entity: (entity.start_char, -entity.end_char),
-    )
+    if prose is not text:
+        entities = [e for e in entities if not prose[e.start_char : e.end_char].isspace()]
+    ordered = sorted(entities, key=lambda entity: (entity.start_char, -entity.end_char))
     at = 0
     for sentence in sentences(text):
         inside: list[EntityData] = []
@@ -237,7 +243,8 @@ def relate(
         reading = _SentenceReading(prose, sentence, evidence, _groups(prose, inside, unnamed))
         for relationship, needed in _of_sentence(reading, inside, said_at):
             found.append(relationship)
-            added |= {(one.entity_id, one.start_char): one for one in needed}
+            for one in needed:
+                added[one.entity_id, one.start_char] = one
     return StatedRelations(found, sorted(added.values(), key=lambda one: one.start_char))
 
 
@@ -282,7 +289,7 @@ def _of_sentence(
 ) -> Iterator[tuple[RelationshipData, list[EntityData]]]:
     """Yield what a sentence states, each with the unnamed things it is about."""
     since, until = _validity(reading.text, entities)
-    known = {id(one) for one in entities}
+    known = set(map(id, entities))
     stated: set[frozenset[str]] = set()
     for statement in (*_versions(entities), *_statements(reading)):
         pair = frozenset((statement.subject.entity_id, statement.object.entity_id))
@@ -332,8 +339,12 @@ _HEADS = (
     "|daemon|scheduler|website|site|repository|repo|platform|system|tool|bot|agent|sdk|cli"
     "|crawler|parser|proxy|queue|registry|portal|broker|store|engine"
 )
-_THE = r"(?:[Tt]he|[Oo]ur|[Tt]heir|[Ii]ts|[Mm]y|[Yy]our|[Tt]his|[Ee]ach|[Ee]very)"
-_UNNAMED = re.compile(rf"\b{_THE} +((?:[a-z][\w-]* ){{1,4}}?)({_HEADS}|API|SDK|CLI|UI)\b(?![\w-])")
+# A set of characters first: the search skips the others.
+_THE = (
+    r"[EIMOTYeimoty](?<!\w.)(?:(?<=[Tt])(?:he|heir|his)|(?<=[Oo])ur|(?<=[Ii])ts|(?<=[Mm])y"
+    r"|(?<=[Yy])our|(?<=[Ee])(?:ach|very))"
+)
+_UNNAMED = re.compile(rf"{_THE} +((?:[a-z][\w-]* ){{1,4}}?)({_HEADS}|API|SDK|CLI|UI)\b(?![\w-])")
 # These say which one, not what it is called.
 _QUALIFIERS = DETERMINERS | _words(
     "simplest best fastest smallest largest newest oldest "
@@ -346,6 +357,7 @@ _QUALIFIERS = DETERMINERS | _words(
     "operating python java managed hosted upstream downstream production staging test of in on "
     "for to and or with from by at as per is are was were be that which who it its using used"
 )
+_CAPITAL = re.compile(r" [A-Z][a-z]")
 _OWN_NAME = r"(?P<name>[A-Z][a-z]+[A-Za-z0-9]*(?: [A-Z][a-z]+[A-Za-z0-9]*){%s})"
 # Verbs after which an unknown capitalised word is a thing: what is created or used has a name.
 _NAMED_THING = re.compile(
@@ -380,6 +392,11 @@ def _unnamed(text: str, sentence: TextSentence, entities: Sequence[EntityData]) 
     if not entities:
         return found
     taken += [(one.start_char, one.end_char) for one in found]
+    # Most sentences have no capital outside of the names that are known: looking for one is cheap.
+    capitals = {match.start() + 1 for match in _CAPITAL.finditer(text, start, end)}
+    capitals.difference_update(begin for begin, _ in taken)
+    if all(any(first <= at < stop for first, stop in taken) for at in capitals):
+        return found
     for pattern, kind in ((_NAMED_PERSON, "PERSON"), (_NAMED_THING, "TECHNOLOGY")):
         for match in pattern.finditer(text, start, end):
             begin, stop = match.span("name")
@@ -524,7 +541,8 @@ def _together(
             if len(pair) == 2 and pair not in seen:
                 seen.add(pair)
                 # The same two always in the same order: nothing says who does what.
-                low, high = sorted((first, second), key=lambda entity: entity.entity_id)
+                is_ordered = first.entity_id < second.entity_id
+                low, high = (first, second) if is_ordered else (second, first)
                 yield _StatedRelation(low, high, RELATED, 0.0, COOCCURRENCE)
 
 
@@ -547,7 +565,7 @@ def _validity(text: str, entities: Sequence[EntityData]) -> tuple[datetime | Non
 
 def _words_of(text: str) -> list[str]:
     """Return the words of a stretch, in lower case, without marks around them."""
-    return [word.lower() for word in _WORD.findall(text)]
+    return _WORD.findall(text.lower())
 
 
 # --- What the words of a sentence state about the names in it -------------------------
@@ -588,6 +606,10 @@ _STOPPED = _words("stopped stops quit ceased discontinued ceases abandoned")
 _ENDING_SUPPORT = re.compile(
     r"(?:drop|drops|dropped|remove|removes|removed|end|ends|ended|discontinued|stopped|stops) "
     r"(?:all )?(?:support|supporting)(?: for)?"
+)
+# What these begin with.
+_ENDINGS = _STOPPED | _words(
+    "drop drops dropped remove removes removed end ends ended no not formerly previously used once"
 )
 _SUPPORT_OVER = re.compile(
     r"\b(?:was|is|has been|got|were|are)? ?(?:now )?(?:dropped|removed|deprecated|discontinued"
@@ -634,18 +656,21 @@ def _of_pair(
     """Return what the words between two groups of names, and right before them, state."""
     first, second = reading.groups[index : index + 2]
     words = [word for word in _words_of(between) if word not in ADVERBS]
+    link = [word for word in words if word not in DETERMINERS]
     front = _before(reading, first)
     # The words before a name that may be meant with it begin at the name before that one.
     lead = front
     if index and first.members[0].type != "VERSION":  # updated X from 1 to 2
-        lead = _words_of(_ASIDE.sub("", reading.text[reading.groups[index - 1].end : first.start]))
-    found = [*_examples(first, second, between), *_moved(reading, index, lead, words)]
-    if not found and not _touch(reading, index + 1):
-        found += _in_front(first, second, lead, words)
-    found += _belongs(reading, first, second, lead, words)
+        gap = reading.text[reading.groups[index - 1].end : first.start]
+        lead = _words_of(_ASIDE.sub("", gap) if "(" in gap or "," in gap else gap)
+    found = [*_examples(first, second, between), *_moved(reading, index, lead, link)]
+    is_followed = _touch(reading, index + 1)
+    if not found and not is_followed:
+        found += _in_front(first, second, lead, link)
+    found += _belongs(reading, first, second, lead, link)
     # In `the Rust HTTP server uses Python dicts` neither HTTP nor Python is meant, and AWS is not
     # in `uses AWS Secrets Manager`.
-    if _touch(reading, index - 1) or _touch(reading, index + 1) or _is_longer(reading, second):
+    if is_followed or _touch(reading, index - 1) or _is_longer(reading, second):
         return found
     stated: list[_StatedRelation] = []
     if "," not in between or _RELATIVE.match(between):
@@ -743,10 +768,8 @@ def _between(
     """A uses B; A no longer uses B."""
     # In `fixes #1 fixes #2` the first name belongs to the words before it.
     # In `a component in the billing service written in Rust` the component is.
-    led = [word for word in front if word not in DETERMINERS]
-    if led and (
-        led[-1] in _PREPOSITIONS or (first.members[0].type == "REFERENCE" and led[-1] in _FIXING)
-    ):
+    led = next((word for word in reversed(front) if word not in DETERMINERS), "")
+    if led in _PREPOSITIONS or (first.members[0].type == "REFERENCE" and led in _FIXING):
         return
     if _POSSESSIVE.match(reading.text, second.end):
         return
@@ -775,6 +798,8 @@ def _by_phrase(
 ) -> Iterator[_StatedRelation]:
     """Yield what the longest known phrase that leads to the second name states."""
     known = table()
+    if not rest or rest[0] not in _first_words():
+        return
     for size in range(min(LONGEST_PHRASE, len(rest)), 0, -1):
         text = " ".join(rest[:size])
         if text not in known or not _leads_to(reading, second, text, rest[size:]):
@@ -790,9 +815,10 @@ def _by_phrase(
             if phrase.type == "SUPPORTS" and _is_support_over(reading, front, second):
                 continue
             # Calling A instead of allocating B: two actions are compared, not two things.
-            acts = [word for word in (*front[-1:], *rest[size:]) if _is_action(word)]
-            if phrase.type == "INSTEAD_OF" and len(acts) > 1:
-                continue
+            if phrase.type == "INSTEAD_OF":
+                acts = [word for word in (*front[-1:], *rest[size:]) if _is_action(word)]
+                if len(acts) > 1:
+                    continue
             # Can be replaced; replaces A with B.
             if phrase.type == "REPLACED_BY" and (
                 "can" in skipped or (phrase.reverse and _goes_on(reading, second))
@@ -821,6 +847,7 @@ _WITH_OBJECT = (
     (_words("deploys hosts runs"), _words("on in to"), "RUNS_ON"),
     (_words("migrated moved switched transitioned ported"), _words("to onto"), "USES"),
 )  # fmt: skip
+_OBJECT_VERBS = frozenset[str]().union(*(verbs for verbs, _, _ in _WITH_OBJECT))
 _NOT_AN_OBJECT = BLOCKERS - {"of", "and", "for"}
 
 
@@ -828,6 +855,8 @@ def _with_object(
     first: _NameGroup, second: _NameGroup, rest: Sequence[str], *, ended: bool
 ) -> Iterator[_StatedRelation]:
     """A stores its uploads in B."""
+    if len(rest) < 3 or rest[0] not in _OBJECT_VERBS:
+        return
     link = list(rest)
     while link and link[-1] in DETERMINERS:
         link.pop()
@@ -884,10 +913,12 @@ def _after_head(words: Sequence[str]) -> tuple[int, list[str], bool]:
     Returns how much belonged to it, the rest, and whether that is said to be over.
     """
     head, rest = _without_head(words)
+    if not rest or rest[0] not in _ENDINGS:
+        return head, rest, False
     joined = " ".join(rest)
     if found := _ENDING_SUPPORT.match(joined):
         return head, ["supports", *joined[found.end() :].split()], True
-    if rest and rest[0] in _STOPPED and len(rest) > 1 and rest[1] in _GERUNDS:
+    if rest[0] in _STOPPED and len(rest) > 1 and rest[1] in _GERUNDS:
         return head, [*_GERUNDS[rest[1]].split(), *rest[2:]], True
     for mark in _NO_LONGER:
         if joined.startswith(f"{mark} "):
@@ -938,13 +969,12 @@ _USERS = frozenset({"COMPONENT", "ORG", "PERSON", "PACKAGE", "TECHNOLOGY"})
 
 
 def _moved(
-    reading: _SentenceReading, index: int, lead: Sequence[str], words: Sequence[str]
+    reading: _SentenceReading, index: int, lead: Sequence[str], link: Sequence[str]
 ) -> list[_StatedRelation]:
     """The billing service moved from A to B; we moved the billing service from A to B."""
-    first, second = reading.groups[index : index + 2]
-    link = [word for word in words if word not in DETERMINERS]
     if not index or len(link) != 1 or link[0] not in _MOVED_TO or not lead or lead[-1] != "from":
         return []
+    first, second = reading.groups[index : index + 2]
     user = reading.groups[index - 1]
     earlier = reading.groups[index - 2].end if index > 1 else reading.sentence.start
     before = _words_of(reading.text[earlier : user.start])
@@ -966,12 +996,13 @@ def _moved(
 
 
 def _in_front(
-    first: _NameGroup, second: _NameGroup, front: Sequence[str], words: Sequence[str]
+    first: _NameGroup, second: _NameGroup, front: Sequence[str], link: Sequence[str]
 ) -> Iterator[_StatedRelation]:
     """Moved from A to B; replaced A with B; prefers A over B."""
-    link = [word for word in words if word not in DETERMINERS]
+    if len(link) != 1 or link[0] not in _LINKS:
+        return
     lead = [word for word in front if word not in DETERMINERS]
-    if len(link) != 1 or not lead:
+    if not lead:
         return
     for verbs, marks, links, kind in IN_FRONT:
         if link[0] not in links or (marks and lead[-1] not in marks):
@@ -1071,7 +1102,7 @@ def _belongs(
     first: _NameGroup,
     second: _NameGroup,
     lead: Sequence[str],
-    words: Sequence[str],
+    link: Sequence[str],
 ) -> Iterator[_StatedRelation]:
     """Added the `--all` option to `list`; the `--all` option of `list`."""
     if first.members[0].type != "CODE":
@@ -1079,7 +1110,6 @@ def _belongs(
     behind = _AHEAD.match(reading.text, second.end)
     if behind and second.members[-1].type == "TECHNOLOGY" and behind[1] not in BLOCKERS:
         return
-    link = [word for word in words if word not in DETERMINERS]
     named = [word for word in link if word not in _CODE_NOUNS]
     has_noun = len(named) < len(link)
     verb = next((word for word in lead if word not in DETERMINERS), "")
