@@ -212,6 +212,12 @@ class Walk:
         return frozenset(name for name, count in times.items() if count > 1)
 
     @cached_property
+    def _headings(self) -> list[tuple[int, int]]:
+        """Where titles are, and links to titles of the same page: a table of contents."""
+        links = [(one.start, one.end) for one in self.page.links if one.target.startswith("#")]
+        return sorted([*self.page.titles, *links]) if links else self.page.titles
+
+    @cached_property
     def sections(self) -> frozenset[str]:
         """The headings of its own page that the text links to."""
         links = (link for link in self.page.links if link.target.startswith("#"))
@@ -256,7 +262,7 @@ class Walk:
 
     def is_title(self, token: Token) -> bool:
         """Return whether a word is in a title or a line like one, where capitals say little."""
-        for start, end in self.page.titles:
+        for start, end in self._headings:
             if start <= token.start < end:
                 return True
             if start > token.start:
@@ -403,6 +409,8 @@ def _person(walk: Walk, entry: Entry, *, shared: bool) -> bool:
         return False
     upto = _full_name(walk)
     is_word = is_ordinary(walk.lower[walk.at])  # Trace
+    if is_word and upto == walk.at + 1 and is_ordinary(walk.lower[upto]):
+        return False  # Max Version
     if upto == walk.at and token.text in walk.things and not is_word:
         return _learn(walk, upto, "TECHNOLOGY", 0.5)
     before, after = walk.before(), walk.after(upto)
@@ -446,12 +454,17 @@ def _full_name(walk: Walk) -> int:
 
 
 def _is_surname(walk: Walk, word: str) -> bool:
-    if word in cues.NOT_NAMES or not word[0].isupper() or not word[1:].islower():
+    if word in cues.NOT_NAMES or not word[0].isupper():
+        return False
+    if not word[1:].islower() and not _SCOTTISH.fullmatch(word):
         return False
     lower = word.lower()
     if not word.replace("-", "").isalpha() or may_begin_date(lower) or lower in cues.PRODUCT_HEADS:
         return False
     return all(entry.kind == "PERSON" for entry in walk.gazetteer.find(word))
+
+
+_SCOTTISH = re.compile(r"Ma?c[A-Z][a-z]+")
 
 
 def _may_be_surname(walk: Walk, index: int) -> bool:
@@ -1142,8 +1155,9 @@ def longer_name(walk: Walk) -> bool:
         return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
     if " ".join(lower[1:]) in cues.NAMED_ERRORS.get(lower[0], ()):
         return False  # Bad Gateway
-    if lower[0] in cues.IMPERATIVES and any(walk.gazetteer.find(one) for one in words[1:]):
-        return False  # Upgrade Jaeger UI
+    is_order = lower[0] in cues.IMPERATIVES
+    if is_order and (words[1].isupper() or any(walk.gazetteer.find(one) for one in words[1:])):
+        return False  # Upgrade Jaeger UI, Ensure GA
     if word in cues.COMMON_ACRONYMS and shape_of(words[1]) is not None:
         return False  # the URL DocuSign uses
     if not known and (shape_of(word) is not None or unknown_name(walk)):
@@ -1571,7 +1585,8 @@ _BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
 _LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
 _TRACE = re.compile(r"^[ \t]*at [\w.$<>/]+\([^()\n]*\)[ \t]*$", re.MULTILINE)  # a stack trace
 _CLOSES = re.compile(r"[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z)")
-_FENCE = re.compile(r"^(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
+# In an item of a list a block is indented, in a quotation it is marked.
+_FENCE = re.compile(r"^[ \t>]*(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
 _PINNED = re.compile(
     r"(@?[A-Za-z](?:[\w.\-/]*\w)?)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
 )
@@ -1591,23 +1606,74 @@ Quoted = tuple[int, int, NamedSpan | None]
 
 def quoted(walk: Walk) -> list[Quoted]:
     """Code in backticks is one thing each; blocks of code are left out."""
-    traces = _TRACE.finditer(walk.text) if "\n" in walk.text else ()
-    found: list[Quoted] = [(*line.span(), None) for line in traces]
-    if "`" not in walk.text and "~~~" not in walk.text:
+    blocks = _code_blocks(walk)
+    found: list[Quoted] = [(start, end, None) for start, end in blocks]
+    if "`" not in walk.text:
         return found
-    matches = list(_FENCE.finditer(walk.text))
-    fences = [match.start() for match in matches]
-    if _begins_within(walk.text, matches):
-        fences.insert(0, 0)
-    blocks = list(zip(fences[::2], [*fences[1::2], len(walk.text)], strict=False))
-    found += [(start, end + 3, None) for start, end in blocks]
     block = 0
     for match in _BACKTICKS.finditer(walk.text):
-        while block < len(blocks) and blocks[block][1] + 3 <= match.start():
+        while block < len(blocks) and blocks[block][1] <= match.start():
             block += 1
         if block == len(blocks) or match.end() <= blocks[block][0]:
             found.append((match.start(), match.end(), _in_backticks(walk, *match.span(2))))
     return sorted(found, key=lambda stretch: stretch[0])
+
+
+# reStructuredText: what is indented behind a line that ends with `::`, and what was typed in.
+_LITERAL = re.compile(
+    r"^(?P<indent>[ \t]*)(?:\.\. (?:code|code-block|sourcecode|ipython|parsed-literal|prompt)::"
+    r"[^\n]*|(?!\.\. )[^\n]*::[ \t]*)\n(?:[ \t]+:[a-z-]+:[^\n]*\n)*(?:[ \t]*\n)+"
+    r"(?P<block>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+)",
+    re.MULTILINE,
+)
+_TYPED = re.compile(r"^[ \t]*>>> [^\n]*(?:\n[ \t]*\S[^\n]*)*", re.MULTILINE)
+_PARAGRAPH = re.compile(r"^[ \t]*\S[^\n]*(?:\n[ \t]*\S[^\n]*)+", re.MULTILINE)
+_CODE_LINE = re.compile(
+    r"^[ \t]*(?:"
+    r"(?://|#include |import \w[\w.]*$|from [\w.]+ import |(?:def|fn|func) \w|return |@\w+$)[^\n]*"
+    r"|[^\n]*(?:[{;\[]|\w\(|\):|[=-]>|\"`)"
+    r"|[})\]]+[,;]?"
+    r"|[\w.\[\]\"']+ [:+-]?= \S[^\n]*"
+    r")[ \t]*$",
+    re.MULTILINE,
+)
+LEAST_CODE_LINES = 0.6
+
+
+def _code_blocks(walk: Walk) -> list[tuple[int, int]]:
+    """Return where blocks of code are, in order; no two overlap."""
+    text, source = walk.text, walk.page.source
+    if "\n" not in text:
+        return []
+    found = [line.span() for line in _TRACE.finditer(text)]
+    if "```" in text or "~~~" in text:
+        matches = list(_FENCE.finditer(text))
+        fences = [match.span() for match in matches]
+        if _begins_within(text, matches):
+            fences.insert(0, (0, 0))
+        closing = [end for _, end in fences[1::2]]
+        opening = [start for start, _ in fences[::2]]
+        found += zip(opening, [*closing, len(text)], strict=False)
+    if "::" in source:
+        found += [match.span("block") for match in _LITERAL.finditer(source)]
+    if ">>> " in source:
+        found += [match.span() for match in _TYPED.finditer(source)]
+    if any(mark in source for mark in (";\n", "{\n", " = ", "):\n", "\n//")):
+        # A passage may begin and end within a block.
+        for match in _PARAGRAPH.finditer(source):
+            lines = match[0].count("\n") + 1
+            code = sum(1 for _ in _CODE_LINE.finditer(source, *match.span()))
+            if code >= LEAST_CODE_LINES * lines:
+                found.append(match.span())
+    if len(found) < 2:
+        return found
+    blocks: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if blocks and start < blocks[-1][1]:
+            blocks[-1] = (blocks[-1][0], max(end, blocks[-1][1]))
+        else:
+            blocks.append((start, end))
+    return blocks
 
 
 def _begins_within(text: str, fences: Sequence[re.Match[str]]) -> bool:
@@ -1761,6 +1827,8 @@ def _is_installed(walk: Walk) -> bool:
         word = walk.token.text
         if any(entry.kind == "TECHNOLOGY" for entry in walk.gazetteer.find(word)):
             return False  # a Swift package
+        if word.isalpha() and after.endswith("s"):
+            return False  # astronomy packages
         is_kind = word.isalpha() or word.endswith("ed") or after.endswith("s")
         pieces = re.split("[-/]", word)
         if is_kind and all(map(is_ordinary, pieces)) and not walk.gazetteer.find(word):
@@ -1914,7 +1982,8 @@ def _is_brand(walk: Walk, word: str) -> bool:
         return True  # AWS CodeCommit
     tail = _WITH_ACRONYM.fullmatch(word)
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
-        return True
+        # ServiceCIDR; not FedRAMP
+        return not (walk.has_code and is_ordinary(word[: tail.start("acronym")].lower()))
     parts = _TWO_PARTS.fullmatch(word)
     is_class = _ends_like_code(word)
     if (

@@ -222,6 +222,11 @@ _HTML = re.compile(
     r"|video)(?:\s[^<>]{0,400})?\s*/?>",
     re.IGNORECASE | re.DOTALL,
 )
+# A passage may begin or end within a comment.
+_HALF_COMMENT = re.compile(
+    r"\A(?:(?!<!--).){0,4000}?^[ \t]*-->[ \t]*$|<!--(?:(?!-->).){0,4000}\Z",
+    re.DOTALL | re.MULTILINE,
+)
 _ADDRESS_IN_TAG = re.compile(r"(?:https?|ftps?)://[^\s\"'<>]+", re.IGNORECASE)
 # [words](address "title") and [words][reference], also as an image.
 _MARKDOWN_LINK = re.compile(
@@ -301,6 +306,8 @@ def read_plain(text: str) -> PlainText:
     if "://" in text and ("]: " in text or ".. _" in text):
         for line in _DEFINITION.finditer(text):
             targets[(line["quoted"] or line["name"]).lower()] = line["target"]
+    if "-->" in text or "<!--" in text:
+        blanked += [part.span() for part in _HALF_COMMENT.finditer(text)]
     if "<" in text:
         for tag in _HTML.finditer(text):
             blanked.append(tag.span())
