@@ -447,7 +447,8 @@ LEAST_AROUND = 3
 # How many passages are read ahead, and how many parts of lines are remembered.
 LOOK_AHEAD = 16 * PAGE
 MOST_PARTS = 50_000
-_WORDS = re.compile(r"\w+")
+# Not the mark in a box, nor the number of an item.
+_WORDS = re.compile(r"[^\W\d_]{2,}")
 _ITEM = re.compile(r"[ \t]*(?:[-*+|>]|\d+[.)])\s")
 # A form asks for these, its author fills them in.
 _FILLED_IN = frozenset({"PERSON", "ORG", "PLACE"})
@@ -501,7 +502,7 @@ class _Template:
 
 
 def _parts_of_line(line: str) -> list[int]:
-    words = _WORDS.findall(line)
+    words = _WORDS.findall(line.lower())
     if not words:
         return []
     # The last part has what is left over.

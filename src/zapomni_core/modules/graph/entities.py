@@ -1493,6 +1493,14 @@ def _name_people(walk: Walk) -> None:
     for known, name in [*pairs, *((name, known) for known, name in reversed(pairs))]:
         if _may_be_person(walk, mentions[known], mentions[name]):
             mentions[name] = mentions[name]._replace(type="PERSON", confidence=0.6)
+    for (before, name), (same, after) in pairwise(pairs):
+        # Till Schneidereit, between two people
+        one, surname = mentions[name], mentions[name].name.rpartition(" ")[2]
+        is_name = one.type == "CONCEPT" and one.name.count(" ") == 1 and one.name.istitle()
+        is_name = is_name and not is_ordinary(surname.lower()) and not one.aliases
+        is_between = name == same and mentions[before].type == "PERSON" == mentions[after].type
+        if is_name and is_between:
+            mentions[name] = one._replace(type="PERSON", confidence=0.6)
 
 
 def _may_be_person(walk: Walk, known: NamedSpan, name: NamedSpan) -> bool:
@@ -1626,14 +1634,17 @@ _LITERAL = re.compile(
     r"(?P<block>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+)",
     re.MULTILINE,
 )
-_TYPED = re.compile(r"^[ \t]*>>> [^\n]*(?:\n[ \t]*\S[^\n]*)*", re.MULTILINE)
+_TYPED = re.compile(
+    r"^[ \t]*(?:>>> [^\n]*(?:\n[ \t]*\S[^\n]*)*|\$ [^\n]*(?:\\\n[^\n]*)*)", re.MULTILINE
+)
 _PARAGRAPH = re.compile(r"^[ \t]*\S[^\n]*(?:\n[ \t]*\S[^\n]*)+", re.MULTILINE)
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:"
     r"(?://|#include |import \w[\w.]*$|from [\w.]+ import |(?:def|fn|func) \w|return |@\w+$)[^\n]*"
     r"|[^\n]*(?:[{;\[]|\w\(|\):|[=-]>|\"`)"
     r"|[})\]]+[,;]?"
-    r"|[\w.\[\]\"']+ [:+-]?= \S[^\n]*"
+    r"|[\w.\[\]\"']+(?:, \w+){0,5} [:*/+-]?= \S[^\n]*"
+    r"|\w[\w.]*\([^\n]*"
     r")[ \t]*$",
     re.MULTILINE,
 )
@@ -1656,7 +1667,7 @@ def _code_blocks(walk: Walk) -> list[tuple[int, int]]:
         found += zip(opening, [*closing, len(text)], strict=False)
     if "::" in source:
         found += [match.span("block") for match in _LITERAL.finditer(source)]
-    if ">>> " in source:
+    if ">>> " in source or "$ " in source:
         found += [match.span() for match in _TYPED.finditer(source)]
     if any(mark in source for mark in (";\n", "{\n", " = ", "):\n", "\n//")):
         # A passage may begin and end within a block.
@@ -1722,16 +1733,21 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
             return NamedSpan(start, end, name.type, name.name, name.confidence, "learned")
     if is_version(content):
         return NamedSpan(start, end, "VERSION", content, 0.9)
-    shape = shape_of(content)
+    shape = None if _PLACEHOLDER.search(content) else shape_of(content)
     if shape is not None and shape.type:
         end = end if shape.end is None else start + shape.end
         return NamedSpan(start, end, shape.type, walk.text[start:end], shape.confidence)
-    if content.isalpha() and (is_ordinary(content.lower()) or len(content) < 3):
+    if _PLACEHOLDER.search(content):
+        return NamedSpan(start, end, "CODE", content, NEVER)
+    stem = content[:-1] if content[-1].isdigit() else content  # arg3 is one of several
+    if stem.isalpha() and (is_ordinary(stem.lower()) or len(content) < 3):
         # `data` and `name` are what code calls many things.
         return NamedSpan(start, end, "CODE", content, NEVER if content.islower() else 0.1)
     return NamedSpan(start, end, "CODE", content, 0.3 if content.isalnum() else 0.1)
 
 
+# What is to be filled in: xx.yy.zz, NNNN-short-title.
+_PLACEHOLDER = re.compile(r"(?:^|[._/-])([xyznXYZN])\1+(?=$|[._/-])")
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|html|json|toml|ya?ml|csv|lock)$")
 
 

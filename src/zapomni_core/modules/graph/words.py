@@ -538,6 +538,7 @@ _SCOPED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+~?[A-Za-z_]\w*(?:\(\))?|::[A-
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+")
 _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
+_OF_EXAMPLES = re.compile(r"(?:[A-Za-z]|[Mm]y|MY|[Ss]ome|your)_[A-Za-z0-9]")  # X_train, my_groups
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _ELECTRONIC = re.compile(r"e[A-Z][a-z]{3,}|v[A-Z]{2,}s?")  # an eCertificate, two vCPUs
@@ -701,6 +702,8 @@ def _code(word: str) -> Shape | None:
             return Shape("CODE", 0.1)
         if word.endswith("(s)") or word.count("(") != word.count(")"):
             return Shape("", 0.0)  # one or several; half a call is a word with a bracket behind it
+        if _OF_EXAMPLES.match(word):
+            return Shape("CODE", 0.17)
         return Shape("CODE", 0.3 if "(" in word and not word.endswith("()") else 0.9)
     if "." in word:
         if word.startswith("."):
