@@ -20,6 +20,7 @@ from zapomni_core.modules.graph.words import (
     date_at,
     is_acronym,
     is_ordinary,
+    is_placeholder,
     is_status,
     is_technical,
     is_version,
@@ -474,6 +475,12 @@ def _may_be_surname(walk: Walk, index: int) -> bool:
     return word.istitle() and word.isalpha() and kinds <= {"PLACE", "TECHNOLOGY"} and len(word) > 3
 
 
+_DECORATED = re.compile(  # @inlinable public func
+    r"(?:\([^()\n]*\))?\s+(?:(?:abstract|async|default|export|final|internal|private|public|static)\s+)*"
+    r"(?:actor|class|def|enum|extension|fn|func|function|interface|let|struct|var)\s+\w"
+)
+
+
 def handle(walk: Walk) -> bool:
     """Read a handle such as @alice; `@Override` and `@media` are code."""
     token = walk.token
@@ -483,6 +490,8 @@ def handle(walk: Walk) -> bool:
     if name in cues.EVERYONE:
         walk.at += 1
         return True
+    if _DECORATED.match(walk.text, token.end):
+        return walk.add(token.start, token.end, "CODE", 0.1, walk.at)
     before, after = walk.before(), walk.after()
     addressed = token.first or before in cues.BEFORE_PERSON or after in cues.AFTER_HANDLE
     is_name = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(name))
@@ -1148,6 +1157,7 @@ def longer_name(walk: Walk) -> bool:
     )
     known = walk.gazetteer.find(" ".join(words[:size]))
     starts = walk.token.first and (plain[0] or lower[0] in cues.STARTERS) and not known
+    starts = starts or (walk.token.first and not known and _is_done(lower[0]))
     if lower[-1] in cues.ORG_TAILS and not (starts and len(words) == 2):
         # Acme Corp is Acme.
         companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
@@ -1190,6 +1200,8 @@ def longer_name(walk: Walk) -> bool:
     # Ordinary words together, and two unknown ones, are used for other things than products, too.
     before = "" if all(map(is_ordinary, lower)) or walk.before() == "with" else walk.before()
     kind = _kind(walk, words, before, walk.after(upto))
+    if kind == "TECHNOLOGY" and walk.after(upto) in ("team", "teams") and all(plain):
+        kind = "CONCEPT"  # the Spec Core Team
     if not cues.LICENCES.isdisjoint(walk.lower[upto + 1 : upto + 4]) and walk.joined(upto):
         kind = "CONCEPT"  # the Creative Commons CC0 1.0 Universal license
     is_open = kind in (None, "CONCEPT") and all(map(is_ordinary, lower))
@@ -1202,6 +1214,12 @@ def longer_name(walk: Walk) -> bool:
     else:
         confidence = 0.3 if walk.token.first else 0.5
     return _learn(walk, upto, kind or "CONCEPT", confidence)
+
+
+def _is_done(word: str) -> bool:
+    """Return whether a word says what is done: removing, importing."""
+    stem = word.removesuffix("ing")
+    return stem != word and (is_ordinary(stem) or is_ordinary(f"{stem}e"))
 
 
 _PRONOUNS = re.compile(r" \((?:he|she|they)/", re.IGNORECASE)
@@ -1271,6 +1289,8 @@ def learned(walk: Walk) -> bool:
         start = initials.start()
         if (start == 0 or walk.text[start - 1] == "\n") and not _acts(walk):
             return False
+        if not word[1:].islower() and not _JOINED_NAME.match(word):
+            return False  # Room D. HS1 has none
         return walk.add(start, walk.token.end, "PERSON", 0.6, walk.at)
     if is_acronym(word):
         acronym = word.removesuffix("s")
@@ -1350,7 +1370,9 @@ def _is_cell(walk: Walk) -> bool:
 
 def _is_label(walk: Walk, upto: int) -> bool:
     """Return whether words begin a line and a colon follows: fields of a form repeat."""
-    return walk.token.first and _LABEL_END.match(walk.text, walk.tokens[upto].end) is not None
+    line = walk.text.rfind("\n", 0, walk.token.start) + 1
+    begins = walk.token.first or not walk.text[line : walk.token.start].strip(" *_-")
+    return begins and _LABEL_END.match(walk.text, walk.tokens[upto].end) is not None
 
 
 def _acts(walk: Walk) -> bool:
@@ -1708,6 +1730,7 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         return None
     letters = sum(map(str.isalnum, content))
     is_fragment = content in cues.LITERALS or _FRAGMENT.search(content) is not None
+    is_fragment = is_fragment or is_placeholder(content)
     if is_fragment or len(words) > LONGEST_PHRASE or letters < LEAST_LETTERS * len(content):
         return NamedSpan(start, end, "CODE", content, NEVER)
     if _is_command(words):
@@ -1725,7 +1748,8 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         return NamedSpan(start, end, "CONCEPT" if is_phrase else "CODE", content, 0.17)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
-    if _PACKAGE_NAME.fullmatch(content) and _is_dependency(walk, start):
+    is_field = content.count("_") > 1  # device_authorization_endpoint
+    if _PACKAGE_NAME.fullmatch(content) and not is_field and _is_dependency(walk, start):
         return NamedSpan(start, end, "PACKAGE", content, 0.6)
     for name in walk.introduced.get(content, ()):
         # [`mitmproxy`](https://mitmproxy.org)
@@ -1733,12 +1757,10 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
             return NamedSpan(start, end, name.type, name.name, name.confidence, "learned")
     if is_version(content):
         return NamedSpan(start, end, "VERSION", content, 0.9)
-    shape = None if _PLACEHOLDER.search(content) else shape_of(content)
+    shape = shape_of(content)
     if shape is not None and shape.type:
         end = end if shape.end is None else start + shape.end
         return NamedSpan(start, end, shape.type, walk.text[start:end], shape.confidence)
-    if _PLACEHOLDER.search(content):
-        return NamedSpan(start, end, "CODE", content, NEVER)
     stem = content[:-1] if content[-1].isdigit() else content  # arg3 is one of several
     if stem.isalpha() and (is_ordinary(stem.lower()) or len(content) < 3):
         # `data` and `name` are what code calls many things.
@@ -1746,8 +1768,6 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     return NamedSpan(start, end, "CODE", content, 0.3 if content.isalnum() else 0.1)
 
 
-# What is to be filled in: xx.yy.zz, NNNN-short-title.
-_PLACEHOLDER = re.compile(r"(?:^|[._/-])([xyznXYZN])\1+(?=$|[._/-])")
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|html|json|toml|ya?ml|csv|lock)$")
 
 
@@ -1826,7 +1846,9 @@ def date(walk: Walk) -> bool:
 def package(walk: Walk) -> bool:
     """A library named as something that is installed."""
     token = walk.token
-    if (pinned := _PINNED.fullmatch(token.text)) and pinned[1] not in cues.PLACEHOLDERS:
+    pinned = _PINNED.fullmatch(token.text)
+    # PL>=100 compares numbers
+    if pinned and pinned[1] not in cues.PLACEHOLDERS and not pinned[1].isupper():
         walk.add(token.start, token.start + pinned.end(1), "PACKAGE", 0.9, walk.at - 1)
         return walk.add(token.start + pinned.start(2), token.end, "VERSION", 0.9, walk.at)
     if not _PACKAGE_NAME.fullmatch(token.text) or token.text in cues.ORDINARY:
@@ -1851,7 +1873,7 @@ def _is_installed(walk: Walk) -> bool:
             return False  # a candidate package, file-sourced packages, alpha/beta packages
         if len(pieces) > 1 and pieces[-1] in cues.COMPOUND_TAILS:
             return False  # a vendor-specific package
-        return before not in ("a", "an") or "-" in walk.token.text
+        return (before not in ("a", "an") and "-" not in before) or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
     if before in cues.BUMPS and after in ("from", "to"):
@@ -1959,6 +1981,8 @@ def shaped(walk: Walk) -> bool:
     shape = shape_of(token.text)
     if shape is None or token.text in cues.NOT_CODE:
         return False
+    if is_placeholder(token.text) and shape.type in ("CODE", "FILE"):
+        return walk.add(token.start, token.end, shape.type, NEVER, walk.at)
     # `fix(parser):` and `TODO(anna):` begin a line, they are no calls.
     if token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES:
         return False

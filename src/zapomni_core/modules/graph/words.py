@@ -28,6 +28,7 @@ __all__ = [
     "date_at",
     "is_acronym",
     "is_ordinary",
+    "is_placeholder",
     "is_status",
     "is_technical",
     "is_version",
@@ -538,7 +539,16 @@ _SCOPED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+~?[A-Za-z_]\w*(?:\(\))?|::[A-
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+")
 _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
-_OF_EXAMPLES = re.compile(r"(?:[A-Za-z]|[Mm]y|MY|[Ss]ome|your)_[A-Za-z0-9]")  # X_train, my_groups
+# X_train, my_groups, project_2
+_OF_EXAMPLES = re.compile(r"(?:[A-Za-z]|[Mm]y|MY|[Ss]ome|your)_[A-Za-z0-9]|[a-z]+_\d\Z")
+# What examples call things, and what is to be filled in: write_foo, MyStruct, xx.yy.zz, <name>.txt.
+_PLACEHOLDER_NAME = re.compile(
+    r"(?:\A|[^A-Za-z])(?:[Ff]oo|[Bb]ar|[Bb]az|[Qq]ux|[Ss]pam|[Ee]ggs)(?![a-z])"
+    r"|\A[Mm]y[A-Z][a-z]+(?:[A-Z.(]|\Z)"
+    r"|(?:\A|[._/-])([xyznXYZN])\1+(?=\Z|[._/-])"
+    r"|\A[<{][a-z][\w -]*[>}]."
+    r"|\A[^A-Za-z]*[A-Za-z][^A-Za-z]*\Z"
+)
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _ELECTRONIC = re.compile(r"e[A-Z][a-z]{3,}|v[A-Z]{2,}s?")  # an eCertificate, two vCPUs
@@ -738,6 +748,12 @@ def is_acronym(word: str) -> bool:
         or _PLURAL_ACRONYM.fullmatch(word) is not None
         or _MIXED_ACRONYM.fullmatch(word) is not None
     )
+
+
+@lru_cache(maxsize=20_000)
+def is_placeholder(word: str) -> bool:
+    """Return whether a name in code is one that examples use for anything."""
+    return _PLACEHOLDER_NAME.search(word) is not None
 
 
 def is_status(word: str) -> bool:
