@@ -487,7 +487,7 @@ def handle(walk: Walk) -> bool:
     name = token.text[1:]
     if not name or not name[0].isalpha() or not name.replace("_", "").replace("-", "").isalnum():
         return False
-    if name in cues.EVERYONE:
+    if name in cues.EVERYONE or walk.after() in ("team", "teams", "group"):
         walk.at += 1
         return True
     if _DECORATED.match(walk.text, token.end):
@@ -591,11 +591,20 @@ def _is_person_by_cue(walk: Walk, before: str, after: str) -> bool:
 def _is_employer(walk: Walk, before: str) -> bool:
     earlier = walk.lower[max(0, walk.at - 3) : walk.at - 1]
     if before in ("at", "for", "from") and any(word in cues.EMPLOYMENT for word in earlier):
-        return True
+        # It works for Keras, too.
+        is_said_of_all = before == "for" and earlier[-1] in ("works", "worked", "working")
+        return not is_said_of_all or _is_someone(walk, walk.at - 3)
     if before == "from" and walk.after(_full_name(walk)) in cues.AFTER_PERSON:
         last = walk.mentions[-1] if walk.mentions else None
         return last is not None and last.type == "PERSON" and walk.token.start - last.end == 6
     return before == "joined"
+
+
+_SOMEONE = frozenset("i he she who they and have has been is am was now currently".split())
+
+
+def _is_someone(walk: Walk, index: int) -> bool:
+    return index >= 0 and (walk.lower[index] in _SOMEONE or walk.tokens[index].text[0].isupper())
 
 
 def _is_whereabouts(walk: Walk, before: str) -> bool:
@@ -691,7 +700,10 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
                     signed = signed._replace(type="TECHNOLOGY", confidence=0.85)
                 found.append(signed)
         for match in _WITH_HANDLE.finditer(text):
-            if _is_full_name(walk, match["name"].split()):
+            words = match["name"].split()
+            # Khahil White (@theheels)
+            is_name = len(words) == 2 and _is_full_name(walk, words[:1])
+            if is_name or _is_full_name(walk, words):
                 found.append(_introduce(match["name"], 0.8))
                 found.append(_introduce(match["handle"], 0.8))
     if _ACCOUNT_LABEL in text:
@@ -1578,7 +1590,8 @@ def agree(walk: Walk) -> list[NamedSpan]:
                 continue
             if one.type != "CONCEPT" and one.confidence >= 0.5 and not _is_pascal(one):
                 continue
-            if _says_ordinary(one.name) or (is_acronym(one.name) and _is_service(walk, other)):
+            is_guess = _is_service(walk, other) or other.source != "gazetteer"
+            if _says_ordinary(one.name) or (is_acronym(one.name) and is_guess):
                 continue  # Operations Coordinator, Acme Corp; your team, GDS or GitHub
             first, second = (other, one) if step < 0 else (one, other)
             if _are_listed(walk, first, second):
@@ -1981,6 +1994,9 @@ def shaped(walk: Walk) -> bool:
     shape = shape_of(token.text)
     if shape is None or token.text in cues.NOT_CODE:
         return False
+    is_cut = token.text[-1] == "/" and walk.after().isalpha()
+    if shape.type == "FILE" and is_cut and is_ordinary(token.text[:-1]):
+        return False  # needs/ requests
     if is_placeholder(token.text) and shape.type in ("CODE", "FILE"):
         return walk.add(token.start, token.end, shape.type, NEVER, walk.at)
     # `fix(parser):` and `TODO(anna):` begin a line, they are no calls.
@@ -2022,8 +2038,9 @@ def _is_brand(walk: Walk, word: str) -> bool:
         return True  # AWS CodeCommit
     tail = _WITH_ACRONYM.fullmatch(word)
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
-        # ServiceCIDR; not FedRAMP
-        return not (walk.has_code and is_ordinary(word[: tail.start("acronym")].lower()))
+        # ServiceCIDR is code; CommonJS and FedRAMP are not.
+        is_class = len(tail["acronym"]) > 2 and is_ordinary(word[: tail.start("acronym")].lower())
+        return not (walk.has_code and is_class)
     parts = _TWO_PARTS.fullmatch(word)
     is_class = _ends_like_code(word)
     if (

@@ -547,7 +547,7 @@ _PLACEHOLDER_NAME = re.compile(
     r"|\A[Mm]y[A-Z][a-z]+(?:[A-Z.(]|\Z)"
     r"|(?:\A|[._/-])([xyznXYZN])\1+(?=\Z|[._/-])"
     r"|\A[<{][a-z][\w -]*[>}]."
-    r"|\A[^A-Za-z]*[A-Za-z][^A-Za-z]*\Z"
+    r"|\A[^A-Za-z0-9]*[A-Za-z]\d?[^A-Za-z0-9]*\Z"
 )
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
@@ -713,7 +713,7 @@ def _code(word: str) -> Shape | None:
         if word.endswith("(s)") or word.count("(") != word.count(")"):
             return Shape("", 0.0)  # one or several; half a call is a word with a bracket behind it
         if _OF_EXAMPLES.match(word):
-            return Shape("CODE", 0.17)
+            return Shape("CODE", 0.05 if word[-2] == "_" and is_ordinary(word[:-2]) else 0.17)
         return Shape("CODE", 0.3 if "(" in word and not word.endswith("()") else 0.9)
     if "." in word:
         if word.startswith("."):
