@@ -547,6 +547,8 @@ def versioned(walk: Walk) -> bool:
 
 
 def _organization(walk: Walk) -> bool:
+    if walk.token.first and walk.token.text.endswith("ing") and is_ordinary(walk.lower[walk.at]):
+        return False  # Removing Coordination Committee members
     upto = walk.at
     while upto - walk.at < MOST_SURNAMES and walk.joined(upto):
         upto += 1
@@ -1169,7 +1171,6 @@ def longer_name(walk: Walk) -> bool:
     )
     known = walk.gazetteer.find(" ".join(words[:size]))
     starts = walk.token.first and (plain[0] or lower[0] in cues.STARTERS) and not known
-    starts = starts or (walk.token.first and not known and _is_done(lower[0]))
     if lower[-1] in cues.ORG_TAILS and not (starts and len(words) == 2):
         # Acme Corp is Acme.
         companies = [one for one in known if one.kind in ("ORG", "SERVICE")]
@@ -1226,12 +1227,6 @@ def longer_name(walk: Walk) -> bool:
     else:
         confidence = 0.3 if walk.token.first else 0.5
     return _learn(walk, upto, kind or "CONCEPT", confidence)
-
-
-def _is_done(word: str) -> bool:
-    """Return whether a word says what is done: removing, importing."""
-    stem = word.removesuffix("ing")
-    return stem != word and (is_ordinary(stem) or is_ordinary(f"{stem}e"))
 
 
 _PRONOUNS = re.compile(r" \((?:he|she|they)/", re.IGNORECASE)
@@ -2038,9 +2033,9 @@ def _is_brand(walk: Walk, word: str) -> bool:
         return True  # AWS CodeCommit
     tail = _WITH_ACRONYM.fullmatch(word)
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
-        # ServiceCIDR is code; CommonJS and FedRAMP are not.
-        is_class = len(tail["acronym"]) > 2 and is_ordinary(word[: tail.start("acronym")].lower())
-        return not (walk.has_code and is_class)
+        # A ServiceCIDR is code; FedRAMP is not.
+        is_counted = walk.before() in _ONE_OF_MANY or f"`{word}" in walk.text
+        return not (is_counted and is_ordinary(word[: tail.start("acronym")].lower()))
     parts = _TWO_PARTS.fullmatch(word)
     is_class = _ends_like_code(word)
     if (

@@ -380,29 +380,29 @@ _ENDINGS = re.compile(
     r".{3,}(?:tions?|sions?|ments?|ness|[a-z]ities|[bcdlrtv]ity|ings?|ized|ised|ated|ively|ally|able|ible|ously"
     r"|ances?|ences?|ships?|fully|isms?|tically)"
 )
+# Next to others, such a word may be part of a name: Analytical Platform.
+_GENERAL_ENDINGS = re.compile(
+    r"(?=.{7}).{3,}(?:ti(?:ve|cal)|[gs]ive|[a-z]ical|[iulm]ous|[mnrt]less|[aceimnprstuw]ful"
+    r"|[cdglmnprtuv]ate|[lmnr]i[sz]e|[ct]ial|[tcr]ual|[dglst]ent|i[ae]nt"
+    r"|[dnt]ant|[ot]nal|ental|tural|[lt]ory|ology|[mnt]ary|ture|ward)"
+    r"(?:s|d|ly)?"
+)
 
 
 @lru_cache(maxsize=1)
 def _ordinary() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of texts about software, and those of all texts."""
     file = resources.files(__package__).joinpath("ordinary.txt")
-    parts: list[list[str]] = []
-    was_comment = False
-    for line in file.read_text(encoding="utf-8").splitlines():
-        is_comment = line.startswith("#")
-        if is_comment and not was_comment:
-            parts.append([])
-        elif not is_comment:
-            parts[-1] += line.split()
-        was_comment = is_comment
-    technical, general = parts
-    return frozenset(technical), frozenset([*technical, *general])
+    lines = file.read_text(encoding="utf-8").splitlines()
+    words = " ".join(line for line in lines if not line.startswith("#")).split()
+    technical = frozenset(word[:-1] for word in words if word.endswith("*"))
+    return technical, frozenset(word.rstrip("*") for word in words)
 
 
 @lru_cache(maxsize=20_000)
 def is_ordinary(word: str) -> bool:
     """Return whether a word, in lower case, is one that texts use for many things."""
-    return _is_form(word, _ordinary()[1])
+    return _is_form(word, _ordinary()[1]) or _GENERAL_ENDINGS.fullmatch(word) is not None
 
 
 @lru_cache(maxsize=20_000)
@@ -543,7 +543,7 @@ _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)
 _OF_EXAMPLES = re.compile(r"(?:[A-Za-z]|[Mm]y|MY|[Ss]ome|your)_[A-Za-z0-9]|[a-z]+_\d\Z")
 # What examples call things, and what is to be filled in: write_foo, MyStruct, xx.yy.zz, <name>.txt.
 _PLACEHOLDER_NAME = re.compile(
-    r"(?:\A|[^A-Za-z])(?:[Ff]oo|[Bb]ar|[Bb]az|[Qq]ux|[Ss]pam|[Ee]ggs)(?![a-z])"
+    r"(?:\A|[^A-Za-z])(?:[Ff]oo(?:[Bb]ar)?|[Bb]a[rz]|[Qq]ux|[Ss]pam|[Ee]ggs)(?![A-Za-z])"
     r"|\A[Mm]y[A-Z][a-z]+(?:[A-Z.(]|\Z)"
     r"|(?:\A|[._/-])([xyznXYZN])\1+(?=\Z|[._/-])"
     r"|\A[<{][a-z][\w -]*[>}]."
