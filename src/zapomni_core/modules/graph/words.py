@@ -382,10 +382,9 @@ _ENDINGS = re.compile(
 )
 # Next to others, such a word may be part of a name: Analytical Platform.
 _GENERAL_ENDINGS = re.compile(
-    r"(?=.{7}).{3,}(?:ti(?:ve|cal)|[gs]ive|[a-z]ical|[iulm]ous|[mnrt]less|[aceimnprstuw]ful"
-    r"|[cdglmnprtuv]ate|[lmnr]i[sz]e|[ct]ial|[tcr]ual|[dglst]ent|i[ae]nt"
-    r"|[dnt]ant|[ot]nal|ental|tural|[lt]ory|ology|[mnt]ary|ture|ward)"
-    r"(?:s|d|ly)?"
+    r"(?=.{7}).{3,}(?:[^emr]ed|[ae]ncy|bly|ity|ti(?:ve|cal)|[gs]ive|ical|[a-z]ous|[mnrt]less"
+    r"|[aceimnprstuw]ful|[cdgilmnprstuv]ate|[clmnr]i[sz]e|[ct]ial|[tcr]ual|[dglrst]ent|i[ae]nt|[dnrt]ant"
+    r"|[ot]nal|ental|tural|[lt]ory|ology|[mnt]ary|ture|ward)(?:s|d|ly)?"
 )
 
 
