@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from zapomni_core.exceptions import ExtractionError
@@ -444,11 +445,13 @@ SHARED_BY = 3
 PART_WORDS = 6
 # A list may have one item in many memories, and a sentence may begin with a name.
 LEAST_AROUND = 3
+# Documents follow templates; notes that repeat a sentence state a fact.
+LEAST_LINES = 5
 # How many passages are read ahead, and how many parts of lines are remembered.
 LOOK_AHEAD = 16 * PAGE
 MOST_PARTS = 50_000
 # Not the mark in a box, nor the number of an item.
-_WORDS = re.compile(r"[^\W\d_]{2,}")
+_WORDS = re.compile(r"\w{2,}")
 _ITEM = re.compile(r"[ \t]*(?:[-*+|>]|\d+[.)])\s")
 # A form asks for these, its author fills them in.
 _FILLED_IN = frozenset({"PERSON", "ORG", "PLACE"})
@@ -464,7 +467,8 @@ class _Template:
     def add(self, page: Sequence[UnreadChunk]) -> None:
         """Note which memories have each part of a line."""
         for chunk in page:
-            for line in chunk.text.splitlines():
+            lines = chunk.text.splitlines()
+            for line in lines if len(lines) >= LEAST_LINES else ():
                 for part in _parts_of_line(line):
                     known = self._memories.get(part, ())
                     if len(known) < SHARED_BY and chunk.memory_id not in known:
@@ -475,7 +479,7 @@ class _Template:
 
     def weaken(self, chunk: UnreadChunk, found: Extraction) -> Extraction:
         """Take no word for a name because a template's line is written so."""
-        if not self._is_any:
+        if not self._is_any or chunk.text.count("\n") < LEAST_LINES - 1:
             return found
         entities = [
             entity.model_copy(update={"confidence": NEVER})
@@ -501,6 +505,7 @@ class _Template:
         return around >= LEAST_AROUND or _ITEM.match(line) is None
 
 
+@lru_cache(maxsize=256)
 def _parts_of_line(line: str) -> list[int]:
     words = _WORDS.findall(line.lower())
     if not words:
