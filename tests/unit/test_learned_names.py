@@ -353,3 +353,64 @@ async def test_a_passage_may_begin_within_a_block_of_code(text):
 
 async def test_a_version_with_a_placeholder_is_no_code():
     assert await nodes("Dropped in v20.x and v18.x.") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. Set it:\n\n   ```bash\n   $ export FROB_HOME=zed-home\n   ```\n",
+        "> Set it:\n>\n> ```\n> frob_home = zed_home\n> ```\n",
+        "It is called so::\n\n    frob_home = zed_home.frobnicate(FrobThing)\n",
+        ".. code-block:: python\n   :linenos:\n\n   frob_home = zed_home()\n",
+        ">>> frob_home = zed_home()\nFrobThing(12)\n",
+        "frob_home = zed_home()\nFrobThing.run(frob_home)\n",
+        "<!-- Describe the FrobThing and\nthe frob_home",
+        "the FrobThing here.\n-->\n",
+    ],
+)
+async def test_blocks_of_code_and_cut_comments_name_nothing(text):
+    assert await nodes(text) == {}
+
+
+@pytest.mark.parametrize(
+    "code", ["foo", "write_foo", "MyStruct", "xx.yy.zz", "<name>.pth", "T", "&T", "arg3"]
+)
+async def test_what_examples_call_things_is_no_name(code):
+    assert await nodes(f"See `{code}` and `{code}`.", f"Use `{code}`.") == {}
+
+
+async def test_names_of_code_that_look_like_placeholders_are_names():
+    text = "Use `i32`, `QuxCorp` and `rust_2018`."
+    assert {"i32", "QuxCorp", "rust_2018"} <= set(await nodes(text, text))
+
+
+async def test_a_table_of_contents_names_nothing():
+    line = "- [Version Skew Strategy](#version-skew-strategy)\n"
+    assert await nodes(line, line, line, line) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("With Sam Clegg, Wes Todd, Andrew Brown.", "Wes Todd", "PERSON"),
+        ("* Khahil White (@theheels)", "Khahil White", "PERSON"),
+        ("Thanks to Francis McCabe for it.", "Francis McCabe", "PERSON"),
+    ],
+)
+async def test_people_with_names_that_are_words_are_people(text, name, kind):
+    assert (await nodes(text))[name] == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This also works for KerasTuner library users.",
+        "@inlinable public func run() {}",
+        "We have 7 people on the @moderator group.",
+        "There are many astronomy packages.",
+        "It holds for any PL>=100 there.",
+        "The Max Version of it.",
+    ],
+)
+async def test_what_looks_like_a_person_a_company_or_a_package_is_none(text):
+    assert not {"ORG", "PERSON", "PACKAGE"} & set((await nodes(text, text)).values())

@@ -492,3 +492,13 @@ async def test_dates_versions_and_references_are_facts_and_no_nodes(engine):
     ]
     assert (await related(engine, "Redis")).related == []
     assert (await engine.graph.get_status()).entity_types == {"TECHNOLOGY": 1}
+
+
+async def test_what_documents_have_from_a_template_is_no_name(engine):
+    form = "# {}\n\n## Signoff Frobs\n\n- [ ] (R) Ask the Frob Council QRS for approval\n\n{}\n"
+    texts = [form.format(n, f"Zolid does it with `zed_{n}_part`.") for n in ("One", "Two", "Three")]
+    await keep(engine, *texts)
+    await build(engine)
+    found = {one.name for one in await engine.graph.find_entities(EntityQuery(limit=100))}
+    assert {"zed_One_part", "zed_Two_part"} <= found
+    assert not {name for name in found if "Frob" in name or "QRS" in name}

@@ -12,13 +12,15 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from zapomni_core.exceptions import ExtractionError
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.interfaces import EntityExtractor, RelationshipExtractor
+from zapomni_core.modules.graph.cues import CLASS_TAILS
 from zapomni_core.modules.graph.documents import is_form, is_manifest, name_speakers, read_document
-from zapomni_core.modules.graph.entities import NamedSpan, scan
+from zapomni_core.modules.graph.entities import NEVER, NamedSpan, scan
 from zapomni_core.modules.graph.names import (
     Gazetteer,
     canonical_name,
@@ -179,7 +181,7 @@ _BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"
 
 
 # Changes whenever the rules find something else in the same text: stored passages are read again.
-RULES = "rules-9"
+RULES = "rules-10"
 
 log = get_logger(__name__)
 
@@ -347,11 +349,17 @@ async def build_graph(
     """Read what is unread; return what was added, and what could not be used."""
     total = await storage.count_unread(extractor.version, scope)
     known = _Known(await storage.get_names(NAMED) if total else [])
+    template = _Template()
+    if total > 1:
+        template.add(await storage.get_unread(extractor.version, scope, None, LOOK_AHEAD))
     done, growth, notice, after = 0, GraphGrowth(), None, None
     while page := await storage.get_unread(extractor.version, scope, after, PAGE):
         after = page[-1].chunk_id
+        if done >= LOOK_AHEAD:
+            template.add(page)
         while page:
             batch, page = await _read(storage, extractor, page)
+            batch = [(chunk, template.weaken(chunk, found)) for chunk, found in batch]
             growth = _sum(growth, await _store(storage, extractor.version, batch, known))
             notice = next((found.notice for _, found in batch if found.notice), notice)
             done += len(batch)
@@ -431,6 +439,86 @@ async def _store(
 
 def _sum(first: GraphGrowth, second: GraphGrowth) -> GraphGrowth:
     return GraphGrowth(*(one + other for one, other in zip(first, second, strict=True)))
+
+
+# --- Templates -----------------------------------------------------------------------------
+
+
+# Words that so many memories have at the same place of a line are a template's.
+SHARED_BY = 3
+# A long line is compared by parts: authors tick a box, wrap a line, add half a sentence.
+PART_WORDS = 6
+# A list may have one item in many memories, and a sentence may begin with a name.
+LEAST_AROUND = 3
+# Documents follow templates; notes that repeat a sentence state a fact.
+LEAST_LINES = 5
+# How many passages are read ahead, and how many parts of lines are remembered.
+LOOK_AHEAD = 16 * PAGE
+MOST_PARTS = 50_000
+# Not the mark in a box, nor the number of an item.
+_WORDS = re.compile(r"\w{2,}")
+_ITEM = re.compile(r"[ \t]*(?:[-*+|>]|\d+[.)])\s")
+# A form asks for these, its author fills them in.
+_FILLED_IN = frozenset({"PERSON", "ORG", "PLACE"})
+
+
+class _Template:
+    """What memories have in common, word for word: headings and sentences of a template."""
+
+    def __init__(self) -> None:
+        self._memories: dict[int, tuple[str, ...]] = {}
+        self._is_any = False
+
+    def add(self, page: Sequence[UnreadChunk]) -> None:
+        """Note which memories have each part of a line."""
+        for chunk in page:
+            lines = chunk.text.splitlines()
+            for line in lines if len(lines) >= LEAST_LINES else ():
+                for part in _parts_of_line(line):
+                    known = self._memories.get(part, ())
+                    if len(known) < SHARED_BY and chunk.memory_id not in known:
+                        self._memories[part] = (*known, chunk.memory_id)
+                        self._is_any = self._is_any or len(known) == SHARED_BY - 1
+        if len(self._memories) > MOST_PARTS:
+            self._memories = {part: ids for part, ids in self._memories.items() if len(ids) > 1}
+
+    def weaken(self, chunk: UnreadChunk, found: Extraction) -> Extraction:
+        """Take no word for a name because a template's line is written so."""
+        if not self._is_any or chunk.text.count("\n") < LEAST_LINES - 1:
+            return found
+        entities = [
+            entity.model_copy(update={"confidence": NEVER})
+            if entity.source != "gazetteer"
+            and entity.type not in _FILLED_IN
+            and self._is_fixed(chunk.text, entity)
+            else entity
+            for entity in found.entities
+        ]
+        return found._replace(entities=entities)
+
+    def _is_fixed(self, text: str, entity: EntityData) -> bool:
+        start = text.rfind("\n", 0, entity.start_char) + 1
+        line = text[start:].partition("\n")[0]
+        parts = _parts_of_line(line)
+        if not parts:
+            return False
+        ahead = len(_WORDS.findall(line[: entity.start_char - start]))
+        at = min(ahead // PART_WORDS, len(parts) - 1)
+        if len(self._memories.get(parts[at], ())) < SHARED_BY:
+            return False
+        around = len(_WORDS.findall(line)) - len(_WORDS.findall(entity.surface))
+        return around >= LEAST_AROUND or _ITEM.match(line) is None
+
+
+@lru_cache(maxsize=256)
+def _parts_of_line(line: str) -> list[int]:
+    words = _WORDS.findall(line.lower())
+    if not words:
+        return []
+    # The last part has what is left over.
+    cuts = range(0, max(len(words) - PART_WORDS // 2, 1), PART_WORDS)
+    ends = [*cuts[1:], len(words)]
+    return [hash(tuple(words[cut:end])) for cut, end in zip(cuts, ends, strict=True)]
 
 
 # --- Names that occur together ----------------------------------------------------------
@@ -639,6 +727,10 @@ def _sureness(entity: EntityData) -> int:
 
 # What may be a name in backticks: `application-services`, `SolidQueue`, `devise`.
 _NAME_IN_CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+|[A-Z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+")
+# Four words or more, or two of which the last is what code calls things.
+_CLASS_NAME = re.compile(
+    r"(?:[A-Z][a-z0-9]+){4,}|(?:[A-Z][a-z0-9]+)+(?:" + "|".join(map(str.title, CLASS_TAILS)) + ")"
+)
 
 
 def _merged(one: EntityData, other: EntityData) -> list[tuple[str, str]]:
@@ -646,6 +738,9 @@ def _merged(one: EntityData, other: EntityData) -> list[tuple[str, str]]:
     if one.entity_id == other.entity_id:
         return []
     low, high = sorted((one, other), key=_sureness)
+    is_class = low.name == high.name and _CLASS_NAME.fullmatch(high.name) is not None
+    if low.type == "TECHNOLOGY" and high.type == "CODE" and is_class:
+        return [(low.entity_id, high.entity_id)]  # `MachineConfig`, also in a list of products
     if low.type == "TECHNOLOGY" and high.type == "CODE" and _NAME_IN_CODE.fullmatch(high.name):
         return [(high.entity_id, low.entity_id)]  # InSite is no class where there is an Insite.
     if _sureness(low) == _sureness(high):

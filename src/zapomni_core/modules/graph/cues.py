@@ -360,7 +360,7 @@ COMMON_TAILS = _words(
     "team teams version versions documentation docs users user developers developer cluster "
     "clusters  server servers instance instances account accounts release releases website "
     "support community repository repositories repo maintainers contributors api apis header "
-    "headers request requests pull rfc rfcs"
+    "headers request requests pull pr prs rfc rfcs"
 )
 BEFORE_PRODUCT = _words(
     "using use uses used via install installing deploy deploying adopt adopted running run runs "

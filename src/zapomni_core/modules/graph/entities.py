@@ -21,6 +21,7 @@ from zapomni_core.modules.graph.words import (
     date_at,
     is_acronym,
     is_ordinary,
+    is_placeholder,
     is_status,
     is_technical,
     is_version,
@@ -228,6 +229,12 @@ class Walk:
         return frozenset(name for name, count in times.items() if count > 1)
 
     @cached_property
+    def _headings(self) -> list[tuple[int, int]]:
+        """Where titles are, and links to titles of the same page: a table of contents."""
+        links = [(one.start, one.end) for one in self.page.links if one.target.startswith("#")]
+        return sorted([*self.page.titles, *links]) if links else self.page.titles
+
+    @cached_property
     def sections(self) -> frozenset[str]:
         """The headings of its own page that the text links to."""
         links = (link for link in self.page.links if link.target.startswith("#"))
@@ -268,7 +275,7 @@ class Walk:
 
     def is_title(self, token: Token) -> bool:
         """Return whether a word is in a title or a line like one, where capitals say little."""
-        for start, end in self.page.titles:
+        for start, end in self._headings:
             if start <= token.start < end:
                 return True
             if start > token.start:
@@ -415,6 +422,8 @@ def _person(walk: Walk, entry: Entry, *, shared: bool) -> bool:
         return False
     upto = _full_name(walk)
     is_word = is_ordinary(walk.lower[walk.at])  # Trace
+    if is_word and upto == walk.at + 1 and is_ordinary(walk.lower[upto]):
+        return False  # Max Version
     if upto == walk.at and token.text in walk.things and not is_word:
         return _learn(walk, upto, "TECHNOLOGY", 0.5)
     before, after = walk.before(), walk.after(upto)
@@ -458,12 +467,17 @@ def _full_name(walk: Walk) -> int:
 
 
 def _is_surname(walk: Walk, word: str) -> bool:
-    if word in cues.NOT_NAMES or not word[0].isupper() or not word[1:].islower():
+    if word in cues.NOT_NAMES or not word[0].isupper():
+        return False
+    if not word[1:].islower() and not _SCOTTISH.fullmatch(word):
         return False
     lower = word.lower()
     if not word.replace("-", "").isalpha() or may_begin_date(lower) or lower in cues.PRODUCT_HEADS:
         return False
     return all(entry.kind == "PERSON" for entry in walk.gazetteer.find(word))
+
+
+_SCOTTISH = re.compile(r"Ma?c[A-Z][a-z]+")
 
 
 def _may_be_surname(walk: Walk, index: int) -> bool:
@@ -473,15 +487,23 @@ def _may_be_surname(walk: Walk, index: int) -> bool:
     return word.istitle() and word.isalpha() and kinds <= {"PLACE", "TECHNOLOGY"} and len(word) > 3
 
 
+_DECORATED = re.compile(  # @inlinable public func
+    r"(?:\([^()\n]*\))?\s+(?:(?:abstract|async|default|export|final|internal|private|public|static)\s+)*"
+    r"(?:actor|class|def|enum|extension|fn|func|function|interface|let|struct|var)\s+\w"
+)
+
+
 def handle(walk: Walk) -> bool:
     """Read a handle such as @alice; `@Override` and `@media` are code."""
     token = walk.token
     name = token.text[1:]
     if not name or not name[0].isalpha() or not name.replace("_", "").replace("-", "").isalnum():
         return False
-    if name in cues.EVERYONE:
+    if name in cues.EVERYONE or walk.after() in ("team", "teams", "group"):
         walk.at += 1
         return True
+    if _DECORATED.match(walk.text, token.end):
+        return walk.add(token.start, token.end, "CODE", 0.1, walk.at)
     before, after = walk.before(), walk.after()
     addressed = token.first or before in cues.BEFORE_PERSON or after in cues.AFTER_HANDLE
     is_name = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(name))
@@ -537,6 +559,8 @@ def versioned(walk: Walk) -> bool:
 
 
 def _organization(walk: Walk) -> bool:
+    if walk.token.first and walk.token.text.endswith("ing") and is_ordinary(walk.lower[walk.at]):
+        return False  # Removing Coordination Committee members
     upto = walk.at
     while upto - walk.at < MOST_SURNAMES and walk.joined(upto):
         upto += 1
@@ -581,11 +605,20 @@ def _is_person_by_cue(walk: Walk, before: str, after: str) -> bool:
 def _is_employer(walk: Walk, before: str) -> bool:
     earlier = walk.lower[max(0, walk.at - 3) : walk.at - 1]
     if before in ("at", "for", "from") and any(word in cues.EMPLOYMENT for word in earlier):
-        return True
+        # It works for Keras, too.
+        is_said_of_all = before == "for" and earlier[-1] in ("works", "worked", "working")
+        return not is_said_of_all or _is_someone(walk, walk.at - 3)
     if before == "from" and walk.after(_full_name(walk)) in cues.AFTER_PERSON:
         last = walk.mentions[-1] if walk.mentions else None
         return last is not None and last.type == "PERSON" and walk.token.start - last.end == 6
     return before == "joined"
+
+
+_SOMEONE = frozenset("i he she who they and have has been is am was now currently".split())
+
+
+def _is_someone(walk: Walk, index: int) -> bool:
+    return index >= 0 and (walk.lower[index] in _SOMEONE or walk.tokens[index].text[0].isupper())
 
 
 def _is_whereabouts(walk: Walk, before: str) -> bool:
@@ -682,7 +715,10 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
                     signed = signed._replace(type="TECHNOLOGY", confidence=0.85)
                 found.append(signed)
         for match in _WITH_HANDLE.finditer(text):
-            if _is_full_name(walk, match["name"].split()):
+            words = match["name"].split()
+            # Khahil White (@theheels)
+            is_name = len(words) == 2 and _is_full_name(walk, words[:1])
+            if is_name or _is_full_name(walk, words):
                 found.append(_introduce(match["name"], 0.8))
                 found.append(_introduce(match["handle"], 0.8))
     if _ACCOUNT_LABEL in text:
@@ -1159,8 +1195,9 @@ def longer_name(walk: Walk) -> bool:
         return _learn(walk, upto, "ORG", 0.8, companies[0].name if is_known else "")
     if " ".join(lower[1:]) in cues.NAMED_ERRORS.get(lower[0], ()):
         return False  # Bad Gateway
-    if lower[0] in cues.IMPERATIVES and any(walk.gazetteer.find(one) for one in words[1:]):
-        return False  # Upgrade Jaeger UI
+    is_order = lower[0] in cues.IMPERATIVES
+    if is_order and (words[1].isupper() or any(walk.gazetteer.find(one) for one in words[1:])):
+        return False  # Upgrade Jaeger UI, Ensure GA
     if word in cues.COMMON_ACRONYMS and shape_of(words[1]) is not None:
         return False  # the URL DocuSign uses
     if not known and (shape_of(word) is not None or unknown_name(walk)):
@@ -1193,6 +1230,8 @@ def longer_name(walk: Walk) -> bool:
     # Ordinary words together, and two unknown ones, are used for other things than products, too.
     before = "" if all(map(is_ordinary, lower)) or walk.before() == "with" else walk.before()
     kind = _kind(walk, words, before, walk.after(upto))
+    if kind == "TECHNOLOGY" and walk.after(upto) in ("team", "teams") and all(plain):
+        kind = "CONCEPT"  # the Spec Core Team
     if not cues.LICENCES.isdisjoint(walk.lower[upto + 1 : upto + 4]) and walk.joined(upto):
         kind = "CONCEPT"  # the Creative Commons CC0 1.0 Universal license
     is_open = kind in (None, "CONCEPT") and all(map(is_ordinary, lower))
@@ -1274,6 +1313,8 @@ def learned(walk: Walk) -> bool:
         start = initials.start()
         if (start == 0 or walk.text[start - 1] == "\n") and not _acts(walk):
             return False
+        if not word[1:].islower() and not _JOINED_NAME.match(word):
+            return False  # Room D. HS1 has none
         return walk.add(start, walk.token.end, "PERSON", 0.6, walk.at)
     if is_acronym(word):
         acronym = word.removesuffix("s")
@@ -1353,7 +1394,9 @@ def _is_cell(walk: Walk) -> bool:
 
 def _is_label(walk: Walk, upto: int) -> bool:
     """Return whether words begin a line and a colon follows: fields of a form repeat."""
-    return walk.token.first and _LABEL_END.match(walk.text, walk.tokens[upto].end) is not None
+    line = walk.text.rfind("\n", 0, walk.token.start) + 1
+    begins = walk.token.first or not walk.text[line : walk.token.start].strip(" *_-")
+    return begins and _LABEL_END.match(walk.text, walk.tokens[upto].end) is not None
 
 
 def _acts(walk: Walk) -> bool:
@@ -1496,6 +1539,14 @@ def _name_people(walk: Walk) -> None:
     for known, name in [*pairs, *((name, known) for known, name in reversed(pairs))]:
         if _may_be_person(walk, mentions[known], mentions[name]):
             mentions[name] = mentions[name]._replace(type="PERSON", confidence=0.6)
+    for (before, name), (same, after) in pairwise(pairs):
+        # Till Schneidereit, between two people
+        one, surname = mentions[name], mentions[name].name.rpartition(" ")[2]
+        is_name = one.type == "CONCEPT" and one.name.count(" ") == 1 and one.name.istitle()
+        is_name = is_name and not is_ordinary(surname.lower()) and not one.aliases
+        is_between = name == same and mentions[before].type == "PERSON" == mentions[after].type
+        if is_name and is_between:
+            mentions[name] = one._replace(type="PERSON", confidence=0.6)
 
 
 def _may_be_person(walk: Walk, known: NamedSpan, name: NamedSpan) -> bool:
@@ -1553,7 +1604,8 @@ def agree(walk: Walk) -> list[NamedSpan]:
                 continue
             if one.type != "CONCEPT" and one.confidence >= 0.5 and not _is_pascal(one):
                 continue
-            if _says_ordinary(one.name) or (is_acronym(one.name) and _is_service(walk, other)):
+            is_guess = _is_service(walk, other) or other.source != "gazetteer"
+            if _says_ordinary(one.name) or (is_acronym(one.name) and is_guess):
                 continue  # Operations Coordinator, Acme Corp; your team, GDS or GitHub
             first, second = (other, one) if step < 0 else (one, other)
             if _are_listed(walk, first, second):
@@ -1590,7 +1642,8 @@ _BACKTICKS = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,300})\1(?!`)")
 _LINK = re.compile(r" <[^<>\s]+>$")  # reStructuredText: `name <address>`_
 _TRACE = re.compile(r"^[ \t]*at [\w.$<>/]+\([^()\n]*\)[ \t]*$", re.MULTILINE)  # a stack trace
 _CLOSES = re.compile(r"[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z)")
-_FENCE = re.compile(r"^(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
+# In an item of a list a block is indented, in a quotation it is marked.
+_FENCE = re.compile(r"^[ \t>]*(?:```|~~~)(?P<language>[\w{]*)", re.MULTILINE)
 _PINNED = re.compile(
     r"(@?[A-Za-z](?:[\w.\-/]*\w)?)(?:\[[\w,]+\])?(?:==|>=|<=|~=|!=|<|>|@|\^)v?(\d[\w.\-*]*)"
 )
@@ -1610,23 +1663,77 @@ Quoted = tuple[int, int, NamedSpan | None]
 
 def quoted(walk: Walk) -> list[Quoted]:
     """Code in backticks is one thing each; blocks of code are left out."""
-    traces = _TRACE.finditer(walk.text) if "\n" in walk.text else ()
-    found: list[Quoted] = [(*line.span(), None) for line in traces]
-    if "`" not in walk.text and "~~~" not in walk.text:
+    blocks = _code_blocks(walk)
+    found: list[Quoted] = [(start, end, None) for start, end in blocks]
+    if "`" not in walk.text:
         return found
-    matches = list(_FENCE.finditer(walk.text))
-    fences = [match.start() for match in matches]
-    if _begins_within(walk.text, matches):
-        fences.insert(0, 0)
-    blocks = list(zip(fences[::2], [*fences[1::2], len(walk.text)], strict=False))
-    found += [(start, end + 3, None) for start, end in blocks]
     block = 0
     for match in _BACKTICKS.finditer(walk.text):
-        while block < len(blocks) and blocks[block][1] + 3 <= match.start():
+        while block < len(blocks) and blocks[block][1] <= match.start():
             block += 1
         if block == len(blocks) or match.end() <= blocks[block][0]:
             found.append((match.start(), match.end(), _in_backticks(walk, *match.span(2))))
     return sorted(found, key=lambda stretch: stretch[0])
+
+
+# reStructuredText: what is indented behind a line that ends with `::`, and what was typed in.
+_LITERAL = re.compile(
+    r"^(?P<indent>[ \t]*)(?:\.\. (?:code|code-block|sourcecode|ipython|parsed-literal|prompt)::"
+    r"[^\n]*|(?!\.\. )[^\n]*::[ \t]*)\n(?:[ \t]+:[a-z-]+:[^\n]*\n)*(?:[ \t]*\n)+"
+    r"(?P<block>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+)",
+    re.MULTILINE,
+)
+_TYPED = re.compile(
+    r"^[ \t]*(?:>>> [^\n]*(?:\n[ \t]*\S[^\n]*)*|\$ [^\n]*(?:\\\n[^\n]*)*)", re.MULTILINE
+)
+_PARAGRAPH = re.compile(r"^[ \t]*\S[^\n]*(?:\n[ \t]*\S[^\n]*)+", re.MULTILINE)
+_CODE_LINE = re.compile(
+    r"^[ \t]*(?:"
+    r"(?://|#include |import \w[\w.]*$|from [\w.]+ import |(?:def|fn|func) \w|return |@\w+$)[^\n]*"
+    r"|[^\n]*(?:[{;\[]|\w\(|\):|[=-]>|\"`)"
+    r"|[})\]]+[,;]?"
+    r"|[\w.\[\]\"']+(?:, \w+){0,5} [:*/+-]?= \S[^\n]*"
+    r"|\w[\w.]*\([^\n]*"
+    r")[ \t]*$",
+    re.MULTILINE,
+)
+LEAST_CODE_LINES = 0.6
+
+
+def _code_blocks(walk: Walk) -> list[tuple[int, int]]:
+    """Return where blocks of code are, in order; no two overlap."""
+    text, source = walk.text, walk.page.source
+    if "\n" not in text:
+        return []
+    found = [line.span() for line in _TRACE.finditer(text)]
+    if "```" in text or "~~~" in text:
+        matches = list(_FENCE.finditer(text))
+        fences = [match.span() for match in matches]
+        if _begins_within(text, matches):
+            fences.insert(0, (0, 0))
+        closing = [end for _, end in fences[1::2]]
+        opening = [start for start, _ in fences[::2]]
+        found += zip(opening, [*closing, len(text)], strict=False)
+    if "::" in source:
+        found += [match.span("block") for match in _LITERAL.finditer(source)]
+    if ">>> " in source or "$ " in source:
+        found += [match.span() for match in _TYPED.finditer(source)]
+    if any(mark in source for mark in (";\n", "{\n", " = ", "):\n", "\n//")):
+        # A passage may begin and end within a block.
+        for match in _PARAGRAPH.finditer(source):
+            lines = match[0].count("\n") + 1
+            code = sum(1 for _ in _CODE_LINE.finditer(source, *match.span()))
+            if code >= LEAST_CODE_LINES * lines:
+                found.append(match.span())
+    if len(found) < 2:
+        return found
+    blocks: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if blocks and start < blocks[-1][1]:
+            blocks[-1] = (blocks[-1][0], max(end, blocks[-1][1]))
+        else:
+            blocks.append((start, end))
+    return blocks
 
 
 def _begins_within(text: str, fences: Sequence[re.Match[str]]) -> bool:
@@ -1650,6 +1757,7 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         return None
     letters = sum(map(str.isalnum, content))
     is_fragment = content in cues.LITERALS or _FRAGMENT.search(content) is not None
+    is_fragment = is_fragment or is_placeholder(content)
     if is_fragment or len(words) > LONGEST_PHRASE or letters < LEAST_LETTERS * len(content):
         return NamedSpan(start, end, "CODE", content, NEVER)
     if _is_command(words):
@@ -1667,7 +1775,8 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         return NamedSpan(start, end, "CONCEPT" if is_phrase else "CODE", content, 0.17)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
-    if _PACKAGE_NAME.fullmatch(content) and _is_dependency(walk, start):
+    is_field = content.count("_") > 1  # device_authorization_endpoint
+    if _PACKAGE_NAME.fullmatch(content) and not is_field and _is_dependency(walk, start):
         return NamedSpan(start, end, "PACKAGE", content, 0.6)
     for name in walk.introduced.get(content, ()):
         # [`mitmproxy`](https://mitmproxy.org)
@@ -1679,7 +1788,8 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     if shape is not None and shape.type:
         end = end if shape.end is None else start + shape.end
         return NamedSpan(start, end, shape.type, walk.text[start:end], shape.confidence)
-    if content.isalpha() and (is_ordinary(content.lower()) or len(content) < 3):
+    stem = content[:-1] if content[-1].isdigit() else content  # arg3 is one of several
+    if stem.isalpha() and (is_ordinary(stem.lower()) or len(content) < 3):
         # `data` and `name` are what code calls many things.
         return NamedSpan(start, end, "CODE", content, NEVER if content.islower() else 0.1)
     return NamedSpan(start, end, "CODE", content, 0.3 if content.isalnum() else 0.1)
@@ -1767,7 +1877,8 @@ def package(walk: Walk) -> bool:
     if is_word and not token.text[0].islower():
         return False
     pinned = None if is_word else _PINNED.fullmatch(token.text)
-    if pinned and pinned[1] not in cues.PLACEHOLDERS:
+    # PL>=100 compares numbers
+    if pinned and pinned[1] not in cues.PLACEHOLDERS and not pinned[1].isupper():
         walk.add(token.start, token.start + pinned.end(1), "PACKAGE", 0.9, walk.at - 1)
         return walk.add(token.start + pinned.start(2), token.end, "VERSION", 0.9, walk.at)
     if not _PACKAGE_NAME.fullmatch(token.text) or token.text in cues.ORDINARY:
@@ -1784,13 +1895,15 @@ def _is_installed(walk: Walk) -> bool:
         word = walk.token.text
         if any(entry.kind == "TECHNOLOGY" for entry in walk.gazetteer.find(word)):
             return False  # a Swift package
+        if word.isalpha() and after.endswith("s"):
+            return False  # astronomy packages
         is_kind = word.isalpha() or word.endswith("ed") or after.endswith("s")
         pieces = re.split("[-/]", word)
         if is_kind and all(map(is_ordinary, pieces)) and not walk.gazetteer.find(word):
             return False  # a candidate package, file-sourced packages, alpha/beta packages
         if len(pieces) > 1 and pieces[-1] in cues.COMPOUND_TAILS:
             return False  # a vendor-specific package
-        return before not in ("a", "an") or "-" in walk.token.text
+        return (before not in ("a", "an") and "-" not in before) or "-" in walk.token.text
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
     if before in cues.BUMPS and after in ("from", "to"):
@@ -1898,6 +2011,11 @@ def shaped(walk: Walk) -> bool:
     shape = shape_of(token.text)
     if shape is None or token.text in cues.NOT_CODE:
         return False
+    is_cut = token.text[-1] == "/" and walk.after().isalpha()
+    if shape.type == "FILE" and is_cut and is_ordinary(token.text[:-1]):
+        return False  # needs/ requests
+    if is_placeholder(token.text) and shape.type in ("CODE", "FILE"):
+        return walk.add(token.start, token.end, shape.type, NEVER, walk.at)
     # `fix(parser):` and `TODO(anna):` begin a line, they are no calls.
     if token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES:
         return False
@@ -1937,7 +2055,9 @@ def _is_brand(walk: Walk, word: str) -> bool:
         return True  # AWS CodeCommit
     tail = _WITH_ACRONYM.fullmatch(word)
     if tail and tail["acronym"] not in cues.ACRONYMS_IN_CODE:
-        return True
+        # A ServiceCIDR is code; FedRAMP is not.
+        is_counted = walk.before() in _ONE_OF_MANY or f"`{word}" in walk.text
+        return not (is_counted and is_ordinary(word[: tail.start("acronym")].lower()))
     parts = _TWO_PARTS.fullmatch(word)
     is_class = _ends_like_code(word)
     if (

@@ -29,6 +29,7 @@ __all__ = [
     "date_at",
     "is_acronym",
     "is_ordinary",
+    "is_placeholder",
     "is_status",
     "is_technical",
     "is_version",
@@ -236,6 +237,11 @@ _HTML = re.compile(
     r"|video)(?:\s[^<>]{0,400})?\s*/?>",
     re.IGNORECASE | re.DOTALL,
 )
+# A passage may begin or end within a comment.
+_HALF_COMMENT = re.compile(
+    r"\A(?:(?!<!--).){0,4000}?^[ \t]*-->[ \t]*$|<!--(?:(?!-->).){0,4000}\Z",
+    re.DOTALL | re.MULTILINE,
+)
 _ADDRESS_IN_TAG = re.compile(r"(?:https?|ftps?)://[^\s\"'<>]+", re.IGNORECASE)
 # [words](address "title") and [words][reference], also as an image.
 _MARKDOWN_LINK = re.compile(
@@ -315,6 +321,8 @@ def read_plain(text: str) -> PlainText:
     if "://" in text and ("]: " in text or ".. _" in text):
         for line in _DEFINITION.finditer(text):
             targets[(line["quoted"] or line["name"]).lower()] = line["target"]
+    if "-->" in text or "<!--" in text:
+        blanked += [part.span() for part in _HALF_COMMENT.finditer(text)]
     if "<" in text:
         for tag in _HTML.finditer(text):
             blanked.append(tag.span())
@@ -386,29 +394,28 @@ _ENDINGS = re.compile(
     r".{3,}(?:tions?|sions?|ments?|ness|[a-z]ities|[bcdlrtv]ity|ings?|ized|ised|ated|ively|ally|able|ible|ously"
     r"|ances?|ences?|ships?|fully|isms?|tically)"
 )
+# Next to others, such a word may be part of a name: Analytical Platform.
+_GENERAL_ENDINGS = re.compile(
+    r"(?=.{7}).{3,}(?:[^emr]ed|[ae]ncy|bly|ity|ti(?:ve|cal)|[gs]ive|ical|[a-z]ous|[mnrt]less"
+    r"|[aceimnprstuw]ful|[cdgilmnprstuv]ate|[clmnr]i[sz]e|[ct]ial|[tcr]ual|[dglrst]ent|i[ae]nt|[dnrt]ant"
+    r"|[ot]nal|ental|tural|[lt]ory|ology|[mnt]ary|ture|ward)(?:s|d|ly)?"
+)
 
 
 @lru_cache(maxsize=1)
 def _ordinary() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of texts about software, and those of all texts."""
     file = resources.files(__package__).joinpath("ordinary.txt")
-    parts: list[list[str]] = []
-    was_comment = False
-    for line in file.read_text(encoding="utf-8").splitlines():
-        is_comment = line.startswith("#")
-        if is_comment and not was_comment:
-            parts.append([])
-        elif not is_comment:
-            parts[-1] += line.split()
-        was_comment = is_comment
-    technical, general = parts
-    return frozenset(technical), frozenset([*technical, *general])
+    lines = file.read_text(encoding="utf-8").splitlines()
+    words = " ".join(line for line in lines if not line.startswith("#")).split()
+    technical = frozenset(word[:-1] for word in words if word.endswith("*"))
+    return technical, frozenset(word.rstrip("*") for word in words)
 
 
 @lru_cache(maxsize=20_000)
 def is_ordinary(word: str) -> bool:
     """Return whether a word, in lower case, is one that texts use for many things."""
-    return _is_form(word, _ordinary()[1])
+    return _is_form(word, _ordinary()[1]) or _GENERAL_ENDINGS.fullmatch(word) is not None
 
 
 @lru_cache(maxsize=20_000)
@@ -545,6 +552,16 @@ _SCOPED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+~?[A-Za-z_]\w*(?:\(\))?|::[A-
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+")
 _ROUTE = re.compile(r"(?:/[:{]?[\w-]+}?)+/?")
 _SIGNAL = re.compile(r"SIG(?:TERM|INT|KILL|HUP|USR[12]|STOP|CHLD|QUIT|PIPE|ALRM)")
+# X_train, my_groups, project_2
+_OF_EXAMPLES = re.compile(r"(?:[A-Za-z]|[Mm]y|MY|[Ss]ome|your)_[A-Za-z0-9]|[a-z]+_\d\Z")
+# What examples call things, and what is to be filled in: write_foo, MyStruct, xx.yy.zz, <name>.txt.
+_PLACEHOLDER_NAME = re.compile(
+    r"(?:\A|[^A-Za-z])(?:[Ff]oo(?:[Bb]ar)?|[Bb]a[rz]|[Qq]ux|[Ss]pam|[Ee]ggs)(?![A-Za-z])"
+    r"|\A[Mm]y[A-Z][a-z]+(?:[A-Z.(]|\Z)"
+    r"|(?:\A|[._/-])([xyznXYZN])\1+(?=\Z|[._/-])"
+    r"|\A[<{][a-z][\w -]*[>}]."
+    r"|\A[^A-Za-z0-9]*[A-Za-z]\d?[^A-Za-z0-9]*\Z"
+)
 _SNAKE = re.compile(r"_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w+")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _ELECTRONIC = re.compile(r"e[A-Z][a-z]{3,}|v[A-Z]{2,}s?")  # an eCertificate, two vCPUs
@@ -708,6 +725,8 @@ def _code(word: str) -> Shape | None:
             return Shape("CODE", 0.1)
         if word.endswith("(s)") or word.count("(") != word.count(")"):
             return Shape("", 0.0)  # one or several; half a call is a word with a bracket behind it
+        if _OF_EXAMPLES.match(word):
+            return Shape("CODE", 0.05 if word[-2] == "_" and is_ordinary(word[:-2]) else 0.17)
         return Shape("CODE", 0.3 if "(" in word and not word.endswith("()") else 0.9)
     if "." in word:
         if word.startswith("."):
@@ -742,6 +761,12 @@ def is_acronym(word: str) -> bool:
         or _PLURAL_ACRONYM.fullmatch(word) is not None
         or _MIXED_ACRONYM.fullmatch(word) is not None
     )
+
+
+@lru_cache(maxsize=20_000)
+def is_placeholder(word: str) -> bool:
+    """Return whether a name in code is one that examples use for anything."""
+    return _PLACEHOLDER_NAME.search(word) is not None
 
 
 def is_status(word: str) -> bool:
