@@ -21,7 +21,6 @@ from zapomni_core.adapters.local_server import (
 )
 from zapomni_core.adapters.storages import open_storage
 from zapomni_core.exceptions import DatabaseConnectionError
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.places import note_export
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.copy_storage import (
@@ -135,7 +134,7 @@ def copy(source: str, destination: str, parts: tuple[str, ...], *, as_json: bool
         raise click.UsageError("Source and destination are the same.")
     if origin.server is None and not origin.database_path.exists():
         raise click.UsageError("The source is a file that does not exist.")
-    files = observations_path(origin), observations_path(goal)
+    files = origin.observations_path, goal.observations_path
     if parts and files[0].resolve() == files[1].resolve():
         raise click.UsageError("Both have the same local file: --with has nothing to copy.")
     there, original, copied = asyncio.run(_copy(origin, goal))

@@ -23,7 +23,6 @@ from zapomni_core.adapters.tokenizer import LazyTokenizer
 from zapomni_core.infra.capture_key import load_redactor
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.home import secure_home
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.recall_log import recall_log
 from zapomni_core.interfaces import (
@@ -159,7 +158,7 @@ class ZapomniEngine:
         self._chunker = chunker
         self._reranker = reranker
         # The one file of this machine, whichever engine holds the memories.
-        self._file = file = observations_path(settings)
+        self._file = file = settings.observations_path
         self._code = code or SqliteCode(file)
         # Only what adds texts needs its rules: a search does not import them.
         self._redactor = cache(partial(load_redactor, str(settings.home)))

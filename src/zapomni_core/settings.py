@@ -226,6 +226,14 @@ class Settings(BaseModel):
         )
 
     @property
+    def observations_path(self) -> Path:
+        """The local file hooks write to, also beside a server: capture never waits for one."""
+        try:
+            return self.database_path
+        except ConfigurationError:
+            return self.home / "zapomni.db"
+
+    @property
     def backups_path(self) -> Path:
         """The folder copies of the database go to."""
         return self.home / "backups"

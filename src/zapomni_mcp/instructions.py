@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.settings import Settings
 
@@ -38,7 +37,7 @@ async def instructions(client: str, folder: str, settings: Settings) -> str:
     if client.lower().startswith(WITH_CONTEXT_HOOKS):
         return ""
     # Nothing is imported for a home in which nothing was stored yet.
-    if not observations_path(settings).exists():
+    if not settings.observations_path.exists():
         return ""
     from zapomni_core.workflows.recall_important import recall_important
 

@@ -141,7 +141,7 @@ async def test_both_models_are_dropped_when_idle_and_loaded_again(models, monkey
         assert chain.second.is_loaded
         released, loop = asyncio.Event(), asyncio.get_running_loop()
         say = partial(loop.call_soon_threadsafe, released.set)
-        monkeypatch.setattr(upkeep, "return_memory", say)
+        monkeypatch.setattr(upkeep, "_return_memory", say)
         memory.start_background_work()
         while memory.has_model:
             await asyncio.wait_for(released.wait(), 120)

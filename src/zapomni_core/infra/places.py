@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Literal
 
 from zapomni_core.exceptions import ConfigurationError
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.settings import Settings
 
 __all__ = [
@@ -96,7 +95,7 @@ PLACES = (
 
 def find_files(settings: Settings, place: TextPlace) -> Iterator[Path]:
     """Return the files of a place that exist."""
-    database = observations_path(settings)
+    database = settings.observations_path
     folder = database.parent if place.by_database else settings.home
     for path in sorted(folder.glob(place.pattern.format(database=database.name))):
         if path.is_file() and not path.is_symlink():

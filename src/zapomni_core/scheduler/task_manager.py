@@ -11,7 +11,6 @@ from typing import Any
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
 from zapomni_core.infra.correlation import operation
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.retry import RetryPolicy
 from zapomni_core.scheduler.runner import TaskHandler, TaskRunner
@@ -34,7 +33,7 @@ Show = Callable[[TaskStatus], None]
 
 def open_tasks(settings: Settings) -> TaskManager:
     """Return the tasks of this machine. They need no engine, and no server behind it."""
-    return TaskManager(SqliteTasks(observations_path(settings)))
+    return TaskManager(SqliteTasks(settings.observations_path))
 
 
 class TaskManager:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from zapomni_core.adapters.loaded_model import LoadedModel
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.correlation import operation
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.infra.memory import return_memory
 from zapomni_core.modules.memories import Memories
 from zapomni_core.settings import Settings
 
@@ -73,7 +75,7 @@ class Upkeep:
             released = [one.release_idle(MODEL_IDLE_SECONDS) for one in self.local_models()]
             if any(released):
                 logger.info("model_released")
-                await asyncio.to_thread(return_memory)
+                await asyncio.to_thread(_return_memory)
 
     async def _work_daily(self) -> None:
         from zapomni_core.workflows.backup import back_up_if_due
@@ -88,3 +90,14 @@ class Upkeep:
                 logger.warning("trash_not_emptied", error_code=error.error_code)
             await self.memories.tidy()
             await asyncio.sleep(BACKUP_CHECK_SECONDS)
+
+
+def _return_memory() -> None:
+    """Collect garbage, and have the allocator return what is free."""
+    gc.collect()
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    with suppress(OSError, AttributeError):  # musl has no malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)

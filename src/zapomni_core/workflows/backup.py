@@ -31,7 +31,6 @@ from zapomni_core.exceptions import (
     ValidationError,
 )
 from zapomni_core.infra.encryption import decrypt_file, encrypt_file, is_encrypted
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.infra.places import note_export
 from zapomni_core.modules.memories import EmbeddingChain
@@ -150,7 +149,7 @@ async def back_up(
         SchemaError: The database is damaged; no copy was made.
         DatabaseError: It cannot be read, or the copy cannot be written.
     """
-    database = observations_path(settings)
+    database = settings.observations_path
     if settings.server is not None:
         await asyncio.to_thread(prepare_file, database)
     if not database.exists():
@@ -295,7 +294,7 @@ def _free_name(folder: Path, stem: str, reason: str) -> Path:
 
 def list_backups(settings: Settings) -> list[Backup]:
     """Return the copies in the folders of backups, the newest first."""
-    folders = {settings.backups_path, observations_path(settings).parent / backups.FOLDER}
+    folders = {settings.backups_path, settings.observations_path.parent / backups.FOLDER}
     found = [backup for folder in folders for backup in _in_folder(folder)]
     return sorted(found, key=_age, reverse=True)
 
@@ -370,7 +369,7 @@ async def restore(settings: Settings, file: Path, passphrase: str | None = None)
             passphrase is wrong.
         DatabaseError: It could not be put in place; what was there is still there.
     """
-    database = observations_path(settings)
+    database = settings.observations_path
     if database.exists() and database.samefile(file):
         raise ValidationError("This is the database itself, not a backup of it.", "VAL_004")
     if ".memories.db" in file.name:
@@ -459,7 +458,7 @@ def check_database(database: Path) -> Mapping[str, str]:
 
 async def keep_current(settings: Settings, reason: BackupReason) -> Path | None:
     """Copy what is stored now; a damaged database byte by byte. None if there is nothing."""
-    database = observations_path(settings)
+    database = settings.observations_path
     try:
         made = await back_up(settings, reason=reason)
     except SchemaError:

@@ -24,7 +24,6 @@ from zapomni_core.adapters.embedders import build_cache, build_embedders
 from zapomni_core.adapters.model_files import MODEL, verify_model
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.sharing import ShareKey, describe_process
 from zapomni_core.infra.synced_folders import find_syncing_program
 from zapomni_core.interfaces import AddMemoryRequest, ModelEmbedder, SearchRequest
@@ -320,7 +319,7 @@ def _check_versions() -> CheckResult:
 
 
 def _check_space(settings: Settings) -> CheckResult:
-    folder = observations_path(settings).parent
+    folder = settings.observations_path.parent
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
@@ -333,7 +332,7 @@ def _check_space(settings: Settings) -> CheckResult:
 
 def _check_place(settings: Settings) -> CheckResult:
     """Check that no program copies the open database to other machines."""
-    for folder in dict.fromkeys((settings.home, observations_path(settings).parent)):
+    for folder in dict.fromkeys((settings.home, settings.observations_path.parent)):
         if program := find_syncing_program(folder):
             fix = (
                 f"A database that {program} copies while it is written is damaged sooner or later. "
@@ -382,13 +381,13 @@ def _check_modes(settings: Settings) -> CheckResult:
         path for path in _private_paths(settings) if stat.S_IMODE(path.stat().st_mode) & 0o077
     ]
     if open_to_others:
-        fix = f"Run `chmod -R go-rwx '{observations_path(settings).parent}'`."
+        fix = f"Run `chmod -R go-rwx '{settings.observations_path.parent}'`."
         return CheckResult("file modes", "failed", "others may read your memories", fix)
     return CheckResult("file modes", "ok", "only you can read your memories")
 
 
 def _private_paths(settings: Settings) -> Iterator[Path]:
-    database = observations_path(settings)
+    database = settings.observations_path
     parts = (database, Path(f"{database}-wal"), Path(f"{database}-shm"))
     # A folder the user chose may hold other things and be open for a reason.
     folders = (settings.home,) if database.parent == settings.home else ()

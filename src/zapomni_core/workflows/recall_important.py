@@ -11,7 +11,6 @@ import sqlite3
 import time
 from contextlib import closing
 
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.projects import project_of
 from zapomni_core.infra.recall_log import RecalledItem, count_tokens, recall_log
 from zapomni_core.settings import Settings
@@ -53,7 +52,7 @@ async def recall_important(settings: Settings, folder: str, client: str = "") ->
 
 
 def _read_file(settings: Settings, folder: str) -> list[DigestEntry]:
-    path = observations_path(settings)
+    path = settings.observations_path
     if not path.exists():
         return []
     project = project_of(folder, str(settings.home / "roots.json"))

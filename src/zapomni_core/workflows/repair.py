@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from zapomni_core.exceptions import ValidationError
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.logging import get_logger
 from zapomni_core.settings import Settings
 from zapomni_core.workflows.backup import (
@@ -48,7 +47,7 @@ class RepairReport:
 
 async def find_database_damage(settings: Settings) -> Damage:
     """Name what is wrong with the local database; nothing is changed."""
-    return await asyncio.to_thread(find_damage, observations_path(settings))
+    return await asyncio.to_thread(find_damage, settings.observations_path)
 
 
 async def repair(settings: Settings, source: RepairSource = "auto") -> RepairReport:
@@ -66,7 +65,7 @@ async def repair(settings: Settings, source: RepairSource = "auto") -> RepairRep
         ValidationError: The way asked for is not there.
         DatabaseError: Nothing could be repaired; the damaged file is where it was.
     """
-    database = observations_path(settings)
+    database = settings.observations_path
     damage = await find_database_damage(settings)
     if not damage:
         return RepairReport("nothing", ())

@@ -13,7 +13,6 @@ from typing import Literal, TypedDict
 
 from zapomni_core.exceptions import NotFoundError, ZapomniError
 from zapomni_core.infra.capture_key import capture_key
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.infra.places import PLACES, find_files, find_text, list_exports
 from zapomni_core.modules.observations.spool import BAD, SPOOL_FOLDER, drain
 from zapomni_core.settings import Settings
@@ -84,7 +83,7 @@ def purge(
         NotFoundError: Ids are given, and none of them exists.
     """
     with ExitStack() as stack:
-        connection = stack.enter_context(open_for_writing(observations_path(settings)))
+        connection = stack.enter_context(open_for_writing(settings.observations_path))
         if not dry_run:
             # No backup may be made of what is being deleted.
             stack.enter_context(exclusive_folder(settings.backups_path))
@@ -134,7 +133,7 @@ def purge_expired(settings: Settings, *, dry_run: bool) -> PurgeReport:
         settings.observation_retention_days, settings.observations_max_mb * 1_000_000
     )  # fmt: skip
     with ExitStack() as stack:
-        connection = stack.enter_context(open_for_writing(observations_path(settings)))
+        connection = stack.enter_context(open_for_writing(settings.observations_path))
         if not dry_run:
             stack.enter_context(exclusive_folder(settings.backups_path))
             drain_spool(connection, settings)

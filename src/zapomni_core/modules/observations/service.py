@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zapomni_core.exceptions import NotFoundError, ValidationError
-from zapomni_core.infra.locations import observations_path
 from zapomni_core.settings import Settings
 from zapomni_db.observation_models import (
     ActivityCount,
@@ -100,7 +99,7 @@ class Observations:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._file = ObservationFile(observations_path(settings))
+        self._file = ObservationFile(settings.observations_path)
 
     async def close(self) -> None:
         """Release files and threads. Safe to call again."""
@@ -517,7 +516,7 @@ class Observations:
         from zapomni_db.sqlite.purging import delete_observations  # few calls need it
 
         def work() -> int:
-            with open_for_writing(observations_path(self._settings)) as connection:
+            with open_for_writing(self._settings.observations_path) as connection:
                 return delete_observations(connection, ids)
 
         return await asyncio.to_thread(work)
@@ -605,7 +604,7 @@ class Observations:
         from zapomni_core.modules.observations.purge import drain_spool
 
         def work() -> int:
-            with open_for_writing(observations_path(self._settings)) as connection:
+            with open_for_writing(self._settings.observations_path) as connection:
                 return drain_spool(connection, self._settings)
 
         return await asyncio.to_thread(work)
