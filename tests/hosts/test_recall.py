@@ -9,8 +9,9 @@ from clients import make_machine, missing
 from drivers import DRIVERS
 from endpoints import Say, serve_provider
 
-MEMORY = "The TLS certificate is renewed by certbot on the proxy."
-QUESTION = "How is the TLS certificate renewed?"
+# What happened is no rule: a session is not given it at its start.
+MEMORY = "The TLS certificate was renewed by certbot on the proxy."
+QUESTION = "How was the TLS certificate renewed?"
 FAILING = "cat prices.ini"
 RECALLED, KNOWN = "zapomni: Recalled for this prompt", "zapomni: This failure is known"
 ALL = [pytest.param(d, id=d.host, marks=pytest.mark.xdist_group(d.host)) for d in DRIVERS]
