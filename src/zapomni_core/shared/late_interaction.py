@@ -48,27 +48,22 @@ class TokenCodec:
         import numpy as np
 
         # Of every direction the largest number, the deviation along it, and its numbers in steps of
-        # 1 / 2047 of the largest: two in three bytes.
+        # 1 / 127 of the largest.
         numbers: NDArray[np.float32] = np.frombuffer(data[: 8 * DIMENSION], dtype="<f4")
         largest, deviations = numbers.reshape(2, -1)
-        packed = np.frombuffer(data[8 * DIMENSION :], dtype=np.uint8).reshape(-1, 3)
-        first, middle, last = packed.astype(np.int16).T
-        steps = np.stack([first | (middle & 15) << 8, middle >> 4 | last << 4], axis=1) - 2048
-        self._directions = steps.reshape(DIMENSION, -1).astype(np.float32)
-        self._directions *= (largest / np.float32(2047))[:, np.newaxis]
+        steps = np.frombuffer(data[8 * DIMENSION :], dtype=np.int8).reshape(DIMENSION, -1)
+        self._directions = steps * (largest / np.float32(127))[:, np.newaxis]
         self._deviations = deviations
 
     @staticmethod
     def encode(directions: NDArray[np.float32], deviations: NDArray[np.float32]) -> bytes:
-        """Return the data of a projection: as small as its two bits a number allow."""
+        """Return the data of a projection: a byte a number, for tokens keep two bits of each."""
         import numpy as np
 
         largest = np.abs(directions).max(axis=1)
-        steps = np.rint(directions / largest[:, np.newaxis] * 2047).astype(np.int16) + 2048
-        first, second = steps.reshape(-1, 2).T
-        packed = np.stack([first & 255, first >> 8 | (second & 15) << 4, second >> 4], axis=1)
+        steps = np.rint(directions / largest[:, np.newaxis] * 127).astype(np.int8)
         numbers = np.stack([largest, deviations]).astype("<f4")
-        return b"".join([numbers.tobytes(), packed.astype(np.uint8).tobytes()])
+        return numbers.tobytes() + steps.tobytes()
 
     def pack(self, tokens: NDArray[np.float32]) -> bytes:
         """Pack a passage's token vectors, one row each."""
