@@ -5,7 +5,7 @@
 Embeds two kinds of text with the local model: docstrings and pydoc topics of Python's standard
 library (PSF licence), and sentences that use every word of the model's own vocabulary once. Writes
 the 96 directions in which their tokens differ most, rotated so that all carry alike, and the
-standard deviations along them, to `src/zapomni_core/adapters/minilm_projection.bin`, in 8 bits a
+standard deviations along them, to `src/zapomni_core/adapters/minilm_projection.bin`, in 10 bits a
 number: a token's two bits per direction need no more, and the wheel stays small.
 """
 

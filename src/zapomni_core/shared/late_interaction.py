@@ -35,6 +35,8 @@ BYTES_PER_TOKEN = DIMENSION // 4
 # Four levels for a normal variable, in standard deviations, and where the outer ones begin.
 _LEVELS = (-1.510, -0.4528, 0.4528, 1.510)
 _CUT = 0.9816
+# Where the four numbers of two bits are in a byte.
+_QUAD = (0, 2, 4, 6)
 # A token's excess over the others counts a little more than its share: peaks tell most.
 _POWER = 1.25
 # So many tokens at a time stay in a processor's own memory.
@@ -48,22 +50,28 @@ class TokenCodec:
         import numpy as np
 
         # Of every direction the largest number, the deviation along it, and its numbers in steps of
-        # 1 / 127 of the largest.
+        # 1 / 511 of the largest: the upper eight bits of each, then the lower two of four together.
         numbers: NDArray[np.float32] = np.frombuffer(data[: 8 * DIMENSION], dtype="<f4")
         largest, deviations = numbers.reshape(2, -1)
-        steps = np.frombuffer(data[8 * DIMENSION :], dtype=np.int8).reshape(DIMENSION, -1)
-        self._directions = steps * (largest / np.float32(127))[:, np.newaxis]
+        split = 8 * DIMENSION + (len(data) - 8 * DIMENSION) * 4 // 5
+        upper = np.frombuffer(data[8 * DIMENSION : split], dtype=np.int8).reshape(-1, 4)
+        lower = np.frombuffer(data[split:], dtype=np.uint8)[:, np.newaxis] >> _QUAD & 3
+        steps = (upper.astype(np.int16) * 4 + lower).reshape(DIMENSION, -1)
+        self._directions = steps.astype(np.float32)
+        self._directions *= (largest / np.float32(511))[:, np.newaxis]
         self._deviations = deviations
 
     @staticmethod
     def encode(directions: NDArray[np.float32], deviations: NDArray[np.float32]) -> bytes:
-        """Return the data of a projection: a byte a number, for tokens keep two bits of each."""
+        """Return the data of a projection: as small as its two bits a number allow."""
         import numpy as np
 
         largest = np.abs(directions).max(axis=1)
-        steps = np.rint(directions / largest[:, np.newaxis] * 127).astype(np.int8)
+        steps = np.rint(directions / largest[:, np.newaxis] * 511).astype(np.int16)
+        lower = ((steps & 3).reshape(-1, 4) << _QUAD).sum(axis=1).astype(np.uint8)
         numbers = np.stack([largest, deviations]).astype("<f4")
-        return numbers.tobytes() + steps.tobytes()
+        upper = (steps >> 2).astype(np.int8)
+        return b"".join([numbers.tobytes(), upper.tobytes(), lower.tobytes()])
 
     def pack(self, tokens: NDArray[np.float32]) -> bytes:
         """Pack a passage's token vectors, one row each."""
@@ -150,7 +158,7 @@ def _table() -> NDArray[np.float32]:
     """Return the four numbers that every byte encodes."""
     import numpy as np
 
-    codes = (np.arange(256)[:, np.newaxis] >> np.array([0, 2, 4, 6])) & 3
+    codes = (np.arange(256)[:, np.newaxis] >> _QUAD) & 3
     numbers: NDArray[np.float32] = np.array(_LEVELS, dtype=np.float32)[codes]
     return numbers
 
