@@ -296,6 +296,10 @@ def _kept(observations: int, memories: int) -> str:
     return " and ".join(parts)
 
 
+# Commits are too many for the start of a session, and hosts load instructions themselves.
+_ONLY_SEARCHED = ("git", "instructions")
+
+
 def _print_report(report: ImportReport, *, as_json: bool, dry_run: bool = False) -> None:
     found: dict[str, Any] = asdict(report)
     if as_json:
@@ -316,6 +320,12 @@ def _print_report(report: ImportReport, *, as_json: bool, dry_run: bool = False)
         kept = count_of(len(memories), "memory is", "memories are")
         click.echo(
             f"No longer in {one_line(file)}: {kept} kept: zapomni forget {' '.join(memories)}",
+            err=True,
+        )
+    if report.batch and report.memories and report.source not in _ONLY_SEARCHED:
+        click.echo(
+            "Searches find them. Sessions are given them once you trust them: "
+            f"zapomni import --trust {report.batch}; or one by one: zapomni review",
             err=True,
         )
     if report.batch and is_terminal():

@@ -357,7 +357,8 @@ def context(
         print_json({**found, "lines": [line._asdict() for line in lines]})
     elif not text:
         click.echo(
-            "Nothing: no work and no memory is recorded here, or it was switched off with --off.",
+            "Nothing: no work is recorded here and no memory that you wrote or trust, or it was "
+            "switched off with --off. What waits for your trust: zapomni review",
             err=True,
         )
     elif is_terminal():

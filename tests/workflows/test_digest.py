@@ -201,10 +201,31 @@ def test_a_note_that_reports_is_none(text):
 
 def test_a_long_text_is_cut_at_a_sentence_and_begins_with_the_rule():
     filler = "The importer reads a file line by line and keeps what it can. " * 8
-    short = shorten(f"{filler}Never run it twice. {filler}")
+    short = shorten(f"{filler}Never run it twice. {filler}", from_rule=True)
     assert short.startswith("Never run it twice.")
     assert len(short) <= 402
     assert short.endswith("can. …")
+
+
+async def test_a_decision_begins_with_its_title_and_ends_with_a_sentence(engine):
+    record = (
+        "# 52. We are the project\n\n**Decision.** `we` and `the team` are the memory's project, "
+        "and what they\nuse, avoid or decided is stated of it. Texts never name it otherwise. "
+    )
+    more = "Other words are read as they are in every text of a memory,\nalso in lists. "
+    await add(engine, record + more * 9, kind="adr")
+    ((memory_class, text),) = given()
+    assert memory_class == "decision"
+    assert text.startswith("# 52. We are the project **Decision.** `we` and `the team`")
+    assert text.endswith("also in lists. …")
+
+
+def test_a_rule_begins_with_its_sentence_not_where_a_line_was_wrapped():
+    wrapped = "Whoever changes the scheduler has to know that workers are started once and\n"
+    text = f"It grew. {wrapped}never stopped. " + "It grew. " * 40
+    assert shorten(text, from_rule=True).startswith("Whoever changes the scheduler")
+    lines = "Our frontend:\nuse pnpm, not npm\n" + "It grew. " * 60
+    assert shorten(lines, from_rule=True).startswith("use pnpm, not npm It grew.")
 
 
 async def test_rules_that_older_versions_did_not_recognize_are_read_again(engine):

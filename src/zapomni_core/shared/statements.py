@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from zapomni_db.sqlite.digest import DigestEntry
 
 __all__ = [
+    "MOST_WORDS",
     "READ_CHARS",
     "REPLACING",
     "Status",
@@ -36,6 +37,8 @@ READ_CHARS, READ_LINES, LINE_CHARS = 3000, 60, 300
 REPLACING = ("supersedes", "supercedes", "replaces", "obsoletes", "reverts")
 # A thing that has ended is named in so many words.
 ENDED_WORDS, NEAR_CHARS = 5, 80
+# A sentence or two. Longer texts say several things, of which another text may change one.
+MOST_WORDS = 30
 # Verbs that say nothing of what is over: "we stopped using Jenkins".
 _LIGHT = frozenset(["use", "used", "uses", "using", "go", "goes", "going", "went"])
 
@@ -127,11 +130,12 @@ def _pattern_sources() -> dict[str, str]:
         r"(?:from|off|out\s+of)\b|\b(?:took|taken)\s+over\b(?:\s+[^\s;:!?,()]+){0,6}?\s+from\b",
         "from_to": rf"\b(?:{_CHANGING})(?:\s+[^\s;!?,()]+){{0,6}}?\s+from\s+"
         r"(?P<named>[^;!?,()\n]{1,60}?)\s+to\b",
-        "over": r"\b(?:no\s+longer|not\s+any\s*more|stopped|dropped|retired|abandoned"
-        r"|discontinued|removed(?!\s+from)|replac(?:ed|es|ing)|supersedes|instead\s+of"
-        r"|in\s+place\s+of|rather\s+than|ditched|scrapped|cancell?ed|phased\s+out"
-        r"|got\s+rid\s+of|gave\s+up|(?:we|i|they|it)\s+used\s+to|used\s+to\s+be|previously"
-        r"|formerly)\b|\((?:was|were)\b",
+        # "A replaced file" is one, whichever it replaced.
+        "over": r"(?<!\ba\s)(?<!\bthe\s)(?<!\bor\s)\b(?:no\s+longer|not\s+any\s*more|stopped"
+        r"|dropped|retired|abandoned|discontinued|removed(?!\s+from)|replac(?:ed|es|ing)|supersedes"
+        r"|instead\s+of(?!\s+(?:for|in|on|at|by)\b)|in\s+place\s+of|rather\s+than|ditched"
+        r"|scrapped|cancell?ed|phased\s+out|got\s+rid\s+of|gave\s+up|(?:we|i|they|it)\s+used\s+to"
+        r"|used\s+to\s+be|previously|formerly)\b|\((?:was|were)\b",
         "not_more": r"(?:\bnot|n't)\s+(?P<named>[^;:!?,()\n]{1,60}?)\s+any\s*"
         r"(?:more|longer)\b(?!\s+than)",
         # What is removed at present may be so every night.
@@ -321,9 +325,14 @@ def _is_about(words: set[str], ended: Collection[str]) -> bool:
 def shares_topic(ended: set[str], old_words: set[str], new_words: set[str]) -> bool:
     """Return whether two texts, one of which says that something is over, are about one thing.
 
-    They share a word besides what is over, or what is over is most of what the older one says.
+    They share a word besides what is over for every five of the older one, or what is over is most
+    of what the older one says. A longer text says several things, of which another changes one.
     """
-    return bool((old_words & new_words) - ended) or 3 * len(old_words & ended) > 2 * len(old_words)
+    if len(old_words) > MOST_WORDS:
+        return False
+    rest = old_words - ended
+    shared = len(rest & new_words)
+    return 0 < len(rest) <= 5 * shared or 3 * len(old_words & ended) > 2 * len(old_words)
 
 
 class _Change(NamedTuple):

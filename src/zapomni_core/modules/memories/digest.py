@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.logging import get_logger
-from zapomni_core.modules.memories.rules import find_rule
+from zapomni_core.modules.memories.rules import find_rule, unwrap
 from zapomni_core.modules.memories.validation import without_code
 from zapomni_core.shared.statements import read_status
 from zapomni_db.interfaces import StorageProvider
@@ -57,14 +57,14 @@ def digest_class(kind: str, pinned: bool, text: str) -> str:
     return stated[0] if stated else "note"
 
 
-def shorten(text: str) -> str:
-    """Return a text in one line of at most `SHORT_CHARS`: whole sentences, the rule first."""
+def shorten(text: str, *, from_rule: bool = False) -> str:
+    """Return a text in one line of at most `SHORT_CHARS`: whole sentences, or from its rule on."""
     flat = " ".join(text.split())
     if len(flat) <= SHORT_CHARS:
         return flat
-    _, start = find_rule(text) or ("", 0)
+    _, start = (find_rule(text) if from_rule else None) or ("", 0)
     short = ""
-    for sentence in re.split(_SENTENCE_END, text[start : start + 4 * SHORT_CHARS]):
+    for sentence in re.split(_SENTENCE_END, unwrap(text[start : start + 4 * SHORT_CHARS])):
         longer = " ".join(filter(None, (short, *sentence.split())))
         if len(longer) > SHORT_CHARS:
             break
@@ -161,7 +161,9 @@ class Digest:
     def _describe(self, kind: str, pinned: bool, text: str) -> tuple[str, str]:
         # Half of a secret would not be recognized: masked before it is cut.
         masked, _ = self._get_redactor().redact(text[:READ_CHARS])
-        return digest_class(kind, pinned, text), shorten(masked)
+        memory_class = digest_class(kind, pinned, text)
+        # A decision is known by its title.
+        return memory_class, shorten(masked, from_rule=memory_class != "decision")
 
     def _entry(self, record: MemoryRecord | MemoryData) -> DigestEntry:
         kind = kind_of(record.kind, record.source, record.parent)

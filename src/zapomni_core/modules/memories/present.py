@@ -19,6 +19,7 @@ from zapomni_core.modules.memories.alike import is_fact
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.shared.languages import is_in_other_script
 from zapomni_core.shared.statements import (
+    MOST_WORDS,
     Status,
     TextReference,
     ended_words,
@@ -41,8 +42,6 @@ HEAD = 20
 # Two facts are alike from this cosine on; about the same thing from this one on.
 # Alike are those that also share most words of the shorter one.
 ALIKE, ALIKE_WORDS, RELATED = 0.55, 0.6, 0.5
-# A sentence or two. Longer texts say several things, of which another text may change one.
-MOST_WORDS = 30
 # From here on two facts say the same, or what was the same before one of them changed.
 RESTATED = 0.75
 # A newer fact answers as well as an older one if it is about as near to the question.

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["find_rule"]
+__all__ = ["find_rule", "unwrap"]
 
 # A rule is short and comes early; a long text that has "must" somewhere is a document.
 RULE_CHARS, RULE_SENTENCES = 2000, 12
 SHORT_CHARS, SHORT_SENTENCES = 300, 3
 
 _SENTENCE_END = r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n+"
+# A long line that goes on in the next one: that is no new sentence.
+_WRAPPED = r"(?m)^(.{50,}[^\s.!?:;])\n(?=[a-z(])"
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 # Sentences that say how work is done here, in whatever text.
@@ -123,6 +125,7 @@ def find_rule(text: str) -> tuple[str, int] | None:
     """
     if len(text) > RULE_CHARS:
         return None
+    text = unwrap(text)
     sentences = re.split(_SENTENCE_END, text)
     is_short = len(text) <= SHORT_CHARS and len(sentences) <= SHORT_SENTENCES
     start, fact = 0, None
@@ -139,6 +142,11 @@ def find_rule(text: str) -> tuple[str, int] | None:
                 fact = stated, start
         start += len(sentence)
     return fact
+
+
+def unwrap(text: str) -> str:
+    """Return a text of the same length whose sentences do not end where a line was wrapped."""
+    return re.sub(_WRAPPED, r"\1 ", text)
 
 
 def _read_short(sentence: str) -> str:
