@@ -196,7 +196,8 @@ class ZapomniEngine:
 
         create = partial(create_extractor, self._settings)
         submit, reach = self.tasks.submit_task, self.projects.reach
-        graph = KnowledgeGraph(self.storage, create, submit, reach)
+        names = self.observations.names
+        graph = KnowledgeGraph(self.storage, create, submit, reach, names)
         self._opened.push_async_callback(graph.close)
         return graph
 

@@ -14,6 +14,7 @@ import pytest
 import command
 from command import UNKNOWN, add, on_terminal
 from graph_builders import entity, stated
+from project_shapes import repository
 from zapomni_cli.main import run
 from zapomni_core.settings import load_settings
 from zapomni_db.sqlite.storage import SqliteStorage
@@ -284,6 +285,16 @@ def test_an_export_that_fails_leaves_no_file(graph, tmp_path, monkeypatch):
     monkeypatch.setattr("zapomni_core.modules.graph.service.KnowledgeGraph.export", fail)
     refused(1, "graph", "export", "--to", str(tmp_path / "out"))
     assert list(tmp_path.glob("*out*")) == []
+
+
+@pytest.mark.parametrize("remote", ["", "https://github.com/acme/shop.git"])
+def test_we_are_the_project_by_its_name(remote, tmp_path, monkeypatch):
+    monkeypatch.chdir(repository(tmp_path / "shop", remote=remote))
+    add("We use PostgreSQL.")
+    answer("graph", "build")
+    card = as_json("graph", "show", "PostgreSQL")
+    (used,) = card["relationships"]
+    assert (used["source"], used["type"], used["target"]) == ("shop", "USES", "PostgreSQL")
 
 
 def test_history_shows_versions_and_what_superseded_what():

@@ -38,7 +38,7 @@ ARMS = {
     "bm25_parent": "the words of its parent",
     "phrase": "word pairs",
     "cosine": "its meaning",
-    "context": "date and names",
+    "context": "the meaning around it",
     "tokens": "word by word meaning",
     "cross": "the reranker",
 }

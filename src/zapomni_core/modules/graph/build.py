@@ -10,7 +10,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -181,7 +181,7 @@ _BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"
 
 
 # Changes whenever the rules find something else in the same text: stored passages are read again.
-RULES = "rules-10"
+RULES = "rules-11"
 
 log = get_logger(__name__)
 
@@ -344,9 +344,21 @@ NAMED = (*FORGIVING, "PERSON", OPEN, "PACKAGE", "CODE")
 
 
 async def build_graph(
-    storage: StorageProvider, extractor: GraphExtractor, scope: GraphScope, report: Report
+    storage: StorageProvider,
+    extractor: GraphExtractor,
+    scope: GraphScope,
+    report: Report,
+    projects: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Read what is unread; return what was added, and what could not be used."""
+    """Read what is unread; return what was added, and what could not be used.
+
+    Args:
+        storage: Where memories and the graph are stored.
+        extractor: Reads their texts.
+        scope: Which of them.
+        report: Called with the progress.
+        projects: What projects are called, by their keys.
+    """
     total = await storage.count_unread(extractor.version, scope)
     known = _Known(await storage.get_names(NAMED) if total else [])
     template = _Template()
@@ -358,7 +370,7 @@ async def build_graph(
         if done >= LOOK_AHEAD:
             template.add(page)
         while page:
-            batch, page = await _read(storage, extractor, page)
+            batch, page = await _read(storage, extractor, page, projects or {})
             batch = [(chunk, template.weaken(chunk, found)) for chunk, found in batch]
             growth = _sum(growth, await _store(storage, extractor.version, batch, known))
             notice = next((found.notice for _, found in batch if found.notice), notice)
@@ -381,7 +393,10 @@ _Batch = list[tuple[UnreadChunk, Extraction]]
 
 
 async def _read(
-    storage: StorageProvider, extractor: GraphExtractor, page: list[UnreadChunk]
+    storage: StorageProvider,
+    extractor: GraphExtractor,
+    page: list[UnreadChunk],
+    projects: Mapping[str, str],
 ) -> tuple[_Batch, list[UnreadChunk]]:
     """Read passages until it is time to store them; return the rest of the page."""
     batch: _Batch = []
@@ -398,6 +413,8 @@ async def _read(
             if is_manifest(about) and chunk.memory_id not in whole:
                 record = await storage.get_memory(chunk.memory_id)
                 whole[chunk.memory_id] = "" if record is None else record.text
+            named = {"project": projects.get(about.project, about.project)}
+            about = about.model_copy(update=named)
             found = extractor.add_form(found, about, chunk.text, whole.get(chunk.memory_id, ""))
         batch.append((chunk, found))
         now = time.monotonic()

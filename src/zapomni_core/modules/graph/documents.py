@@ -131,6 +131,8 @@ def name_speakers(
 
 
 def _project(about: MemorySummary) -> str:
+    if about.project.startswith("root:"):
+        return ""  # Known by its first commit alone: that is no name.
     return about.project.rstrip("/").rpartition("/")[2].removesuffix(".git")
 
 

@@ -50,6 +50,8 @@ Submit = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 Reaching = Callable[[str, str, bool], Awaitable[tuple[list[str] | None, list[str]]]]
 """Returns which projects answer a question asked in a folder for a project, by an agent or not,
 None: all, and those that are hidden from it."""
+Naming = Callable[[], Awaitable[Mapping[str, str]]]
+"""Returns what projects are called, by their keys."""
 
 
 class KnowledgeGraph:
@@ -60,6 +62,7 @@ class KnowledgeGraph:
         create: Makes the extractor when it is first needed.
         submit: Queues a background task.
         reach: Finds the projects that answer a question.
+        names: Finds what projects are called.
 
     What is read is asked in a `folder`; empty: nowhere. What memories of other private projects say
     is read as if it were not there. A folder that is not trusted is given what its own memories and
@@ -72,11 +75,13 @@ class KnowledgeGraph:
         create: Callable[[], GraphExtractor],
         submit: Submit,
         reach: Reaching,
+        names: Naming,
     ) -> None:
         self._storage = storage
         self._create = create
         self._submit = submit
         self._reach = reach
+        self._names = names
         self._opened: GraphExtractor | None = None
 
     async def close(self) -> None:
@@ -117,7 +122,8 @@ class KnowledgeGraph:
         from zapomni_core.modules.graph.build import build_graph
 
         scope = GraphScope.model_validate(params)
-        return await build_graph(self._storage, self._extractor, scope, report)
+        names = await self._names()
+        return await build_graph(self._storage, self._extractor, scope, report, names)
 
     async def _hidden(self, folder: str) -> list[str]:
         """Return the projects whose memories do not count in a folder."""
