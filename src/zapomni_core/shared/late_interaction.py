@@ -63,7 +63,8 @@ class TokenCodec:
         largest = np.abs(directions).max(axis=1)
         steps = np.rint(directions / largest[:, np.newaxis] * 127).astype(np.int8)
         numbers = np.stack([largest, deviations]).astype("<f4")
-        return numbers.tobytes() + steps.tobytes()
+        data: bytes = numbers.tobytes() + steps.tobytes()
+        return data
 
     def pack(self, tokens: NDArray[np.float32]) -> bytes:
         """Pack a passage's token vectors, one row each."""
