@@ -211,6 +211,11 @@ Read a post about trunk-based development
 The fault appears only on Firefox
 Traceback: ValueError in parser.py line 12
 We need to talk about the budget
+The designer never saw the final version
+All tests passed after the fix
+A customer reported that exports never arrive
+I should look at the failing cron job
+Sometimes the websocket disconnects
 """
 
 

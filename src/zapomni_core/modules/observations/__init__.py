@@ -104,6 +104,5 @@ _FILES = {
 def __getattr__(name: str) -> object:
     if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    # Hooks come here: `importlib` would cost them more than the file.
+    return getattr(__import__(f"{__name__}.{_FILES[name]}", fromlist=[name]), name)
