@@ -175,7 +175,13 @@ def test_a_note_that_states_a_rule_is_one(text):
 
 
 @pytest.mark.parametrize(
-    "status", ["Status: Superseded by ADR-0046", "## Status\n\nRejected", "Status: deprecated"]
+    "status",
+    [
+        "Status: Superseded by ADR-0046",
+        "## Status\n\nRejected",
+        "Status: Rejected. Too slow.",
+        "Status: deprecated",
+    ],
 )
 def test_a_decision_that_says_it_is_over_is_only_searched(status):
     text = f"# 3. Store orders in MySQL\n\n{status}\n\nWe always use MySQL."
