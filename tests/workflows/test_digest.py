@@ -228,7 +228,7 @@ async def test_a_decision_begins_with_its_title_and_ends_with_a_sentence(engine)
 
 def test_a_rule_begins_with_its_sentence_not_where_a_line_was_wrapped():
     wrapped = "Whoever changes the scheduler has to know that workers are started once and\n"
-    text = f"It grew. {wrapped}never stopped. " + "It grew. " * 40
+    text = f"It grew. {wrapped}must not be stopped. " + "It grew. " * 40
     assert shorten(text, from_rule=True).startswith("Whoever changes the scheduler")
     lines = "Our frontend:\nuse pnpm, not npm\n" + "It grew. " * 60
     assert shorten(lines, from_rule=True).startswith("use pnpm, not npm It grew.")
