@@ -360,8 +360,8 @@ class Searcher:
             )
             for match in distinct.values()
         ]
+        score_dates(question.window, observed)
         score_observed(observed, terms, query_phrases(request.query))
-        score_dates(request.query, observed)
         observed.sort(key=lambda c: -c.score)
         return observed, not question.exhausted or len(matches) == query.limit
 

@@ -56,6 +56,7 @@ LONE_WORDS = 0.6
 # Shares of the passage itself, of its window and of its parent in the words' score.
 WORDS_SPLIT = (0.23, 0.46, 0.31)
 PHRASE = 0.1
+RECENCY, DATE = 0.02, 0.1
 HOP = 0.15
 SEED_HOP = 0.8
 # From where to where the peak of the cosines means trust, in standard deviations above what
@@ -299,9 +300,9 @@ def fuse(
         reads: How much of the question the first model reads, 0 to 1.
         shared: Which share of the question's words passages of the second space have.
     """
-    units, windows = _to_range(c.bm25 for c in pool), _to_range(c.bm25_window for c in pool)
-    parents, phrases = _to_range(c.bm25_parent for c in pool), _to_range(c.phrase for c in pool)
-    cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
+    units, windows = _to_range([c.bm25 for c in pool]), _to_range([c.bm25_window for c in pool])
+    parents, phrases = _to_range([c.bm25_parent for c in pool]), _to_range([c.phrase for c in pool])
+    cosines, contexts = _to_range([c.cosine for c in pool]), _to_range([c.context for c in pool])
     share = max((shared - FEW_SHARED) / (1 - FEW_SHARED), 0.0) if reads == 1 else 1.0
     by_words, late, near = _mix(UNSHARED, SHARED, share)
     in_second = {"words": by_words, "tokens": late if tokens else 0.0, "vectors": near}
@@ -331,7 +332,12 @@ def fuse(
             by_words * words
             + by_tokens * candidate.tokens
             + by_vectors * (0.5 * cosine + 0.5 * context)
-        ) / total
+        ) / total + _by_date(candidate)
+
+
+def _by_date(candidate: Candidate) -> float:
+    """Return what recent passages gain, and those of the time that the question names."""
+    return RECENCY * candidate.recency + DATE * candidate.date
 
 
 def _mix(far: Sequence[float], near: Sequence[float], trusted: float) -> tuple[float, float, float]:
@@ -370,7 +376,7 @@ def score_observed(
         fit = candidate.bm25 / highest if highest > 0 else 0.0
         share = len(found) / len(terms) if terms else 0.0
         candidate.weights = {"words": OBSERVED}
-        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit)
+        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit) + _by_date(candidate)
     for candidate, (text, found) in zip(observed, texts, strict=True):
         candidate.evidence = evidence_in_text(text, terms, phrases, counts, len(texts), found)
         candidate.signals = {"calibration": "words"}
@@ -426,15 +432,15 @@ def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
                 candidate.score += (k + 1) / (k + rank) / 3
 
 
-def _to_range(values: Iterable[float]) -> list[float]:
+def _to_range(numbers: list[float]) -> list[float]:
     """Scale to 0..1 among the candidates; if all are alike, all are as good as can be."""
-    numbers = list(values)
     if not math.isfinite(sum(numbers)):
         numbers = [_finite(number) for number in numbers]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     if high <= low:
         return [float(high > 0)] * len(numbers)
-    return [(number - low) / (high - low) for number in numbers]
+    width = high - low
+    return [(number - low) / width for number in numbers]
 
 
 def _by_highest(values: list[float]) -> list[float]:
@@ -443,5 +449,5 @@ def _by_highest(values: list[float]) -> list[float]:
 
 
 def _above_floor(values: list[float], kept: int = 200) -> list[float]:
-    floor = sorted(values, reverse=True)[:kept][-1]
+    floor = min(values) if len(values) <= kept else sorted(values, reverse=True)[kept - 1]
     return [max(value - floor, 0.0) for value in values]
