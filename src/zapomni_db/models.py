@@ -342,6 +342,8 @@ class StoreState(NamedTuple):
     """About how many chunks there are."""
     second: EmbeddingSpace | None = None
     """The space of the passages that the model of the first does not read, if there are any."""
+    has_graph: bool = True
+    """Whether passages may name entities."""
 
 
 class Place(NamedTuple):

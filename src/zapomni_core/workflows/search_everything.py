@@ -111,8 +111,7 @@ class Searcher:
             observed = await self.observations.get_version()
         filters, reach = await self._narrow(request)
         # Not JSON, which could not carry half of a surrogate pair.
-        asked = request.model_copy(update={"query": question_key(request.query)})
-        question = repr((asked, reach))
+        question = repr(({**vars(request), "query": question_key(request.query)}, reach))
         state = self.answers.state
         # What was never asked needs no version before the search, which begins by reading it.
         if state is None or self.answers.has(question) or request.within == "observations":
@@ -253,6 +252,7 @@ class Searcher:
                 question.use_stems()
             question.total = now.chunks
             question.reads = _readable(request.query, now.space) if now.space else 1.0
+            question.graph = request.graph and now.has_graph
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             self.answers.state = now
             if not attempts or (now.space, now.second) == (known.space, known.second):

@@ -48,6 +48,7 @@ __all__ = [
     "get_places",
     "get_similarities",
     "get_surroundings",
+    "has_mentions",
     "merge_words",
     "rank_by_vector",
     "rank_by_words",
@@ -667,6 +668,14 @@ def _hit_fields(passage: Passage) -> dict[str, Any]:
 
 MENTIONED: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
 """A condition on mentions at the time `:now`; no other table has columns of these names."""
+
+
+_HAS_MENTIONS: LiteralString = "SELECT EXISTS (SELECT 1 FROM graph_mentions)"
+
+
+def has_mentions(connection: sqlite3.Connection) -> bool:
+    """Return whether any passage names an entity: few stores have a graph."""
+    return bool(fetch_value(connection, _HAS_MENTIONS))
 
 
 def to_moment(as_of: datetime | None) -> int:

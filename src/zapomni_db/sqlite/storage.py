@@ -67,6 +67,7 @@ def _read_state(connection: sqlite3.Connection) -> StoreState:
         vectors.get_space(connection),
         search.count_chunks(connection),
         vectors.get_second_space(connection),
+        search.has_mentions(connection),
     )
 
 

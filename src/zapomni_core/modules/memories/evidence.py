@@ -266,7 +266,7 @@ def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str
     if calibrations != {"model"}:
         named["lead"], named["lead_second"] = _leads(scores, parents, judged)
     if "model" in calibrations:
-        named["lead_all"] = _leads_over_all(scores, parents, NEAR_SCORE)
+        named["lead_all"] = _leads_over_all(scores, parents, NEAR_SCORE, judged)
         named["lead_context"] = _leads([c.context for c in pool], parents, judged)[0]
         late = [candidate.late for candidate in pool]
         named["lead_late"], named["lead_late_second"] = _leads(late, parents, judged)
@@ -295,25 +295,31 @@ def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str
     # as a softmax, so the lead over all others together is the log odds of being the one.
     ordered = [candidate for candidate in pool if candidate.turn_signals]
     sums = [sum(candidate.turn_signals.values()) for candidate in ordered]
-    leads = _leads_over_all(sums, [candidate.memory_id for candidate in ordered], 1.0)
-    judged_ids = {candidate.chunk_id for candidate in pool[:judged]}
-    for candidate, lead in zip(ordered, leads, strict=True):
-        if candidate.turn and candidate.chunk_id in judged_ids:
+    first = sum(bool(candidate.turn_signals) for candidate in pool[:judged])
+    leads = _leads_over_all(sums, [candidate.memory_id for candidate in ordered], 1.0, first)
+    for candidate, lead in zip(ordered, leads, strict=False):
+        if candidate.turn:
             candidate.signals["lead_order"] = lead
             candidate.signals["lent"] = candidate.late_window - candidate.late
             # This part of the order counts only if the question asks for a list.
             candidate.signals["list"] = float(candidate.turn_signals["apart"] != 0)
 
 
-def _leads_over_all(values: Sequence[float], owners: Sequence[str], scale: float) -> list[float]:
-    """Return the log odds of each owner against all others together."""
+def _leads_over_all(
+    values: Sequence[float], owners: Sequence[str], scale: float, judged: int
+) -> list[float]:
+    """Return the log odds of the owners of the first values, each against all others together."""
     highest = max(values, default=0.0)
     shares: dict[str, float] = {}
     for value, owner in zip(values, owners, strict=True):
         shares[owner] = shares.get(owner, 0.0) + math.exp((value - highest) / scale)
     total = sum(shares.values())
-    odds = {o: max(own, 1e-9) / max(total - own, 1e-9) for o, own in shares.items()}
-    return [min(max(math.log(odds[owner]), -MOST_LEAD), MOST_LEAD) for owner in owners]
+    leads = []
+    for owner in owners[:judged]:
+        own = shares[owner]
+        lead = math.log(max(own, 1e-9) / max(total - own, 1e-9))
+        leads.append(min(max(lead, -MOST_LEAD), MOST_LEAD))
+    return leads
 
 
 def _leads(

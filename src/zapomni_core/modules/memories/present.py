@@ -24,6 +24,7 @@ from zapomni_core.shared.statements import (
     ended_words,
     find_ended,
     names_of,
+    numbers_of,
     phrases_of,
     read_status,
     says_change,
@@ -63,6 +64,10 @@ class _ReadHit(NamedTuple):
     @property
     def names(self) -> set[TextReference]:
         return _names(self.summary)
+
+    @property
+    def numbers(self) -> set[TextReference]:
+        return numbers_of(self.summary.source, _first_line(self.summary), _commit(self.summary))
 
 
 @dataclass
@@ -133,11 +138,16 @@ def _reorder(head: Sequence[Candidate], order: _Order) -> list[Candidate]:
 
 
 def _names(summary: MemorySummary) -> set[TextReference]:
+    return names_of(summary.source, _first_line(summary), summary.memory_id, _commit(summary))
+
+
+def _first_line(summary: MemorySummary) -> str:
+    return summary.preview.lstrip().partition("\n")[0]
+
+
+def _commit(summary: MemorySummary) -> str:
     commit = summary.metadata.get("commit")
-    first_line = summary.preview.lstrip().partition("\n")[0]
-    return names_of(
-        summary.source, first_line, summary.memory_id, commit if isinstance(commit, str) else ""
-    )
+    return commit if isinstance(commit, str) else ""
 
 
 async def _follow_references(
@@ -160,7 +170,7 @@ async def _follow_references(
         references = set(hit.status.replaced_by)
         if look_up and number < NAMED_HITS:
             # Only numbers and commits are referred to often enough to be searched for.
-            references |= {name for name in hit.names if name.kind not in ("id", "title")}
+            references |= hit.numbers
         if references:
             wanted |= references
             projects.add(hit.summary.project)

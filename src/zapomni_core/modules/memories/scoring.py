@@ -9,12 +9,11 @@ structure (conversations, encyclopedia, code), not fitted to a collection.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 from zapomni_core.interfaces import Replacement
@@ -160,27 +159,29 @@ def score_words(
     pool = list(candidates)
     windows = [(c.chunk_id, *c.neighbours) for c in pool]
     window_size = sum(map(len, windows)) / max(len(windows), 1)
-    group_of = {chunk_id: group for group, ids in members.items() for chunk_id in ids}
     parent_size = sum(len(members.get(c.group, "1")) for c in pool) / max(len(pool), 1)
-    near: dict[str, list[int]] = {}
-    of_group: dict[str, list[Candidate]] = {}
-    for number, (candidate, window) in enumerate(zip(pool, windows, strict=True)):
-        of_group.setdefault(candidate.group, []).append(candidate)
+    near: dict[str, list[int]] = defaultdict(list)
+    for number, window in enumerate(windows):
         for chunk_id in window:
-            near.setdefault(chunk_id, []).append(number)
+            near[chunk_id].append(number)
+    group_of = {chunk_id: group for group, ids in members.items() for chunk_id in ids}
+    near_ids, member_ids = frozenset(near), frozenset(group_of)
     window_norms = [_length_norm(len(window) / window_size) for window in windows]
     parent_norms = {group: _length_norm(len(ids) / parent_size) for group, ids in members.items()}
+    in_windows = [0.0] * len(pool)
+    in_parents = dict.fromkeys(members, 0.0)
     # Counted by the interpreter's own loops: there are a thousand matches and more.
     for found in matches.values():
-        weight = inverse_frequency(total, len(found))
-        in_window = Counter(chain.from_iterable(map(near.__getitem__, near.keys() & found)))
-        for number, hits in in_window.items():
-            pool[number].bm25_window += weight * ((K1 + 1) * hits / (hits + window_norms[number]))
-        in_parent = Counter(map(group_of.__getitem__, group_of.keys() & found))
-        for group, hits in in_parent.items():
-            gain = weight * ((K1 + 1) * hits / (hits + parent_norms[group]))
-            for candidate in of_group.get(group, ()):
-                candidate.bm25_parent += gain
+        most = (K1 + 1) * inverse_frequency(total, len(found))
+        counts = Counter(chain.from_iterable(map(near.__getitem__, near_ids & found)))
+        for number, hits in counts.items():
+            in_windows[number] += most * hits / (hits + window_norms[number])
+        of_groups = Counter(map(group_of.__getitem__, member_ids & found))
+        for group, hits in of_groups.items():
+            in_parents[group] += most * hits / (hits + parent_norms[group])
+    for candidate, in_window in zip(pool, in_windows, strict=True):
+        candidate.bm25_window = in_window
+        candidate.bm25_parent = in_parents.get(candidate.group, 0.0)
 
 
 def _length_norm(relative_length: float) -> float:
@@ -255,27 +256,24 @@ def pick_pool(
         return list(candidates), []
     arms = zip(
         candidates,
-        _by_highest([c.bm25 for c in candidates]),
-        _by_highest([c.bm25_window for c in candidates]),
-        _by_highest([c.bm25_parent for c in candidates]),
-        _by_highest(_above_floor([c.cosine for c in candidates])),
-        _by_highest(_above_floor([c.context for c in candidates])),
+        _by_highest([c.bm25 for c in candidates], 0.5),
+        _by_highest([c.bm25_window for c in candidates], 0.5),
+        _by_highest([c.bm25_parent for c in candidates], 0.25),
+        _by_highest(_above_floor([c.cosine for c in candidates]), 0.35),
+        _by_highest(_above_floor([c.context for c in candidates]), 0.35),
         strict=True,
     )
     promised = [
-        (
-            -(0.5 * own + 0.5 * window + 0.25 * parent + 0.35 * cosine + 0.35 * context),
-            c.chunk_id,
-            c,
-        )
+        (-(own + window + parent + cosine + context), c.chunk_id, c)
         for c, own, window, parent, cosine, context in arms
     ]
-    promised.sort(key=itemgetter(0, 1))
+    # No two have the same id, so candidates themselves are never compared.
+    promised.sort()
     pool: list[Candidate] = []
     rest: list[Candidate] = []
-    taken: dict[str, int] = {}
+    taken: dict[str, int] = defaultdict(int)
     for _, _, candidate in promised:
-        taken[candidate.memory_id] = taken.get(candidate.memory_id, 0) + 1
+        taken[candidate.memory_id] += 1
         fits = len(pool) < size and taken[candidate.memory_id] <= PER_MEMORY
         (pool if fits else rest).append(candidate)
     return pool, rest
@@ -328,16 +326,10 @@ def fuse(
         words = unit if lone else own * unit + near * window + whole * parent
         words += PHRASE * phrase
         candidate.weights = weights[kind]
-        candidate.score = (
-            by_words * words
-            + by_tokens * candidate.tokens
-            + by_vectors * (0.5 * cosine + 0.5 * context)
-        ) / total + _by_date(candidate)
-
-
-def _by_date(candidate: Candidate) -> float:
-    """Return what recent passages gain, and those of the time that the question names."""
-    return RECENCY * candidate.recency + DATE * candidate.date
+        score = by_words * words + by_tokens * candidate.tokens
+        score += by_vectors * (0.5 * cosine + 0.5 * context)
+        boost = RECENCY * candidate.recency + DATE * candidate.date
+        candidate.score = score / total + boost
 
 
 def _mix(far: Sequence[float], near: Sequence[float], trusted: float) -> tuple[float, float, float]:
@@ -376,7 +368,8 @@ def score_observed(
         fit = candidate.bm25 / highest if highest > 0 else 0.0
         share = len(found) / len(terms) if terms else 0.0
         candidate.weights = {"words": OBSERVED}
-        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit) + _by_date(candidate)
+        boost = RECENCY * candidate.recency + DATE * candidate.date
+        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit) + boost
     for candidate, (text, found) in zip(observed, texts, strict=True):
         candidate.evidence = evidence_in_text(text, terms, phrases, counts, len(texts), found)
         candidate.signals = {"calibration": "words"}
@@ -443,11 +436,16 @@ def _to_range(numbers: list[float]) -> list[float]:
     return [(number - low) / width for number in numbers]
 
 
-def _by_highest(values: list[float]) -> list[float]:
+def _by_highest(values: list[float], weight: float) -> list[float]:
+    """Scale so that the highest is the weight."""
     high = max(values, default=0.0)
-    return [value / high for value in values] if high > 0 else values
+    scale = weight / high if high > 0 else weight
+    return [value * scale for value in values]
 
 
 def _above_floor(values: list[float], kept: int = 200) -> list[float]:
-    floor = min(values) if len(values) <= kept else sorted(values, reverse=True)[kept - 1]
-    return [max(value - floor, 0.0) for value in values]
+    if len(values) <= kept:
+        floor = min(values)
+        return [value - floor for value in values]
+    floor = sorted(values, reverse=True)[kept - 1]
+    return [value - floor if value > floor else 0.0 for value in values]
