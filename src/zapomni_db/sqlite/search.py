@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
@@ -154,8 +154,11 @@ def _selection(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
 
 def _match_expression(terms: Iterable[str]) -> str:
     """Quote every term, so that nothing a user types is FTS5 syntax."""
-    quoted = ('"' + term.replace("\0", " ").replace('"', '""') + '"' for term in terms)
-    return " OR ".join(quoted)
+    return " OR ".join(map(_quote, terms))
+
+
+def _quote(term: str) -> str:
+    return '"' + term.replace("\0", " ").replace('"', '""') + '"'
 
 
 def rank_by_vector(
@@ -203,15 +206,15 @@ def get_surroundings(
     reader = _PlaceReader(connection, filters, known)
     places = reader.read(chunk_ids)
     wanted = (places[i] for i in around if i in places)
-    near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
+    near = {*chain.from_iterable([place.neighbours for place in wanted])} - places.keys()
     if near:
         places |= reader.read(sorted(near))
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
-    scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
+    scored = {*ids, *chain.from_iterable([place.neighbours for place in selected])}
     similar = {}
     if query and ids:
-        similar = get_similarities(connection, caches.vectors, query, sorted(scored))
+        similar = get_similarities(connection, caches.vectors, query, list(scored))
     found = Surroundings(
         places,
         reader.members(selected) if members else {},
@@ -245,7 +248,7 @@ def read_pool(
 def find_matches(
     connection: sqlite3.Connection, phrases: Sequence[str], limit: int
 ) -> dict[str, frozenset[str] | None]:
-    expressions = to_json([_match_expression([phrase]) for phrase in phrases])
+    expressions = to_json(list(map(_quote, phrases)))
     found: dict[str, frozenset[str] | None] = {}
     rows = connection.execute(_MATCHES, (limit + 1, expressions))
     for phrase, (ids,) in zip(phrases, rows, strict=True):
@@ -551,15 +554,17 @@ class _PlaceReader:
                 memory_id,
                 name,
                 len(group.ids),
+                place if parent else position,
                 before,
                 after,
+                tuple(i for i in (before, after) if i is not None),
                 from_time(occurred),
                 bool(selected),
-                place if parent else position,
             )
 
     def members(self, places: Iterable[Place]) -> dict[str, list[str]]:
-        return {place.group: self._groups[place.group].ids for place in places}
+        groups = self._groups
+        return {group: groups[group].ids for group in {place.group for place in places}}
 
     def _read_groups(self, rows: Sequence[tuple[Any, ...]]) -> None:
         parents: dict[str, int] = {}

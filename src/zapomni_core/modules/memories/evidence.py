@@ -337,7 +337,7 @@ def _leads(
         if value > best.get(owner, -math.inf):
             best[owner] = value
     # One more than is needed: one of them may be the candidate's own.
-    ahead = sorted(best, key=lambda owner: -best[owner])[:3]
+    ahead = sorted(best, key=best.__getitem__, reverse=True)[:3]
     # The leads of an owner are those over the first two that are not it.
     others = {
         own: [*(best[owner] for owner in ahead if owner != own), 0.0, 0.0][:2]

@@ -63,7 +63,6 @@ from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
     Mention,
-    Place,
     QueryEmbedding,
     Surroundings,
     TextSearchRequest,
@@ -237,7 +236,7 @@ class MemoryRanker:
             question, found_ids, around=list(bm25)[:WITH_NEIGHBORS], members=True
         )
         candidates = [
-            _candidate(place, bm25.get(chunk_id, 0.0))
+            Candidate(*place[:-1], bm25.get(chunk_id, 0.0))
             for chunk_id, place in around.places.items()
             if place.selected
         ]
@@ -441,7 +440,7 @@ class MemoryRanker:
         new += named.new({*known, *new})
         if new:
             around = await self._read_surroundings(question, new, tokens=True)
-            added = [_candidate(place, 0.0) for place in around.places.values() if place.selected]
+            added = [Candidate(*place[:-1]) for place in around.places.values() if place.selected]
             await self._score_cosines(question, added, around)
             if added:
                 pool = [*pool, *added]
@@ -523,10 +522,10 @@ def _score_tokens(question: Question, pool: Sequence[Candidate]) -> bool:
     rows = np.concatenate([candidate.similarities for candidate in known])
     rows = rows.reshape(len(known), -1)
     scores = score_tokens(rows, weights)
-    at = {candidate.chunk_id: number for number, candidate in enumerate(known)}
-    before = [at.get(candidate.before or "", -1) for candidate in known]
-    after = [at.get(candidate.after or "", -1) for candidate in known]
-    if max(*before, *after) >= 0:
+    at: dict[str | None, int] = {c.chunk_id: number for number, c in enumerate(known)}
+    before = [at.get(candidate.before, -1) for candidate in known]
+    after = [at.get(candidate.after, -1) for candidate in known]
+    if max(before) >= 0 or max(after) >= 0:
         wide = score_tokens(join_windows(rows, before, after), weights)
         scores = (1 - WINDOW_TOKENS) * scores + WINDOW_TOKENS * wide
     for candidate, score in zip(known, scores.tolist(), strict=True):
@@ -552,15 +551,6 @@ def _weigh_token(token: str) -> float:
     if is_unread_token(token):
         return 0.0
     return STOP_TOKEN_WEIGHT if is_stop_token(token) else 1.0
-
-
-def _candidate(place: Place, bm25: float) -> Candidate:
-    chunk_id, memory_id, group, size, before, after, occurred_at, _, position = place
-    near = place.neighbours
-    # By position: by name takes half as long again, and there are hundreds.
-    return Candidate(
-        chunk_id, memory_id, group, size, position, before, after, near, occurred_at, bm25
-    )
 
 
 def score_dates(

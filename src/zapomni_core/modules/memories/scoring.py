@@ -82,7 +82,7 @@ WINDOW_LENGTHS = tuple(math.sqrt(1 + 0.5 * number) for number in range(3))
 
 @dataclass(slots=True)
 class Candidate:
-    """A passage that may answer, and its scores."""
+    """A passage that may answer, and its scores: first where it is, in the order of `Place`."""
 
     chunk_id: str
     memory_id: str = ""
@@ -157,31 +157,46 @@ def score_words(
     different words in a window say more than the same word twice.
     """
     pool = list(candidates)
-    windows = [(c.chunk_id, *c.neighbours) for c in pool]
-    window_size = sum(map(len, windows)) / max(len(windows), 1)
-    parent_size = sum(len(members.get(c.group, "1")) for c in pool) / max(len(pool), 1)
+    windows = [1 + len(c.neighbours) for c in pool]
+    parents = [len(members.get(c.group, "1")) for c in pool]
+    window_size = sum(windows) / max(len(pool), 1)
+    parent_size = sum(parents) / max(len(pool), 1)
+    words = [(f, (K1 + 1) * inverse_frequency(total, len(f))) for f in matches.values()]
+    alone_in_window = 1 + _length_norm(1 / window_size) if pool else 1.0
+    alone_in_parent = 1 + _length_norm(1 / parent_size) if pool else 1.0
     near: dict[str, list[int]] = defaultdict(list)
-    for number, window in enumerate(windows):
-        for chunk_id in window:
+    groups = set()
+    for number, candidate in enumerate(pool):
+        if windows[number] == parents[number] == 1:
+            own = candidate.chunk_id
+            most = sum([weight for found, weight in words if own in found])
+            candidate.bm25_window = most / alone_in_window
+            candidate.bm25_parent = most / alone_in_parent
+            continue
+        groups.add(candidate.group)
+        near[candidate.chunk_id].append(number)
+        for chunk_id in candidate.neighbours:
             near[chunk_id].append(number)
-    group_of = {chunk_id: group for group, ids in members.items() for chunk_id in ids}
+    if not near:
+        return
+    group_of = {i: group for group in groups for i in members.get(group, ())}
     near_ids, member_ids = frozenset(near), frozenset(group_of)
-    window_norms = [_length_norm(len(window) / window_size) for window in windows]
-    parent_norms = {group: _length_norm(len(ids) / parent_size) for group, ids in members.items()}
+    window_norms = [_length_norm(size / window_size) for size in windows]
+    parent_norms = {g: _length_norm(len(members[g]) / parent_size) for g in {*group_of.values()}}
     in_windows = [0.0] * len(pool)
-    in_parents = dict.fromkeys(members, 0.0)
+    in_parents = dict.fromkeys(groups, 0.0)
     # Counted by the interpreter's own loops: there are a thousand matches and more.
-    for found in matches.values():
-        most = (K1 + 1) * inverse_frequency(total, len(found))
-        counts = Counter(chain.from_iterable(map(near.__getitem__, near_ids & found)))
-        for number, hits in counts.items():
+    for found, most in words:
+        hits_near = Counter(chain.from_iterable(map(near.__getitem__, near_ids & found)))
+        for number, hits in hits_near.items():
             in_windows[number] += most * hits / (hits + window_norms[number])
-        of_groups = Counter(map(group_of.__getitem__, member_ids & found))
-        for group, hits in of_groups.items():
+        hits_of_group = Counter(map(group_of.__getitem__, member_ids & found))
+        for group, hits in hits_of_group.items():
             in_parents[group] += most * hits / (hits + parent_norms[group])
     for candidate, in_window in zip(pool, in_windows, strict=True):
-        candidate.bm25_window = in_window
-        candidate.bm25_parent = in_parents.get(candidate.group, 0.0)
+        if candidate.group in groups:
+            candidate.bm25_window = in_window
+            candidate.bm25_parent = in_parents[candidate.group]
 
 
 def _length_norm(relative_length: float) -> float:
