@@ -8,7 +8,7 @@ anyway; whatever is no turn keeps its place. `python -m tools.fit_turns` fits th
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -127,25 +127,23 @@ def _find_turns(pool: Sequence[Candidate], passages: Mapping[str, Passage]) -> d
     Who said it is in the metadata (`speaker`, or else `role`), or else before the text:
     `Anna: text`. A parent of which most passages say so is a conversation, all of it.
     """
+    if not passages:
+        return {}
     found: dict[str, _Turn] = {}
-    of_parent: Counter[str] = Counter()
-    with_speaker: Counter[str] = Counter()
-    for candidate in pool:
+    # Of each parent, how many more passages say so than do not.
+    votes: dict[str, int] = defaultdict(int)
+    compared = [candidate for candidate in pool if candidate.similarities is not None]
+    for candidate in compared:
         passage = passages.get(candidate.chunk_id)
-        if passage is None or candidate.similarities is None:
-            continue
-        speaker, text = split_turn(passage.text)
-        speaker = _stored_speaker(passage) or speaker
-        found[candidate.chunk_id] = _Turn(speaker, text)
-        of_parent[candidate.group] += 1
-        with_speaker[candidate.group] += bool(speaker)
-    groups = {g for g, count in with_speaker.items() if 2 * count > of_parent[g]}
+        if passage is not None:
+            speaker, text = split_turn(passage.text)
+            speaker = _stored_speaker(passage) or speaker
+            found[candidate.chunk_id] = _Turn(speaker, text)
+            votes[candidate.group] += 1 if speaker else -1
+    groups = {group for group, more in votes.items() if more > 0}
     # What only a second hop found is ordered without its text: reading it would cost a call.
-    return {
-        c.chunk_id: found.get(c.chunk_id, _Turn("", ""))
-        for c in pool
-        if c.group in groups and c.similarities is not None
-    }
+    unknown = _Turn("", "")
+    return {c.chunk_id: found.get(c.chunk_id, unknown) for c in compared if c.group in groups}
 
 
 def _stored_speaker(passage: Passage) -> str:
@@ -292,9 +290,9 @@ def _best_near_by(turns: Sequence[Candidate]) -> NDArray[np.float64]:
     scores = np.array([candidate.score for candidate in turns])
     # Half as long numbers take a tenth of the time to be put into a power, and are exact enough.
     positions = np.array([candidate.position for candidate in turns], dtype=np.float32)
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = defaultdict(list)
     for number, candidate in enumerate(turns):
-        groups.setdefault(candidate.group, []).append(number)
+        groups[candidate.group].append(number)
     group = np.empty(len(turns), dtype=np.intp)
     scale = np.ones(len(turns), dtype=np.float32)
     for number, members in enumerate(groups.values()):

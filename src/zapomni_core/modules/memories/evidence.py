@@ -155,6 +155,9 @@ def score_evidence(
     known = total / (total + UNKNOWN_PASSAGES)
     unseen = known * sum(not count for count in counts.values()) / max(len(counts), 1)
     typical = known * _find_typical(counts, total, vocabulary or {}) + (1 - known) * USUALLY_TYPICAL
+    # What the nearest of so many unrelated passages would reach, in deviations above the mean.
+    expected = math.sqrt(2 * math.log(max(ranking.count, 1)))
+    usual = _usual_cosine(ranking)
     found_terms: dict[str, list[str]] = {}
     for term, found in matches.items():
         for chunk_id in () if isinstance(found, int) else found & windows:
@@ -179,11 +182,11 @@ def score_evidence(
         if calibration == "second":
             signals["cosine"] = candidate.second
             continue
-        signals["peak"] = _peak(candidate.cosine, ranking)
+        signals["peak"] = _peak(candidate.cosine, ranking, expected)
         if calibration == "model":
             is_ordered = candidate.turn and candidate.turn_signals
             signals["late"] = candidate.late_window if is_ordered else candidate.late
-            signals["contrast"] = _contrast(candidate.cosine, ranking)
+            signals["contrast"] = candidate.cosine - usual
             parent = sum(weights[t] for t in both) if is_small else candidate.bm25_parent
             signals["parent"] = min(parent / rarest, MOST_INFORMATION)
             signals["typical"] = typical
@@ -232,17 +235,18 @@ def _add(weights: Mapping[str, float], signals: Mapping[str, Any]) -> float:
     return total
 
 
-def _peak(cosine: float, ranking: VectorRanking) -> float:
+def _peak(cosine: float, ranking: VectorRanking, expected: float) -> float:
     if ranking.count < 2 or not ranking.deviation >= 1e-9:
         return 0.0
-    peak = (cosine - ranking.mean) / ranking.deviation - math.sqrt(2 * math.log(ranking.count))
+    peak = (cosine - ranking.mean) / ranking.deviation - expected
     return min(max(peak, -HIGHEST_PEAK), HIGHEST_PEAK) if math.isfinite(peak) else 0.0
 
 
-def _contrast(cosine: float, ranking: VectorRanking) -> float:
+def _usual_cosine(ranking: VectorRanking) -> float:
+    """Return most of the mean cosine of all passages."""
     count = ranking.count if math.isfinite(ranking.mean) else 0
     total = (count * ranking.mean if count else 0.0) + UNKNOWN_PASSAGES * UNRELATED
-    return cosine - MEAN_SHARE * total / (count + UNKNOWN_PASSAGES)
+    return MEAN_SHARE * total / (count + UNKNOWN_PASSAGES)
 
 
 def _find_typical(counts: Mapping[str, int], total: int, vocabulary: Mapping[str, int]) -> float:

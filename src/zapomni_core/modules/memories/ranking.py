@@ -217,7 +217,7 @@ class MemoryRanker:
         word_hits, vector_hits = question.depth * WORD_HITS, question.depth * VECTOR_HITS
         bm25, question.ranking, question.second_ranking = await asyncio.gather(
             self.storage.rank_by_words(
-                TextSearchRequest(
+                TextSearchRequest.model_construct(
                     terms=list(matches) or question.terms,
                     limit=word_hits,
                     filters=question.filters,
@@ -446,17 +446,15 @@ class MemoryRanker:
                 pool = [*pool, *added]
                 self._score_pool(question, pool, added, around.tokens)
         first = {seed.chunk_id for seed in seeds}
-        gains = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
-        highest = max(gains, default=0.0)
         ids = [candidate.chunk_id for candidate in pool]
+        highest = max((found.get(i, 0.0) for i in ids if i not in first), default=0.0) or 1.0
         linked, by_name = links.scores(ids, first), named.scores(ids, first)
-        for candidate in pool:
-            gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
-            candidate.hop = SEED_HOP if candidate.chunk_id in first else min(gain, 1.0)
-            candidate.graph = linked[candidate.chunk_id]
+        for i, candidate in zip(ids, pool, strict=True):
+            hop = SEED_HOP if i in first else min(found.get(i, 0.0) / highest, 1.0)
+            candidate.hop, candidate.graph = hop, linked[i]
             # An entity and its name say the same: what says more counts.
-            candidate.names = max(by_name[candidate.chunk_id] - candidate.graph, 0.0)
-            candidate.score += HOP * candidate.hop + candidate.graph + candidate.names
+            candidate.names = max(by_name[i] - candidate.graph, 0.0)
+            candidate.score += HOP * hop + candidate.graph + candidate.names
         return pool
 
 

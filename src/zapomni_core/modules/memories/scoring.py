@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from zapomni_core.interfaces import Replacement
@@ -80,6 +81,10 @@ K1, B = 1.2, 0.75
 WINDOW_LENGTHS = tuple(math.sqrt(1 + 0.5 * number) for number in range(3))
 
 
+# One for all candidates, of which a search makes hundreds.
+_NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
 @dataclass(slots=True)
 class Candidate:
     """A passage that may answer, and its scores: first where it is, in the order of `Place`."""
@@ -132,9 +137,9 @@ class Candidate:
     evidence: float = 0.0
     signals: dict[str, Any] = field(default_factory=dict)
     """What the evidence is made of."""
-    turn_signals: dict[str, float] = field(default_factory=dict)
+    turn_signals: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     """What gave it its place among the turns of conversations, if it is one."""
-    weights: dict[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     replaced: Replacement | None = None
     observation: ObservationMatch | None = None
     """The observation, if it is no passage of a memory."""
