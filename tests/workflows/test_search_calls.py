@@ -127,7 +127,7 @@ async def test_what_is_read_at_once_is_what_single_reads_return(engine):
     assert around.tokens == await storage.get_tokens(list(places))
     state = await storage.get_state()
     space, chunks = await storage.get_space(), await storage.count_chunks()
-    assert state == (await storage.get_version(), space, chunks, None)
+    assert state == (await storage.get_version(), space, chunks, None, False)
     memories = [one.memory_id for one in added[:3]]
     hits = await storage.get_summaries(memories), await storage.get_passages(ids), {}, {}, 0
     assert await storage.get_hits(memories, ids) == hits

@@ -62,6 +62,7 @@ from zapomni_db.models import (
     EmbeddingSpace,
     MemoryFields,
     MemoryFilter,
+    MemorySummary,
     Passage,
     QueryEmbedding,
     StoreState,
@@ -473,7 +474,7 @@ class Searcher:
             if summary is not None and passage is not None:
                 results.append(
                     SearchResult.from_fields(
-                        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
+                        **_fields_of(summary),
                         observation_id=None,
                         chunk_id=hit.chunk_id,
                         text=passage.text,
@@ -535,6 +536,13 @@ def _seconds(moment: datetime | None) -> int | None:
 def _describe_evidence(hit: Candidate) -> dict[str, Any]:
     evidence = round(hit.evidence, 2)
     return {"evidence": evidence, "evidence_word": evidence_word(evidence)}
+
+
+def _fields_of(summary: MemorySummary) -> dict[str, Any]:
+    """Return what a result has of its memory, which the store may keep for other searches."""
+    known = vars(summary)
+    fields = {name: known[name] for name in MemoryFields.model_fields}
+    return fields | {"metadata": {**summary.metadata}, "tags": [*summary.tags]}
 
 
 def _describe_observation(

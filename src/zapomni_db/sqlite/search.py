@@ -14,8 +14,10 @@ from typing import Any, LiteralString, NamedTuple
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     BM25SearchResult,
+    Hits,
     IndexedChunk,
     MemoryFilter,
+    MemorySummary,
     Mention,
     Passage,
     Place,
@@ -27,8 +29,9 @@ from zapomni_db.models import (
 )
 from zapomni_db.spelling import MOST_TEXTS, allowed_distance, distance, nearest_word
 from zapomni_db.sqlite.connection import fetch_value, read_version
+from zapomni_db.sqlite.memories import get_beginnings, get_summaries
 from zapomni_db.sqlite.rows import from_time, to_json, to_time, where
-from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
+from zapomni_db.sqlite.vectors import VectorCache, get_cosines, get_tokens, read_active_space
 
 __all__ = [
     "MENTIONED",
@@ -52,6 +55,8 @@ __all__ = [
     "merge_words",
     "rank_by_vector",
     "rank_by_words",
+    "read_hits",
+    "read_hop",
     "read_pool",
     "store_contexts",
     "to_moment",
@@ -243,6 +248,51 @@ def read_pool(
     )
     places.forget_many()
     return pool
+
+
+def read_hop(
+    connection: sqlite3.Connection,
+    places: PlaceCache,
+    chunk_ids: Sequence[str],
+    entity_ids: Sequence[str],
+    as_of: datetime | None,
+    limit: int,
+) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
+    passages = places.get(connection).read_passages(connection, chunk_ids)
+    if not entity_ids:
+        return passages, {}
+    return passages, get_mentions(connection, entity_ids, as_of, limit)
+
+
+def read_hits(
+    connection: sqlite3.Connection,
+    places: PlaceCache,
+    memory_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    *,
+    beginning: int,
+    cosines: bool,
+    others: Sequence[str],
+    filters: MemoryFilter | None,
+) -> Hits:
+    known = places.get(connection)
+    summaries = known.read_summaries(connection, memory_ids)
+    passages = known.read_passages(connection, chunk_ids)
+    long = [one.memory_id for one in summaries.values() if one.chunk_count > 1]
+    lone = [
+        chunk_id
+        for chunk_id, passage in passages.items()
+        if passage.memory_id in summaries and not summaries[passage.memory_id].parent
+    ]
+    hits = Hits(
+        summaries,
+        passages,
+        get_beginnings(connection, long, beginning) if beginning and long else {},
+        get_cosines(connection, lone) if cosines and len(lone) > 1 else {},
+        count_memories(connection, others, filters or MemoryFilter()) if others else 0,
+    )
+    places.forget_many()
+    return hits
 
 
 def find_matches(
@@ -444,14 +494,14 @@ class _ChunkGroup:
 
 # So many places, and chunks of groups, are kept for the next search: about 3 MB ...
 MOST_PLACES = 10_000
-# ... and so many bytes of token vectors and texts.
+# ... and so many bytes of token vectors, texts and what is known of their memories.
 MOST_BYTES = 4_000_000
 
 
 class _KnownPlaces:
     """Where chunks are in one state of the file, and what a search reads of the best ones."""
 
-    __slots__ = ("bytes", "groups", "passages", "places", "size", "state", "tokens")
+    __slots__ = ("bytes", "groups", "passages", "places", "size", "state", "summaries", "tokens")
 
     def __init__(self, state: object) -> None:
         self.state = state
@@ -461,6 +511,7 @@ class _KnownPlaces:
         self.tokens: dict[str, bytes] = {}
         """Empty: it has none."""
         self.passages: dict[str, Passage] = {}
+        self.summaries: dict[str, MemorySummary] = {}
         self.size = 0
         self.bytes = 0
 
@@ -485,6 +536,17 @@ class _KnownPlaces:
             self.bytes += sum(len(p.text) + len(p.stored_metadata) for p in found.values())
             self.size += len(found)
         return {i: known[i] for i in sorted({*chunk_ids}, key=int) if i in known}
+
+    def read_summaries(
+        self, connection: sqlite3.Connection, memory_ids: Sequence[str]
+    ) -> dict[str, MemorySummary]:
+        known = self.summaries
+        if new := [memory_id for memory_id in memory_ids if memory_id not in known]:
+            found = get_summaries(connection, new)
+            known.update(found)
+            self.bytes += sum(len(s.preview) + len(str(s.metadata)) for s in found.values())
+            self.size += len(found)
+        return {i: known[i] for i in memory_ids if i in known}
 
 
 class PlaceCache:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ __all__ = ["HEAD", "prefer_present"]
 
 # How many of the first hits are compared and reordered.
 HEAD = 20
+KEPT_STATUSES = 500
 # Two facts are alike from this cosine on; about the same thing from this one on.
 # Alike are those that also share most words of the shorter one.
 ALIKE, ALIKE_WORDS, RELATED = 0.55, 0.6, 0.5
@@ -105,7 +107,7 @@ async def prefer_present(
         and read.summaries[c.memory_id].kind != CODE_KIND
     ]
     hits = [
-        _ReadHit(c, summary, text, read_status(read.beginnings.get(summary.memory_id, text)))
+        _ReadHit(c, summary, text, _status_of(read.beginnings.get(summary.memory_id, text)))
         for c, summary, text in known
     ]
     order = _Order()
@@ -148,6 +150,12 @@ def _first_line(summary: MemorySummary) -> str:
 def _commit(summary: MemorySummary) -> str:
     commit = summary.metadata.get("commit")
     return commit if isinstance(commit, str) else ""
+
+
+# The same memories are found again and again; no text that is passed is longer than a few pages.
+@lru_cache(maxsize=KEPT_STATUSES)
+def _status_of(beginning: str) -> Status:
+    return read_status(beginning)
 
 
 async def _follow_references(
