@@ -36,6 +36,7 @@ BYTES_PER_TOKEN = DIMENSION // 4
 # Four levels for a normal variable, in standard deviations, and where the outer ones begin.
 _LEVELS = (-1.510, -0.4528, 0.4528, 1.510)
 _CUT = 0.9816
+# Of the two bits of each number, the lower ones.
 _LOWER_BITS = 0x5555_5555_5555_5555
 # So many tokens at a time stay in a processor's own memory, and no more than so many products:
 # larger ones OpenBLAS first copies, which takes half as long again.
@@ -64,7 +65,8 @@ class TokenCodec:
         largest = np.abs(directions).max(axis=1)
         steps = np.rint(directions / largest[:, np.newaxis] * 127).astype(np.int8)
         numbers = np.stack([largest, deviations]).astype("<f4")
-        return numbers.tobytes() + steps.tobytes()
+        data: bytes = numbers.tobytes() + steps.tobytes()
+        return data
 
     def pack(self, tokens: NDArray[np.float32]) -> bytes:
         """Pack a passage's token vectors, one row each."""
@@ -113,7 +115,8 @@ def _inverse_lengths(packed: bytes) -> NDArray[np.float32]:
 
     words = np.frombuffer(packed, dtype=np.uint64).reshape(-1, BYTES_PER_TOKEN // 8)
     inner = np.bitwise_count((words ^ (words >> np.uint64(1))) & _LOWER_BITS).T
-    return _lengths().take(inner[0] + inner[1] + inner[2])
+    found: NDArray[np.float32] = _lengths().take(inner[0] + inner[1] + inner[2])
+    return found
 
 
 def join_windows(rows: NDArray[np.float32], *near: Sequence[int]) -> NDArray[np.float32]:

@@ -649,7 +649,7 @@ class _Group(NamedTuple):
             memory.chunks.index(chunk_id) if self.name == memory.memory_id else memory.position,
             before,
             after,
-            tuple(i for i in (before, after) if i is not None),
+            tuple(filter(None, (before, after))),
             from_time(memory.occurred_at),
             memory.selected,
         )

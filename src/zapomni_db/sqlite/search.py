@@ -619,7 +619,7 @@ class _PlaceReader:
                 place if parent else position,
                 before,
                 after,
-                tuple(i for i in (before, after) if i is not None),
+                tuple(filter(None, (before, after))),
                 from_time(occurred),
                 bool(selected),
             )

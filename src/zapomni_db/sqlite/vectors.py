@@ -451,8 +451,6 @@ class VectorCache:
         self._space_key = 0
         self._seq = -1
         self._held: _Held | None = None
-        self._query: Sequence[float] | None = None
-        self._unit: NDArray[np.float32]
 
     def search(
         self,
@@ -476,8 +474,8 @@ class VectorCache:
         """
         import numpy as np  # word search must not pay for it
 
+        vector = _unit(query)
         with self._lock:
-            vector = self._as_unit(query)
             held = self._refreshed(connection, space_key)
             if not held.size or not vector.any():
                 return Nearest([], 0.0, 0.0, 0)
@@ -511,8 +509,8 @@ class VectorCache:
         """Return the cosines of a vector and of those chunks that have one."""
         import numpy as np
 
+        vector = _unit(query)
         with self._lock:
-            vector = self._as_unit(query)
             held = self._refreshed(connection, space_key)
             rows = held.rows_of(np.array(list(map(int, chunk_ids)), dtype=np.int64))
             known = [i for i, row in zip(chunk_ids, rows.tolist(), strict=True) if row >= 0]
@@ -520,12 +518,6 @@ class VectorCache:
                 return {}
             scores = held.compare(vector, rows if len(known) == len(rows) else rows[rows >= 0])
         return dict(zip(known, scores.tolist(), strict=True))
-
-    def _as_unit(self, query: Sequence[float]) -> NDArray[np.float32]:
-        """Return a question's vector at length one: every search comes with the same one twice."""
-        if query is not self._query:
-            self._query, self._unit = query, _unit(query)
-        return self._unit
 
     def sample(self, connection: sqlite3.Connection, space_key: int, limit: int) -> bytes:
         """Return so many vectors, spread over all, as float32."""
@@ -710,12 +702,14 @@ class _Held:
 
         vectors, *rest = self._columns
         if not self.is_many:
+            scores: NDArray[np.float32]
             scored = self._scored
-            if scored is not None and scored[0] is vector:
+            # vecdot, not @: a threaded BLAS spends eight times the CPU on a product this small.
+            if scored is not None and np.array_equal(scored[0], vector):
                 scores = scored[1]
             elif rows is not None and 4 * len(rows) <= self.size:
-                # vecdot, not @: a threaded BLAS spends eight times the CPU on such a product.
-                return np.vecdot(vectors[rows], vector)
+                scores = np.vecdot(vectors[rows], vector)
+                return scores
             else:
                 scores = np.vecdot(vectors[: self.size], vector)
                 self._scored = vector, scores

@@ -551,9 +551,7 @@ def _weigh_token(token: str) -> float:
     return STOP_TOKEN_WEIGHT if is_stop_token(token) else 1.0
 
 
-def score_dates(
-    window: tuple[datetime, datetime] | None, candidates: Sequence[Candidate]
-) -> None:
+def score_dates(window: tuple[datetime, datetime] | None, candidates: Sequence[Candidate]) -> None:
     """Score how recent passages are, and whether they are of the time that the question names."""
     now = datetime.now(UTC)
     for candidate in candidates:
