@@ -342,6 +342,8 @@ class StoreState(NamedTuple):
     """About how many chunks there are."""
     second: EmbeddingSpace | None = None
     """The space of the passages that the model of the first does not read, if there are any."""
+    has_graph: bool = True
+    """Whether passages may name entities."""
 
 
 class Place(NamedTuple):
@@ -357,22 +359,15 @@ class Place(NamedTuple):
     """The parent, or the memory itself if it has none."""
     group_size: int
     """How many passages that has."""
+    position: int
+    """The order among the memories of its parent; without one, among the passages of its memory."""
     before: str | None
     after: str | None
-    """The neighboring passages, if any."""
+    neighbours: tuple[str, ...]
+    """Those of the two that there are."""
     occurred_at: datetime
     selected: bool
     """Whether the filter lets this passage through."""
-    position: int
-    """The order among the memories of its parent; without one, among the passages of its memory."""
-
-    @property
-    def neighbours(self) -> tuple[str, ...]:
-        """The neighboring passages."""
-        before, after = self.before, self.after
-        if before is None:
-            return () if after is None else (after,)
-        return (before,) if after is None else (before, after)
 
 
 class Passage(NamedTuple):

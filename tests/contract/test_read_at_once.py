@@ -6,7 +6,7 @@ import pytest
 
 from builders import memory, vector
 from graph_builders import read
-from zapomni_db.models import MemoryFilter, TextSearchRequest
+from zapomni_db.models import MemoryFilter, MemoryPatch, TextSearchRequest, VectorSearchRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +104,45 @@ async def test_pool_and_hop_are_what_single_reads_return(storage):
     assert mentions == await storage.get_mentions([entity, "absent"], None, 1)
     assert (len(mentions[entity]), mentions["absent"]) == (1, [])
     assert await storage.get_hop(chunks, [], None, 1) == (await storage.get_passages(chunks), {})
+
+
+async def test_hits_are_read_again_after_their_memory_was_changed(storage):
+    memory_id = await storage.store_memory(memory("zebra", vector(1.0)))
+    chunks = list((await storage.find_matches(["zebra"], 100))["zebra"])
+    before = (await storage.get_hits([memory_id], chunks)).summaries[memory_id]
+
+    await storage.update_memory(memory_id, MemoryPatch(metadata={"seen": 1}, tags=["striped"]))
+
+    after = (await storage.get_hits([memory_id], chunks)).summaries[memory_id]
+    assert (before.metadata, before.tags) == ({}, [])
+    assert (after.metadata, after.tags) == ({"seen": 1}, ["striped"])
+    await storage.delete_memory(memory_id)
+    assert (await storage.get_hits([memory_id], chunks))[:2] == ({}, {})
+
+
+async def test_cosines_are_those_of_the_vectors_as_they_are_now(storage):
+    first = await storage.store_memory(memory("zebra one", vector(1.0)))
+    await storage.store_memory(memory("zebra two", vector(1.0, 1)))
+    request = VectorSearchRequest(query_embedding=vector(1.0), limit=5)
+    before = (await storage.rank_by_vector(request)).scores
+
+    await storage.delete_memory(first)
+    await storage.store_memory(memory("zebra three", vector(1.0)))
+
+    (two,) = (await storage.find_matches(["two"], 9))["two"]
+    (three,) = (await storage.find_matches(["three"], 9))["three"]
+    cosines = await storage.get_similarities(vector(1.0), [two, three])
+    assert cosines == pytest.approx({two: before[two], three: 1.0})
+
+
+async def test_a_store_whose_passages_name_no_entity_says_so_if_it_knows(storage):
+    memory_id = await storage.store_memory(memory("Redis is fast", vector(1.0)))
+    knows = type(storage).__name__ == "SqliteStorage"
+    assert (await storage.get_state()).has_graph is not knows
+
+    await read(storage, memory_id, ["Redis"])
+
+    assert (await storage.get_state()).has_graph
 
 
 async def test_what_compares_hits_is_read_with_them(storage):

@@ -56,7 +56,7 @@ def test_what_stands_out_scores_highest_and_a_window_takes_the_best_of_its_passa
     rows = np.array([[0.9, 0.1], [0.2, 0.2], [0.1, 0.8]], dtype=np.float32)
 
     alone = score_tokens(rows, [1.0, 1.0])
-    windows = join_windows(rows, np.array([[-1, 2], [-1, -1], [-1, -1]]))
+    windows = join_windows(rows, [-1, -1, -1], [2, -1, -1])
     joined = score_tokens(windows, [1.0, 1.0])
 
     assert alone[0] == 1.0
@@ -68,7 +68,7 @@ def test_what_stands_out_scores_highest_and_a_window_takes_the_best_of_its_passa
 
 def test_candidates_that_are_all_alike_score_alike():
     rows = np.array([[0.5, 0.5], [0.5, 0.5]], dtype=np.float32)
-    assert score_tokens(rows, [1.0, 1.0]) == [1.0, 1.0]
+    assert score_tokens(rows, [1.0, 1.0]).tolist() == [1.0, 1.0]
 
 
 def test_one_word_that_is_there_says_more_than_three_that_are_a_little_alike():

@@ -53,6 +53,20 @@ def test_a_parent_that_speaks_of_the_words_lifts_all_its_passages():
     assert inside.bm25_parent > outside.bm25_parent == 0
 
 
+def test_a_passage_without_neighbors_is_its_own_window_and_parent():
+    alone = Candidate("a", group="one")
+    first = Candidate("b", group="talk", group_size=2, after="c", neighbours=("c",))
+    second = Candidate("c", group="talk", group_size=2, before="b", neighbours=("b",))
+    members = {"one": ["a"], "talk": ["b", "c"]}
+
+    score_words([alone, first, second], {"fox": frozenset({"a", "b"})}, members, 1000)
+
+    # BM25 of one word that is there once, in a shorter text than the others are.
+    assert alone.bm25_window > first.bm25_window == second.bm25_window > 0
+    assert alone.bm25_parent == alone.bm25_window
+    assert first.bm25_parent == first.bm25_window
+
+
 def test_neighbours_count_half_in_the_context():
     alone, beside = Candidate("a"), Candidate("b", neighbours=("c", "d"))
 

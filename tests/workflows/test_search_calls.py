@@ -127,7 +127,18 @@ async def test_what_is_read_at_once_is_what_single_reads_return(engine):
     assert around.tokens == await storage.get_tokens(list(places))
     state = await storage.get_state()
     space, chunks = await storage.get_space(), await storage.count_chunks()
-    assert state == (await storage.get_version(), space, chunks, None)
+    assert state == (await storage.get_version(), space, chunks, None, False)
     memories = [one.memory_id for one in added[:3]]
     hits = await storage.get_summaries(memories), await storage.get_passages(ids), {}, {}, 0
     assert await storage.get_hits(memories, ids) == hits
+
+
+async def test_what_a_caller_does_to_a_result_is_not_in_the_next_one(engine):
+    await engine.add_memories([AddMemoryRequest(text=FIRST, metadata={"a": 1}, tags=["x"])])
+    (found,) = (await engine.search_memory(SearchRequest(query="billing scheduler"))).results
+    found.metadata["b"] = 2
+    found.tags.append("y")
+
+    (again,) = (await engine.search_memory(SearchRequest(query="Who wrote billing?"))).results
+
+    assert (again.metadata, again.tags) == ({"a": 1}, ["x"])

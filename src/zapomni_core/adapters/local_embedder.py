@@ -63,7 +63,8 @@ class LocalEmbedder(LoadedModel["_EncoderModel"]):
 
     async def space(self) -> EmbeddingSpace:
         """Say which space the vectors belong to, without loading the model."""
-        find_model(self._models_path)
+        if not self.is_loaded:
+            find_model(self._models_path)
         return EmbeddingSpace(model=self.model_id, dimension=DIMENSION, sha256=WEIGHTS.sha256[0])
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:

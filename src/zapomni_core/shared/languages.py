@@ -40,6 +40,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _LATIN = (
     "[A-Za-z\u00aa\u00b5\u00ba\u00c0-\u024f\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uff21-\uff5a]"
 )
+_NOT_ASCII = r"[^\x00-\x7f]+"
 _NOT_LATIN = rf"(?!{_LATIN})[^\W\d_]"
 # Scripts without blanks between words: two characters are about one.
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
@@ -164,10 +165,18 @@ def is_english_model(model: str) -> bool:
 
 def unread_share(text: str) -> float:
     """Return the share of a text's words that are not in Latin letters, 0 to 1."""
-    if text.isascii() or not re.search(_NOT_LATIN, text[:READ_CHARS]):
+    beginning = text[:READ_CHARS]
+    return 0.0 if beginning.isascii() else _count_unread(beginning)
+
+
+# Searches come to the same passages again.
+@lru_cache(maxsize=1024)
+def _count_unread(text: str) -> float:
+    # English texts have dashes and accents, too: only what is not ASCII is read at first.
+    if not re.search(_NOT_LATIN, "".join(re.findall(_NOT_ASCII, text))):
         return 0.0
     read = unread = 0.0
-    for word in _WORD.findall(text[:READ_CHARS]):
+    for word in _WORD.findall(text):
         latin = len(re.findall(_LATIN, word))
         unspaced = len(re.findall(_UNSPACED, word))
         # A word of both scripts, such as a name with an ending, is two.

@@ -24,6 +24,7 @@ __all__ = [
     "find_ended",
     "is_ended_by",
     "names_of",
+    "numbers_of",
     "phrases_of",
     "read_status",
     "says_change",
@@ -233,9 +234,23 @@ def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> 
         memory_id: Its id.
         commit: The hash of its commit, if it is one.
     """
-    title = first_line.strip().lstrip("#").strip()
+    title = _title_of(first_line)
+    names = numbers_of(source, first_line, commit) | {TextReference("id", memory_id.lower())}
+    bare = re.sub(r"^(?:[A-Za-z]{2,10}[-_ #]?)?\d{1,5}\W+", "", title)
+    if len(folded := _fold_title(bare)) > 3 and " " in folded:
+        names.add(TextReference("title", folded))
+    return names
+
+
+def _title_of(first_line: str) -> str:
+    return first_line.strip().lstrip("#").strip()
+
+
+def numbers_of(source: str, first_line: str, commit: str = "") -> set[TextReference]:
+    """Return those names of a memory that are numbers or commits."""
+    title = _title_of(first_line)
     file = source.rsplit("/", 1)[-1]
-    names = {TextReference("id", memory_id.lower())}
+    names: set[TextReference] = set()
     for text in (file, title[:40]):
         if not any(map(str.isdigit, text)):
             continue
@@ -247,9 +262,6 @@ def names_of(source: str, first_line: str, memory_id: str, commit: str = "") -> 
         elif found := _PATTERNS["file"].match(text) or _PATTERNS["section"].match(text):
             # A numbered file or heading is a decision record: that is what they are numbered for.
             names |= {TextReference("", found[1]), TextReference("adr", found[1])}
-    bare = re.sub(r"^(?:[A-Za-z]{2,10}[-_ #]?)?\d{1,5}\W+", "", title)
-    if len(folded := _fold_title(bare)) > 3 and " " in folded:
-        names.add(TextReference("title", folded))
     for text in (commit, source):
         if re.fullmatch(r"[0-9a-f]{7,40}", text):
             names.add(TextReference("commit", text))

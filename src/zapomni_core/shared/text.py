@@ -149,12 +149,16 @@ def query_phrases(query: str) -> list[str]:
 def rare_words(text: str, asked: Collection[str]) -> list[str]:
     """Return words of a passage that may lead to others: names, numbers and long words first."""
     known = {word[:5] for word in asked} | _STOP_WORDS
-    words = dict.fromkeys(word for word in _WORD.findall(text) if len(word) > 2)
-    telling = [
-        word for word in words if word.lower()[:5] not in known and word.lower() not in known
-    ]
-    telling.sort(key=lambda word: (not word[0].isupper() and not word[0].isdigit(), -len(word)))
-    return list(dict.fromkeys(word.lower() for word in telling))[:MAX_RARE_WORDS]
+    names: list[str] = []
+    others: list[str] = []
+    for word in dict.fromkeys(_WORD.findall(text)):
+        small = word.lower()
+        if len(word) > 2 and small[:5] not in known and small not in known:
+            is_name = word[0].isupper() or word[0].isdigit()
+            (names if is_name else others).append(small)
+    names.sort(key=len, reverse=True)
+    others.sort(key=len, reverse=True)
+    return list(dict.fromkeys([*names, *others]))[:MAX_RARE_WORDS]
 
 
 def find_names(text: str, asked: Collection[str]) -> list[str]:

@@ -62,6 +62,7 @@ from zapomni_db.models import (
     EmbeddingSpace,
     MemoryFields,
     MemoryFilter,
+    MemorySummary,
     Passage,
     QueryEmbedding,
     StoreState,
@@ -111,8 +112,7 @@ class Searcher:
             observed = await self.observations.get_version()
         filters, reach = await self._narrow(request)
         # Not JSON, which could not carry half of a surrogate pair.
-        asked = request.model_copy(update={"query": question_key(request.query)})
-        question = repr((asked, reach))
+        question = repr(({**vars(request), "query": question_key(request.query)}, reach))
         state = self.answers.state
         # What was never asked needs no version before the search, which begins by reading it.
         if state is None or self.answers.has(question) or request.within == "observations":
@@ -253,6 +253,7 @@ class Searcher:
                 question.use_stems()
             question.total = now.chunks
             question.reads = _readable(request.query, now.space) if now.space else 1.0
+            question.graph = request.graph and now.has_graph
             question.is_calibrated = now.space is not None and now.space.model in CALIBRATED
             self.answers.state = now
             if not attempts or (now.space, now.second) == (known.space, known.second):
@@ -360,8 +361,8 @@ class Searcher:
             )
             for match in distinct.values()
         ]
+        score_dates(question.window, observed)
         score_observed(observed, terms, query_phrases(request.query))
-        score_dates(request.query, observed)
         observed.sort(key=lambda c: -c.score)
         return observed, not question.exhausted or len(matches) == query.limit
 
@@ -473,7 +474,7 @@ class Searcher:
             if summary is not None and passage is not None:
                 results.append(
                     SearchResult.from_fields(
-                        **{name: getattr(summary, name) for name in MemoryFields.model_fields},
+                        **_fields_of(summary),
                         observation_id=None,
                         chunk_id=hit.chunk_id,
                         text=passage.text,
@@ -535,6 +536,13 @@ def _seconds(moment: datetime | None) -> int | None:
 def _describe_evidence(hit: Candidate) -> dict[str, Any]:
     evidence = round(hit.evidence, 2)
     return {"evidence": evidence, "evidence_word": evidence_word(evidence)}
+
+
+def _fields_of(summary: MemorySummary) -> dict[str, Any]:
+    """Return what a result has of its memory, which the store may keep for other searches."""
+    known = vars(summary)
+    fields = {name: known[name] for name in MemoryFields.model_fields}
+    return fields | {"metadata": {**summary.metadata}, "tags": [*summary.tags]}
 
 
 def _describe_observation(

@@ -640,16 +640,18 @@ class _Group(NamedTuple):
 
     def place(self, chunk_id: str) -> Place:
         memory = self.chunks[chunk_id]
+        before, after = self.before.get(chunk_id), self.after.get(chunk_id)
         return Place(
             chunk_id,
             memory.memory_id,
             self.name,
             len(self.chunks),
-            self.before.get(chunk_id),
-            self.after.get(chunk_id),
+            memory.chunks.index(chunk_id) if self.name == memory.memory_id else memory.position,
+            before,
+            after,
+            tuple(filter(None, (before, after))),
             from_time(memory.occurred_at),
             memory.selected,
-            memory.chunks.index(chunk_id) if self.name == memory.memory_id else memory.position,
         )
 
 

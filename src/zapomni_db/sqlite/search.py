@@ -8,14 +8,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, LiteralString, NamedTuple
 
 from zapomni_db.exceptions import ValidationError
 from zapomni_db.models import (
     BM25SearchResult,
+    Hits,
     IndexedChunk,
     MemoryFilter,
+    MemorySummary,
     Mention,
     Passage,
     Place,
@@ -27,8 +29,9 @@ from zapomni_db.models import (
 )
 from zapomni_db.spelling import MOST_TEXTS, allowed_distance, distance, nearest_word
 from zapomni_db.sqlite.connection import fetch_value, read_version
+from zapomni_db.sqlite.memories import get_beginnings, get_summaries
 from zapomni_db.sqlite.rows import from_time, to_json, to_time, where
-from zapomni_db.sqlite.vectors import VectorCache, get_tokens, read_active_space
+from zapomni_db.sqlite.vectors import VectorCache, get_cosines, get_tokens, read_active_space
 
 __all__ = [
     "MENTIONED",
@@ -48,9 +51,12 @@ __all__ = [
     "get_places",
     "get_similarities",
     "get_surroundings",
+    "has_mentions",
     "merge_words",
     "rank_by_vector",
     "rank_by_words",
+    "read_hits",
+    "read_hop",
     "read_pool",
     "store_contexts",
     "to_moment",
@@ -153,8 +159,11 @@ def _selection(filters: MemoryFilter) -> tuple[LiteralString, list[object]]:
 
 def _match_expression(terms: Iterable[str]) -> str:
     """Quote every term, so that nothing a user types is FTS5 syntax."""
-    quoted = ('"' + term.replace("\0", " ").replace('"', '""') + '"' for term in terms)
-    return " OR ".join(quoted)
+    return " OR ".join(map(_quote, terms))
+
+
+def _quote(term: str) -> str:
+    return '"' + term.replace("\0", " ").replace('"', '""') + '"'
 
 
 def rank_by_vector(
@@ -202,15 +211,15 @@ def get_surroundings(
     reader = _PlaceReader(connection, filters, known)
     places = reader.read(chunk_ids)
     wanted = (places[i] for i in around if i in places)
-    near = {neighbor for place in wanted for neighbor in place.neighbours} - places.keys()
+    near = {*chain.from_iterable([place.neighbours for place in wanted])} - places.keys()
     if near:
         places |= reader.read(sorted(near))
     selected = [place for place in places.values() if place.selected]
     ids = [place.chunk_id for place in selected]
-    scored = {*ids, *(neighbor for place in selected for neighbor in place.neighbours)}
+    scored = {*ids, *chain.from_iterable([place.neighbours for place in selected])}
     similar = {}
     if query and ids:
-        similar = get_similarities(connection, caches.vectors, query, sorted(scored))
+        similar = get_similarities(connection, caches.vectors, query, list(scored))
     found = Surroundings(
         places,
         reader.members(selected) if members else {},
@@ -241,10 +250,55 @@ def read_pool(
     return pool
 
 
+def read_hop(
+    connection: sqlite3.Connection,
+    places: PlaceCache,
+    chunk_ids: Sequence[str],
+    entity_ids: Sequence[str],
+    as_of: datetime | None,
+    limit: int,
+) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
+    passages = places.get(connection).read_passages(connection, chunk_ids)
+    if not entity_ids:
+        return passages, {}
+    return passages, get_mentions(connection, entity_ids, as_of, limit)
+
+
+def read_hits(
+    connection: sqlite3.Connection,
+    places: PlaceCache,
+    memory_ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    *,
+    beginning: int,
+    cosines: bool,
+    others: Sequence[str],
+    filters: MemoryFilter | None,
+) -> Hits:
+    known = places.get(connection)
+    summaries = known.read_summaries(connection, memory_ids)
+    passages = known.read_passages(connection, chunk_ids)
+    long = [one.memory_id for one in summaries.values() if one.chunk_count > 1]
+    lone = [
+        chunk_id
+        for chunk_id, passage in passages.items()
+        if passage.memory_id in summaries and not summaries[passage.memory_id].parent
+    ]
+    hits = Hits(
+        summaries,
+        passages,
+        get_beginnings(connection, long, beginning) if beginning and long else {},
+        get_cosines(connection, lone) if cosines and len(lone) > 1 else {},
+        count_memories(connection, others, filters or MemoryFilter()) if others else 0,
+    )
+    places.forget_many()
+    return hits
+
+
 def find_matches(
     connection: sqlite3.Connection, phrases: Sequence[str], limit: int
 ) -> dict[str, frozenset[str] | None]:
-    expressions = to_json([_match_expression([phrase]) for phrase in phrases])
+    expressions = to_json(list(map(_quote, phrases)))
     found: dict[str, frozenset[str] | None] = {}
     rows = connection.execute(_MATCHES, (limit + 1, expressions))
     for phrase, (ids,) in zip(phrases, rows, strict=True):
@@ -440,14 +494,14 @@ class _ChunkGroup:
 
 # So many places, and chunks of groups, are kept for the next search: about 3 MB ...
 MOST_PLACES = 10_000
-# ... and so many bytes of token vectors and texts.
+# ... and so many bytes of token vectors, texts and what is known of their memories.
 MOST_BYTES = 4_000_000
 
 
 class _KnownPlaces:
     """Where chunks are in one state of the file, and what a search reads of the best ones."""
 
-    __slots__ = ("bytes", "groups", "passages", "places", "size", "state", "tokens")
+    __slots__ = ("bytes", "groups", "passages", "places", "size", "state", "summaries", "tokens")
 
     def __init__(self, state: object) -> None:
         self.state = state
@@ -457,6 +511,7 @@ class _KnownPlaces:
         self.tokens: dict[str, bytes] = {}
         """Empty: it has none."""
         self.passages: dict[str, Passage] = {}
+        self.summaries: dict[str, MemorySummary] = {}
         self.size = 0
         self.bytes = 0
 
@@ -481,6 +536,17 @@ class _KnownPlaces:
             self.bytes += sum(len(p.text) + len(p.stored_metadata) for p in found.values())
             self.size += len(found)
         return {i: known[i] for i in sorted({*chunk_ids}, key=int) if i in known}
+
+    def read_summaries(
+        self, connection: sqlite3.Connection, memory_ids: Sequence[str]
+    ) -> dict[str, MemorySummary]:
+        known = self.summaries
+        if new := [memory_id for memory_id in memory_ids if memory_id not in known]:
+            found = get_summaries(connection, new)
+            known.update(found)
+            self.bytes += sum(len(s.preview) + len(str(s.metadata)) for s in found.values())
+            self.size += len(found)
+        return {i: known[i] for i in memory_ids if i in known}
 
 
 class PlaceCache:
@@ -550,15 +616,17 @@ class _PlaceReader:
                 memory_id,
                 name,
                 len(group.ids),
+                place if parent else position,
                 before,
                 after,
+                tuple(filter(None, (before, after))),
                 from_time(occurred),
                 bool(selected),
-                place if parent else position,
             )
 
     def members(self, places: Iterable[Place]) -> dict[str, list[str]]:
-        return {place.group: self._groups[place.group].ids for place in places}
+        groups = self._groups
+        return {group: groups[group].ids for group in {place.group for place in places}}
 
     def _read_groups(self, rows: Sequence[tuple[Any, ...]]) -> None:
         parents: dict[str, int] = {}
@@ -667,6 +735,14 @@ def _hit_fields(passage: Passage) -> dict[str, Any]:
 
 MENTIONED: LiteralString = "since <= :now AND (withdrawn IS NULL OR withdrawn > :now)"
 """A condition on mentions at the time `:now`; no other table has columns of these names."""
+
+
+_HAS_MENTIONS: LiteralString = "SELECT EXISTS (SELECT 1 FROM graph_mentions)"
+
+
+def has_mentions(connection: sqlite3.Connection) -> bool:
+    """Return whether any passage names an entity: few stores have a graph."""
+    return bool(fetch_value(connection, _HAS_MENTIONS))
 
 
 def to_moment(as_of: datetime | None) -> int:

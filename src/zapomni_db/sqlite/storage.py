@@ -67,6 +67,7 @@ def _read_state(connection: sqlite3.Connection) -> StoreState:
         vectors.get_space(connection),
         search.count_chunks(connection),
         vectors.get_second_space(connection),
+        search.has_mentions(connection),
     )
 
 
@@ -74,46 +75,6 @@ def _begin_search(
     connection: sqlite3.Connection, phrases: Sequence[str], limit: int
 ) -> tuple[StoreState, dict[str, frozenset[str] | None]]:
     return _read_state(connection), search.find_matches(connection, phrases, limit)
-
-
-def _read_hop(
-    connection: sqlite3.Connection,
-    chunk_ids: Sequence[str],
-    entity_ids: Sequence[str],
-    as_of: datetime | None,
-    limit: int,
-) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
-    passages = search.get_passages(connection, chunk_ids)
-    if not entity_ids:
-        return passages, {}
-    return passages, search.get_mentions(connection, entity_ids, as_of, limit)
-
-
-def _read_hits(
-    connection: sqlite3.Connection,
-    memory_ids: Sequence[str],
-    chunk_ids: Sequence[str],
-    *,
-    beginning: int = 0,
-    cosines: bool = False,
-    others: Sequence[str] = (),
-    filters: MemoryFilter | None = None,
-) -> Hits:
-    summaries = memories.get_summaries(connection, memory_ids)
-    passages = search.get_passages(connection, chunk_ids)
-    long = [one.memory_id for one in summaries.values() if one.chunk_count > 1]
-    lone = [
-        chunk_id
-        for chunk_id, passage in passages.items()
-        if passage.memory_id in summaries and not summaries[passage.memory_id].parent
-    ]
-    return Hits(
-        summaries,
-        passages,
-        memories.get_beginnings(connection, long, beginning) if beginning and long else {},
-        vectors.get_cosines(connection, lone) if cosines and len(lone) > 1 else {},
-        search.count_memories(connection, others, filters or MemoryFilter()) if others else 0,
-    )
 
 
 def _find_hits(
@@ -268,8 +229,41 @@ class SqliteStorage(SqliteFile):
             passage_ids,
         )
 
-    get_hop = reading_here("searching", _read_hop)
-    get_hits = reading_here("searching", _read_hits)
+    async def get_hop(
+        self,
+        chunk_ids: Sequence[str],
+        entity_ids: Sequence[str],
+        as_of: datetime | None,
+        limit: int,
+    ) -> tuple[dict[str, Passage], dict[str, list[Mention]]]:
+        """Return texts of chunks and the passages that name entities."""
+        return self.read_here(
+            "searching", search.read_hop, self._places, chunk_ids, entity_ids, as_of, limit
+        )
+
+    async def get_hits(
+        self,
+        memory_ids: Sequence[str],
+        chunk_ids: Sequence[str],
+        *,
+        beginning: int = 0,
+        cosines: bool = False,
+        others: Sequence[str] = (),
+        filters: MemoryFilter | None = None,
+    ) -> Hits:
+        """Return what is shown and compared of the best hits."""
+        return self.read_here(
+            "searching",
+            search.read_hits,
+            self._places,
+            memory_ids,
+            chunk_ids,
+            beginning=beginning,
+            cosines=cosines,
+            others=others,
+            filters=filters,
+        )
+
     find_hits = reading("searching", _find_hits)
 
     get_version = reading_here("reading", read_version)

@@ -487,7 +487,9 @@ class VectorCache:
                     connection, space_key, vector, limit, near, scores
                 )
             ids = held.ids[near]
-        mean, deviation = (float(sample.mean()), float(sample.std())) if count else (0.0, 0.0)
+        mean = float(sample.mean()) if count else 0.0
+        apart = sample - mean
+        deviation = math.sqrt(float(np.vecdot(apart, apart)) / len(apart)) if count else 0.0
         if limit < len(scores):
             # Ties at the border are settled by id, so that paging is stable.
             border = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -514,7 +516,7 @@ class VectorCache:
             known = [i for i, row in zip(chunk_ids, rows.tolist(), strict=True) if row >= 0]
             if not known or not vector.any():
                 return {}
-            scores = held.compare(vector, rows[rows >= 0])
+            scores = held.compare(vector, rows if len(known) == len(rows) else rows[rows >= 0])
         return dict(zip(known, scores.tolist(), strict=True))
 
     def sample(self, connection: sqlite3.Connection, space_key: int, limit: int) -> bytes:
@@ -569,6 +571,8 @@ class _Held:
         room = count + max(count // 4, 64)
         self.ids = np.empty(room, dtype=np.int64)
         self._sorted: NDArray[np.intp] | None = None
+        self._scored: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        """The last vector that all were compared with, and the cosines: a search asks again."""
         self._columns: list[NDArray[Any]] = [np.empty((room, dimension), dtype=np.float32)]
         if self.is_many:
             words = -(-dimension // 64)
@@ -598,7 +602,7 @@ class _Held:
             )
         self._put(slice(self.size, end), rows)
         self.ids[self.size : end] = [chunk_id for chunk_id, _, _ in rows]
-        self.size, self._sorted = end, None
+        self.size, self._sorted, self._scored = end, None, None
 
     def change(self, rows: Sequence[ChangedRow]) -> None:
         """Store vectors anew, and forget those of which nothing is left."""
@@ -616,7 +620,7 @@ class _Held:
             self.size -= 1
             for column in (self.ids, *self._columns):
                 column[row] = column[self.size]
-        self._sorted = None
+        self._sorted = self._scored = None
         self.append([one for one, row in zip(stored, at, strict=True) if row < 0])
 
     def _put(self, at: slice | NDArray[np.intp], rows: Sequence[StoredRow]) -> None:
@@ -698,13 +702,18 @@ class _Held:
 
         vectors, *rest = self._columns
         if not self.is_many:
+            scores: NDArray[np.float32]
+            scored = self._scored
             # vecdot, not @: a threaded BLAS spends eight times the CPU on a product this small.
-            if rows is None or 4 * len(rows) > self.size:
-                scores: NDArray[np.float32] = np.vecdot(vectors[: self.size], vector)
-                scores = scores if rows is None else scores[rows]
-            else:
+            if scored is not None and np.array_equal(scored[0], vector):
+                scores = scored[1]
+            elif rows is not None and 4 * len(rows) <= self.size:
                 scores = np.vecdot(vectors[rows], vector)
-            return scores
+                return scores
+            else:
+                scores = np.vecdot(vectors[: self.size], vector)
+                self._scored = vector, scores
+            return scores if rows is None else scores[rows]
         rows = np.arange(self.size) if rows is None else rows
         found = np.empty(len(rows), dtype=np.float32)
         for start in range(0, len(rows), BLOCK):

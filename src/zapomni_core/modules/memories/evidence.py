@@ -155,6 +155,9 @@ def score_evidence(
     known = total / (total + UNKNOWN_PASSAGES)
     unseen = known * sum(not count for count in counts.values()) / max(len(counts), 1)
     typical = known * _find_typical(counts, total, vocabulary or {}) + (1 - known) * USUALLY_TYPICAL
+    # What the nearest of so many unrelated passages would reach, in deviations above the mean.
+    expected = math.sqrt(2 * math.log(max(ranking.count, 1)))
+    usual = _usual_cosine(ranking)
     found_terms: dict[str, list[str]] = {}
     for term, found in matches.items():
         for chunk_id in () if isinstance(found, int) else found & windows:
@@ -179,11 +182,11 @@ def score_evidence(
         if calibration == "second":
             signals["cosine"] = candidate.second
             continue
-        signals["peak"] = _peak(candidate.cosine, ranking)
+        signals["peak"] = _peak(candidate.cosine, ranking, expected)
         if calibration == "model":
             is_ordered = candidate.turn and candidate.turn_signals
             signals["late"] = candidate.late_window if is_ordered else candidate.late
-            signals["contrast"] = _contrast(candidate.cosine, ranking)
+            signals["contrast"] = candidate.cosine - usual
             parent = sum(weights[t] for t in both) if is_small else candidate.bm25_parent
             signals["parent"] = min(parent / rarest, MOST_INFORMATION)
             signals["typical"] = typical
@@ -232,17 +235,18 @@ def _add(weights: Mapping[str, float], signals: Mapping[str, Any]) -> float:
     return total
 
 
-def _peak(cosine: float, ranking: VectorRanking) -> float:
+def _peak(cosine: float, ranking: VectorRanking, expected: float) -> float:
     if ranking.count < 2 or not ranking.deviation >= 1e-9:
         return 0.0
-    peak = (cosine - ranking.mean) / ranking.deviation - math.sqrt(2 * math.log(ranking.count))
+    peak = (cosine - ranking.mean) / ranking.deviation - expected
     return min(max(peak, -HIGHEST_PEAK), HIGHEST_PEAK) if math.isfinite(peak) else 0.0
 
 
-def _contrast(cosine: float, ranking: VectorRanking) -> float:
+def _usual_cosine(ranking: VectorRanking) -> float:
+    """Return most of the mean cosine of all passages."""
     count = ranking.count if math.isfinite(ranking.mean) else 0
     total = (count * ranking.mean if count else 0.0) + UNKNOWN_PASSAGES * UNRELATED
-    return cosine - MEAN_SHARE * total / (count + UNKNOWN_PASSAGES)
+    return MEAN_SHARE * total / (count + UNKNOWN_PASSAGES)
 
 
 def _find_typical(counts: Mapping[str, int], total: int, vocabulary: Mapping[str, int]) -> float:
@@ -266,7 +270,7 @@ def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str
     if calibrations != {"model"}:
         named["lead"], named["lead_second"] = _leads(scores, parents, judged)
     if "model" in calibrations:
-        named["lead_all"] = _leads_over_all(scores, parents, NEAR_SCORE)
+        named["lead_all"] = _leads_over_all(scores, parents, NEAR_SCORE, judged)
         named["lead_context"] = _leads([c.context for c in pool], parents, judged)[0]
         late = [candidate.late for candidate in pool]
         named["lead_late"], named["lead_late_second"] = _leads(late, parents, judged)
@@ -295,25 +299,31 @@ def _measure_leads(pool: Sequence[Candidate], judged: int, calibrations: set[str
     # as a softmax, so the lead over all others together is the log odds of being the one.
     ordered = [candidate for candidate in pool if candidate.turn_signals]
     sums = [sum(candidate.turn_signals.values()) for candidate in ordered]
-    leads = _leads_over_all(sums, [candidate.memory_id for candidate in ordered], 1.0)
-    judged_ids = {candidate.chunk_id for candidate in pool[:judged]}
-    for candidate, lead in zip(ordered, leads, strict=True):
-        if candidate.turn and candidate.chunk_id in judged_ids:
+    first = sum(bool(candidate.turn_signals) for candidate in pool[:judged])
+    leads = _leads_over_all(sums, [candidate.memory_id for candidate in ordered], 1.0, first)
+    for candidate, lead in zip(ordered, leads, strict=False):
+        if candidate.turn:
             candidate.signals["lead_order"] = lead
             candidate.signals["lent"] = candidate.late_window - candidate.late
             # This part of the order counts only if the question asks for a list.
             candidate.signals["list"] = float(candidate.turn_signals["apart"] != 0)
 
 
-def _leads_over_all(values: Sequence[float], owners: Sequence[str], scale: float) -> list[float]:
-    """Return the log odds of each owner against all others together."""
+def _leads_over_all(
+    values: Sequence[float], owners: Sequence[str], scale: float, judged: int
+) -> list[float]:
+    """Return the log odds of the owners of the first values, each against all others together."""
     highest = max(values, default=0.0)
     shares: dict[str, float] = {}
     for value, owner in zip(values, owners, strict=True):
         shares[owner] = shares.get(owner, 0.0) + math.exp((value - highest) / scale)
     total = sum(shares.values())
-    odds = {o: max(own, 1e-9) / max(total - own, 1e-9) for o, own in shares.items()}
-    return [min(max(math.log(odds[owner]), -MOST_LEAD), MOST_LEAD) for owner in owners]
+    leads = []
+    for owner in owners[:judged]:
+        own = shares[owner]
+        lead = math.log(max(own, 1e-9) / max(total - own, 1e-9))
+        leads.append(min(max(lead, -MOST_LEAD), MOST_LEAD))
+    return leads
 
 
 def _leads(
@@ -331,7 +341,7 @@ def _leads(
         if value > best.get(owner, -math.inf):
             best[owner] = value
     # One more than is needed: one of them may be the candidate's own.
-    ahead = sorted(best, key=lambda owner: -best[owner])[:3]
+    ahead = sorted(best, key=best.__getitem__, reverse=True)[:3]
     # The leads of an owner are those over the first two that are not it.
     others = {
         own: [*(best[owner] for owner in ahead if owner != own), 0.0, 0.0][:2]

@@ -66,6 +66,8 @@ class Links:
 
         Links start from the best passages, which stay ahead of those they lead to.
         """
+        if not self.asked and not self.linked:
+            return dict.fromkeys(pool, 0.0)
         highest = max((self.linked.get(i, 0.0) for i in pool if i not in best), default=0.0)
         share = {i: self.linked.get(i, 0.0) / highest for i in pool} if highest > 0 else {}
         return {

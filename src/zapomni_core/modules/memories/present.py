@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from zapomni_core.shared.statements import (
     ended_words,
     find_ended,
     names_of,
+    numbers_of,
     phrases_of,
     read_status,
     says_change,
@@ -41,6 +43,7 @@ __all__ = ["HEAD", "prefer_present"]
 
 # How many of the first hits are compared and reordered.
 HEAD = 20
+KEPT_STATUSES = 500
 # Two facts may be alike from this cosine on; about the same thing from this one on.
 ALIKE, RELATED = 0.4, 0.5
 # Without vectors, or in a script they do not know, alike are those that share half of the words of
@@ -75,6 +78,10 @@ class _ReadHit(NamedTuple):
     @property
     def names(self) -> set[TextReference]:
         return _names(self.summary)
+
+    @property
+    def numbers(self) -> set[TextReference]:
+        return numbers_of(self.summary.source, _first_line(self.summary), _commit(self.summary))
 
 
 @dataclass
@@ -112,7 +119,7 @@ async def prefer_present(
         and read.summaries[c.memory_id].kind != CODE_KIND
     ]
     hits = [
-        _ReadHit(c, summary, text, read_status(read.beginnings.get(summary.memory_id, text)))
+        _ReadHit(c, summary, text, _status_of(read.beginnings.get(summary.memory_id, text)))
         for c, summary, text in known
     ]
     order = _Order()
@@ -145,11 +152,22 @@ def _reorder(head: Sequence[Candidate], order: _Order) -> list[Candidate]:
 
 
 def _names(summary: MemorySummary) -> set[TextReference]:
+    return names_of(summary.source, _first_line(summary), summary.memory_id, _commit(summary))
+
+
+def _first_line(summary: MemorySummary) -> str:
+    return summary.preview.lstrip().partition("\n")[0]
+
+
+def _commit(summary: MemorySummary) -> str:
     commit = summary.metadata.get("commit")
-    first_line = summary.preview.lstrip().partition("\n")[0]
-    return names_of(
-        summary.source, first_line, summary.memory_id, commit if isinstance(commit, str) else ""
-    )
+    return commit if isinstance(commit, str) else ""
+
+
+# The same memories are found again and again; no text that is passed is longer than a few pages.
+@lru_cache(maxsize=KEPT_STATUSES)
+def _status_of(beginning: str) -> Status:
+    return read_status(beginning)
 
 
 async def _follow_references(
@@ -172,7 +190,7 @@ async def _follow_references(
         references = set(hit.status.replaced_by)
         if look_up and number < NAMED_HITS:
             # Only numbers and commits are referred to often enough to be searched for.
-            references |= {name for name in hit.names if name.kind not in ("id", "title")}
+            references |= hit.numbers
         if references:
             wanted |= references
             projects.add(hit.summary.project)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -62,7 +63,6 @@ from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
     Mention,
-    Place,
     QueryEmbedding,
     Surroundings,
     TextSearchRequest,
@@ -91,8 +91,7 @@ WINDOW_TOKENS = 0.2
 STOP_TOKEN_WEIGHT = 0.5
 # One phrase of one is half of what may be asked for.
 FEWEST_PHRASES = 2
-RECENCY, RECENCY_HALF_LIFE_DAYS = 0.02, 90.0
-DATE = 0.1
+RECENCY_HALF_LIFE_DAYS = 90.0
 NO_RANKING = VectorRanking(scores={})
 
 
@@ -163,6 +162,11 @@ class Question:
         self.compounds = {}
         self.terms = list(terms)
 
+    @cached_property
+    def window(self) -> tuple[datetime, datetime] | None:
+        """Return from when to when the question asks, if it names a time."""
+        return date_window(self.query, datetime.now(UTC))
+
     @property
     def graph_time(self) -> datetime | None:
         """Return at which time the graph is read; None: now."""
@@ -213,7 +217,7 @@ class MemoryRanker:
         word_hits, vector_hits = question.depth * WORD_HITS, question.depth * VECTOR_HITS
         bm25, question.ranking, question.second_ranking = await asyncio.gather(
             self.storage.rank_by_words(
-                TextSearchRequest(
+                TextSearchRequest.model_construct(
                     terms=list(matches) or question.terms,
                     limit=word_hits,
                     filters=question.filters,
@@ -232,7 +236,7 @@ class MemoryRanker:
             question, found_ids, around=list(bm25)[:WITH_NEIGHBORS], members=True
         )
         candidates = [
-            _candidate(place, bm25.get(chunk_id, 0.0))
+            Candidate(*place[:-1], bm25.get(chunk_id, 0.0))
             for chunk_id, place in around.places.items()
             if place.selected
         ]
@@ -253,7 +257,7 @@ class MemoryRanker:
             [c.chunk_id for c in pool if not c.lone] if may_order else [],
         )
         is_slow = time.perf_counter() - started > graph_arm.SECONDS
-        self._score_pool(question, pool, tokens)
+        self._score_pool(question, pool, pool, tokens)
         for candidate in pool:
             candidate.first_score = candidate.score
         if not question.by_rank:
@@ -366,19 +370,20 @@ class MemoryRanker:
             return await self.storage.get_surroundings(chunk_ids, question.filters, None, **wanted)
 
     def _score_pool(
-        self, question: Question, pool: list[Candidate], tokens: Mapping[str, bytes]
+        self,
+        question: Question,
+        pool: Sequence[Candidate],
+        new: Sequence[Candidate],
+        tokens: Mapping[str, bytes],
     ) -> None:
-        """Add what is worth its cost for the pool only, then fuse."""
-        has_tokens = _score_tokens(question, pool, tokens)
+        """Add what is worth its cost for the pool only to what is new there, then fuse all."""
+        _compare_tokens(question, new, tokens)
+        has_tokens = _score_tokens(question, pool)
         if question.by_rank:
             fuse_by_rank(pool)
             return
-        phrases = [found for text, found in question.matches.items() if " " in text]
-        rarities = [(f, inverse_frequency(question.total, len(f))) for f in phrases if f]
-        for candidate in pool if rarities else ():
-            found = [rarity for f, rarity in rarities if candidate.chunk_id in f]
-            candidate.phrase = sum(found)
-            candidate.phrase_share = len(found) / max(len(phrases), FEWEST_PHRASES)
+        _find_phrases(question, new)
+        score_dates(question.window, new)
         ranking = question.ranking
         nearest = max(ranking.scores.values(), default=0.0)
         fuse(
@@ -389,7 +394,6 @@ class MemoryRanker:
             reads=question.reads,
             shared=_share_words(question, pool),
         )
-        score_dates(question.query, pool)
 
     async def _hop(
         self,
@@ -436,23 +440,21 @@ class MemoryRanker:
         new += named.new({*known, *new})
         if new:
             around = await self._read_surroundings(question, new, tokens=True)
-            added = [_candidate(place, 0.0) for place in around.places.values() if place.selected]
+            added = [Candidate(*place[:-1]) for place in around.places.values() if place.selected]
             await self._score_cosines(question, added, around)
             if added:
                 pool = [*pool, *added]
-                self._score_pool(question, pool, around.tokens)
+                self._score_pool(question, pool, added, around.tokens)
         first = {seed.chunk_id for seed in seeds}
-        gains = [found.get(c.chunk_id, 0.0) for c in pool if c.chunk_id not in first]
-        highest = max(gains, default=0.0)
         ids = [candidate.chunk_id for candidate in pool]
+        highest = max((found.get(i, 0.0) for i in ids if i not in first), default=0.0) or 1.0
         linked, by_name = links.scores(ids, first), named.scores(ids, first)
-        for candidate in pool:
-            gain = found.get(candidate.chunk_id, 0.0) / highest if highest > 0 else 0.0
-            candidate.hop = SEED_HOP if candidate.chunk_id in first else min(gain, 1.0)
-            candidate.graph = linked[candidate.chunk_id]
+        for i, candidate in zip(ids, pool, strict=True):
+            hop = SEED_HOP if i in first else min(found.get(i, 0.0) / highest, 1.0)
+            candidate.hop, candidate.graph = hop, linked[i]
             # An entity and its name say the same: what says more counts.
-            candidate.names = max(by_name[candidate.chunk_id] - candidate.graph, 0.0)
-            candidate.score += HOP * candidate.hop + candidate.graph + candidate.names
+            candidate.names = max(by_name[i] - candidate.graph, 0.0)
+            candidate.score += HOP * hop + candidate.graph + candidate.names
         return pool
 
 
@@ -487,39 +489,61 @@ def _score_hop(
     return scores
 
 
-def _score_tokens(question: Question, pool: list[Candidate], stored: Mapping[str, bytes]) -> bool:
-    """Compare the question's tokens with those of each passage that has no score yet."""
-    if question.embedding is None or not question.embedding.tokens:
-        return False
-    fresh = [candidate for candidate in pool if candidate.similarities is None]
-    fresh = [candidate for candidate in fresh if stored.get(candidate.chunk_id)]
-    if fresh:
-        rows = max_similarities(question.embedding.tokens, [stored[c.chunk_id] for c in fresh])
-        for candidate, row in zip(fresh, rows, strict=True):
-            candidate.similarities = row
-    import numpy as np
+def _compare_tokens(
+    question: Question, new: Sequence[Candidate], stored: Mapping[str, bytes]
+) -> None:
+    """Compare the question's tokens with those of each passage that has some."""
+    found = [candidate for candidate in new if stored.get(candidate.chunk_id)]
+    if question.embedding is None or not question.embedding.tokens or not found:
+        return
+    weights = list(map(_weigh_token, question.embedding.words))
+    informative = [weight > STOP_TOKEN_WEIGHT for weight in weights]
+    rows = max_similarities(question.embedding.tokens, [stored[c.chunk_id] for c in found])
+    means = mean_similarities(
+        rows, informative if any(informative) else [True] * len(weights), MEAN_TOKENS
+    )
+    for candidate, row, mean in zip(found, rows, means, strict=True):
+        candidate.similarities = row
+        candidate.late = mean if any(weights) else 0.0
 
-    kept = [candidate for candidate in pool if candidate.similarities is not None]
-    if not kept:
+
+def _score_tokens(question: Question, pool: Sequence[Candidate]) -> bool:
+    """Score the passages whose tokens were compared among each other; return whether any was."""
+    known = [candidate for candidate in pool if candidate.similarities is not None]
+    if question.embedding is None or not known:
         return False
     weights = list(map(_weigh_token, question.embedding.words))
     if not any(weights):
         return False
-    at = {candidate.chunk_id: number for number, candidate in enumerate(kept)}
-    near = np.array([[at.get(c.before or "", -1), at.get(c.after or "", -1)] for c in kept])
-    rows = np.array([candidate.similarities for candidate in kept])
-    informative = [weight > STOP_TOKEN_WEIGHT for weight in weights]
-    means = mean_similarities(
-        rows, informative if any(informative) else [True] * len(weights), MEAN_TOKENS
-    )
-    own = score_tokens(rows, weights)
-    wide = score_tokens(join_windows(rows, near), weights)
-    for candidate, mean, one, several in zip(kept, means, own, wide, strict=True):
-        candidate.late = mean
-        candidate.tokens = (1 - WINDOW_TOKENS) * one + WINDOW_TOKENS * several
+    import numpy as np
+
+    rows = np.concatenate([candidate.similarities for candidate in known])
+    rows = rows.reshape(len(known), -1)
+    scores = score_tokens(rows, weights)
+    at: dict[str | None, int] = {c.chunk_id: number for number, c in enumerate(known)}
+    before = [at.get(candidate.before, -1) for candidate in known]
+    after = [at.get(candidate.after, -1) for candidate in known]
+    if max(before) >= 0 or max(after) >= 0:
+        wide = score_tokens(join_windows(rows, before, after), weights)
+        scores = (1 - WINDOW_TOKENS) * scores + WINDOW_TOKENS * wide
+    for candidate, score in zip(known, scores.tolist(), strict=True):
+        candidate.tokens = score
     return True
 
 
+def _find_phrases(question: Question, pool: Sequence[Candidate]) -> None:
+    """Score passages by the question's pairs of words that they have."""
+    phrases = [found for text, found in question.matches.items() if " " in text]
+    rarities = [(f, inverse_frequency(question.total, len(f))) for f in phrases if f]
+    for candidate in pool if rarities else ():
+        found = [rarity for f, rarity in rarities if candidate.chunk_id in f]
+        if found:
+            candidate.phrase = sum(found)
+            candidate.phrase_share = len(found) / max(len(phrases), FEWEST_PHRASES)
+
+
+# The same few thousand words come again and again.
+@lru_cache(maxsize=5000)
 def _weigh_token(token: str) -> float:
     """Return what a token of a question counts: unknown ones are like each other, not alike."""
     if is_unread_token(token):
@@ -527,24 +551,12 @@ def _weigh_token(token: str) -> float:
     return STOP_TOKEN_WEIGHT if is_stop_token(token) else 1.0
 
 
-def _candidate(place: Place, bm25: float) -> Candidate:
-    chunk_id, memory_id, group, size, before, after, occurred_at, _, position = place
-    near = place.neighbours
-    # By position: by name takes half as long again, and there are hundreds.
-    return Candidate(
-        chunk_id, memory_id, group, size, position, before, after, near, occurred_at, bm25
-    )
-
-
-def score_dates(query: str, pool: Sequence[Candidate]) -> None:
-    """Prefer recent passages a little, and those of the time that the question names."""
+def score_dates(window: tuple[datetime, datetime] | None, candidates: Sequence[Candidate]) -> None:
+    """Score how recent passages are, and whether they are of the time that the question names."""
     now = datetime.now(UTC)
-    window = date_window(query, now)
-    for candidate in pool:
+    for candidate in candidates:
         moment = candidate.occurred_at or now
-        if not candidate.recency:  # a pool is scored again after a second hop
-            age = max((now - moment).total_seconds() / 86400, 0.0)
-            candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
+        age = max((now - moment).total_seconds() / 86400, 0.0)
+        candidate.recency = math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
         if window is not None:
             candidate.date = float(window[0] <= moment < window[1])
-        candidate.score += RECENCY * candidate.recency + DATE * candidate.date

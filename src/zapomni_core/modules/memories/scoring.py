@@ -9,12 +9,12 @@ structure (conversations, encyclopedia, code), not fitted to a collection.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 from zapomni_core.interfaces import Replacement
@@ -56,6 +56,7 @@ LONE_WORDS = 0.6
 # Shares of the passage itself, of its window and of its parent in the words' score.
 WORDS_SPLIT = (0.23, 0.46, 0.31)
 PHRASE = 0.1
+RECENCY, DATE = 0.02, 0.1
 HOP = 0.15
 SEED_HOP = 0.8
 # From where to where the peak of the cosines means trust, in standard deviations above what
@@ -80,9 +81,13 @@ K1, B = 1.2, 0.75
 WINDOW_LENGTHS = tuple(math.sqrt(1 + 0.5 * number) for number in range(3))
 
 
+# One for all candidates, of which a search makes hundreds.
+_NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
 @dataclass(slots=True)
 class Candidate:
-    """A passage that may answer, and its scores."""
+    """A passage that may answer, and its scores: first where it is, in the order of `Place`."""
 
     chunk_id: str
     memory_id: str = ""
@@ -132,9 +137,9 @@ class Candidate:
     evidence: float = 0.0
     signals: dict[str, Any] = field(default_factory=dict)
     """What the evidence is made of."""
-    turn_signals: dict[str, float] = field(default_factory=dict)
+    turn_signals: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     """What gave it its place among the turns of conversations, if it is one."""
-    weights: dict[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     replaced: Replacement | None = None
     observation: ObservationMatch | None = None
     """The observation, if it is no passage of a memory."""
@@ -157,29 +162,46 @@ def score_words(
     different words in a window say more than the same word twice.
     """
     pool = list(candidates)
-    windows = [(c.chunk_id, *c.neighbours) for c in pool]
-    window_size = sum(map(len, windows)) / max(len(windows), 1)
-    group_of = {chunk_id: group for group, ids in members.items() for chunk_id in ids}
-    parent_size = sum(len(members.get(c.group, "1")) for c in pool) / max(len(pool), 1)
-    near: dict[str, list[int]] = {}
-    of_group: dict[str, list[Candidate]] = {}
-    for number, (candidate, window) in enumerate(zip(pool, windows, strict=True)):
-        of_group.setdefault(candidate.group, []).append(candidate)
-        for chunk_id in window:
-            near.setdefault(chunk_id, []).append(number)
-    window_norms = [_length_norm(len(window) / window_size) for window in windows]
-    parent_norms = {group: _length_norm(len(ids) / parent_size) for group, ids in members.items()}
+    windows = [1 + len(c.neighbours) for c in pool]
+    parents = [len(members.get(c.group, "1")) for c in pool]
+    window_size = sum(windows) / max(len(pool), 1)
+    parent_size = sum(parents) / max(len(pool), 1)
+    words = [(f, (K1 + 1) * inverse_frequency(total, len(f))) for f in matches.values()]
+    alone_in_window = 1 + _length_norm(1 / window_size) if pool else 1.0
+    alone_in_parent = 1 + _length_norm(1 / parent_size) if pool else 1.0
+    near: dict[str, list[int]] = defaultdict(list)
+    groups = set()
+    for number, candidate in enumerate(pool):
+        if windows[number] == parents[number] == 1:
+            own = candidate.chunk_id
+            most = sum([weight for found, weight in words if own in found])
+            candidate.bm25_window = most / alone_in_window
+            candidate.bm25_parent = most / alone_in_parent
+            continue
+        groups.add(candidate.group)
+        near[candidate.chunk_id].append(number)
+        for chunk_id in candidate.neighbours:
+            near[chunk_id].append(number)
+    if not near:
+        return
+    group_of = {i: group for group in groups for i in members.get(group, ())}
+    near_ids, member_ids = frozenset(near), frozenset(group_of)
+    window_norms = [_length_norm(size / window_size) for size in windows]
+    parent_norms = {g: _length_norm(len(members[g]) / parent_size) for g in {*group_of.values()}}
+    in_windows = [0.0] * len(pool)
+    in_parents = dict.fromkeys(groups, 0.0)
     # Counted by the interpreter's own loops: there are a thousand matches and more.
-    for found in matches.values():
-        weight = inverse_frequency(total, len(found))
-        in_window = Counter(chain.from_iterable(map(near.__getitem__, near.keys() & found)))
-        for number, hits in in_window.items():
-            pool[number].bm25_window += weight * ((K1 + 1) * hits / (hits + window_norms[number]))
-        in_parent = Counter(map(group_of.__getitem__, group_of.keys() & found))
-        for group, hits in in_parent.items():
-            gain = weight * ((K1 + 1) * hits / (hits + parent_norms[group]))
-            for candidate in of_group.get(group, ()):
-                candidate.bm25_parent += gain
+    for found, most in words:
+        hits_near = Counter(chain.from_iterable(map(near.__getitem__, near_ids & found)))
+        for number, hits in hits_near.items():
+            in_windows[number] += most * hits / (hits + window_norms[number])
+        hits_of_group = Counter(map(group_of.__getitem__, member_ids & found))
+        for group, hits in hits_of_group.items():
+            in_parents[group] += most * hits / (hits + parent_norms[group])
+    for candidate, in_window in zip(pool, in_windows, strict=True):
+        if candidate.group in groups:
+            candidate.bm25_window = in_window
+            candidate.bm25_parent = in_parents[candidate.group]
 
 
 def _length_norm(relative_length: float) -> float:
@@ -254,27 +276,24 @@ def pick_pool(
         return list(candidates), []
     arms = zip(
         candidates,
-        _by_highest([c.bm25 for c in candidates]),
-        _by_highest([c.bm25_window for c in candidates]),
-        _by_highest([c.bm25_parent for c in candidates]),
-        _by_highest(_above_floor([c.cosine for c in candidates])),
-        _by_highest(_above_floor([c.context for c in candidates])),
+        _by_highest([c.bm25 for c in candidates], 0.5),
+        _by_highest([c.bm25_window for c in candidates], 0.5),
+        _by_highest([c.bm25_parent for c in candidates], 0.25),
+        _by_highest(_above_floor([c.cosine for c in candidates]), 0.35),
+        _by_highest(_above_floor([c.context for c in candidates]), 0.35),
         strict=True,
     )
     promised = [
-        (
-            -(0.5 * own + 0.5 * window + 0.25 * parent + 0.35 * cosine + 0.35 * context),
-            c.chunk_id,
-            c,
-        )
+        (-(own + window + parent + cosine + context), c.chunk_id, c)
         for c, own, window, parent, cosine, context in arms
     ]
-    promised.sort(key=itemgetter(0, 1))
+    # No two have the same id, so candidates themselves are never compared.
+    promised.sort()
     pool: list[Candidate] = []
     rest: list[Candidate] = []
-    taken: dict[str, int] = {}
+    taken: dict[str, int] = defaultdict(int)
     for _, _, candidate in promised:
-        taken[candidate.memory_id] = taken.get(candidate.memory_id, 0) + 1
+        taken[candidate.memory_id] += 1
         fits = len(pool) < size and taken[candidate.memory_id] <= PER_MEMORY
         (pool if fits else rest).append(candidate)
     return pool, rest
@@ -299,9 +318,9 @@ def fuse(
         reads: How much of the question the first model reads, 0 to 1.
         shared: Which share of the question's words passages of the second space have.
     """
-    units, windows = _to_range(c.bm25 for c in pool), _to_range(c.bm25_window for c in pool)
-    parents, phrases = _to_range(c.bm25_parent for c in pool), _to_range(c.phrase for c in pool)
-    cosines, contexts = _to_range(c.cosine for c in pool), _to_range(c.context for c in pool)
+    units, windows = _to_range([c.bm25 for c in pool]), _to_range([c.bm25_window for c in pool])
+    parents, phrases = _to_range([c.bm25_parent for c in pool]), _to_range([c.phrase for c in pool])
+    cosines, contexts = _to_range([c.cosine for c in pool]), _to_range([c.context for c in pool])
     share = max((shared - FEW_SHARED) / (1 - FEW_SHARED), 0.0) if reads == 1 else 1.0
     by_words, late, near = _mix(UNSHARED, SHARED, share)
     in_second = {"words": by_words, "tokens": late if tokens else 0.0, "vectors": near}
@@ -327,11 +346,10 @@ def fuse(
         words = unit if lone else own * unit + near * window + whole * parent
         words += PHRASE * phrase
         candidate.weights = weights[kind]
-        candidate.score = (
-            by_words * words
-            + by_tokens * candidate.tokens
-            + by_vectors * (0.5 * cosine + 0.5 * context)
-        ) / total
+        score = by_words * words + by_tokens * candidate.tokens
+        score += by_vectors * (0.5 * cosine + 0.5 * context)
+        boost = RECENCY * candidate.recency + DATE * candidate.date
+        candidate.score = score / total + boost
 
 
 def _mix(far: Sequence[float], near: Sequence[float], trusted: float) -> tuple[float, float, float]:
@@ -370,7 +388,8 @@ def score_observed(
         fit = candidate.bm25 / highest if highest > 0 else 0.0
         share = len(found) / len(terms) if terms else 0.0
         candidate.weights = {"words": OBSERVED}
-        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit)
+        boost = RECENCY * candidate.recency + DATE * candidate.date
+        candidate.score = OBSERVED * (0.7 * share + 0.3 * fit) + boost
     for candidate, (text, found) in zip(observed, texts, strict=True):
         candidate.evidence = evidence_in_text(text, terms, phrases, counts, len(texts), found)
         candidate.signals = {"calibration": "words"}
@@ -426,22 +445,27 @@ def fuse_by_rank(pool: Sequence[Candidate], k: int = 60) -> None:
                 candidate.score += (k + 1) / (k + rank) / 3
 
 
-def _to_range(values: Iterable[float]) -> list[float]:
+def _to_range(numbers: list[float]) -> list[float]:
     """Scale to 0..1 among the candidates; if all are alike, all are as good as can be."""
-    numbers = list(values)
     if not math.isfinite(sum(numbers)):
         numbers = [_finite(number) for number in numbers]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     if high <= low:
         return [float(high > 0)] * len(numbers)
-    return [(number - low) / (high - low) for number in numbers]
+    width = high - low
+    return [(number - low) / width for number in numbers]
 
 
-def _by_highest(values: list[float]) -> list[float]:
+def _by_highest(values: list[float], weight: float) -> list[float]:
+    """Scale so that the highest is the weight."""
     high = max(values, default=0.0)
-    return [value / high for value in values] if high > 0 else values
+    scale = weight / high if high > 0 else weight
+    return [value * scale for value in values]
 
 
 def _above_floor(values: list[float], kept: int = 200) -> list[float]:
-    floor = sorted(values, reverse=True)[:kept][-1]
-    return [max(value - floor, 0.0) for value in values]
+    if len(values) <= kept:
+        floor = min(values)
+        return [value - floor for value in values]
+    floor = sorted(values, reverse=True)[kept - 1]
+    return [value - floor if value > floor else 0.0 for value in values]

@@ -110,7 +110,9 @@ def without_code(filters: MemoryFilter) -> MemoryFilter:
 
 def parse_filters(filters: MemoryFilter | dict[str, Any] | None) -> MemoryFilter:
     """Return checked filters, given as a model or by name."""
-    parsed = filters if isinstance(filters, MemoryFilter) else _read_filters(filters or {})
+    if not filters:
+        return MemoryFilter()
+    parsed = filters if isinstance(filters, MemoryFilter) else _read_filters(filters)
     for name in ("since", "until", "as_of", "known_at"):
         check_moment(name, getattr(parsed, name))
     if parsed.since and parsed.until and parsed.since >= parsed.until:
