@@ -458,7 +458,8 @@ async def test_a_name_in_backticks_may_be_a_person():
     [
         "Click `Run Workflow`, then select `resource addresses`.",
         "They are listed in the **Pending Approvals** section.",
-        "Go to DNS Management->Hosted Zones.",
+        "Go to DNS Management->Hosted Zones; from A->B->C to A->C->B.",
+        "It is GOV\\.QX here.",
         "It is one server/ROOM of two.",
         "Name files in PascalCase or camelCase.",
         "Give feedback in nitpick/required/question/future/note form.",

@@ -2100,7 +2100,7 @@ def _status(walk: Walk, before: str) -> bool:
 _EITHER = re.compile(r"[a-z]+/[A-Z][A-Z0-9]+")
 _X_NAME = re.compile(r"X-[A-Z][a-z]+")  # X-Road, X-Ray; a header has more words, or is called one
 _EMPHASIZED = re.compile(r"_[A-Z]+: ")  # _NOTE: This is ..._
-_MENU_PATH = re.compile(r"[A-Z][a-z]+(?:->[A-Z][a-z]+)+")
+_MENU_PATH = re.compile(r"[A-Z][a-z]*(?:->[A-Z][a-z]*)+")
 _THROWN = re.compile(
     r"\b(?:rais(?:e|es|ed|ing)|throw(?:s|n|ing)?|catch(?:es|ing)?|caught) (?:an? |the )?`{0,2}\Z"
 )

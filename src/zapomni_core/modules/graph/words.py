@@ -588,6 +588,7 @@ _DOMAIN = re.compile(
     r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru|ch|fr|nl|xyz)(?:/\S*)?",
     re.IGNORECASE,
 )
+_ESCAPED = re.compile(r"[^\\]*(?:\\[.*()#!+-][^\\]*)+")
 _FILE_TYPE = re.compile(rf"\*?\.(?:{_EXTENSION})", re.IGNORECASE)
 
 
@@ -671,8 +672,8 @@ def _numbered(word: str) -> Shape | None:
 
 
 def _file(word: str) -> Shape | None:
-    if "\\_" in word:  # an escaped underscore is no path
-        return None
+    if "\\_" in word or ("\\" in word and _ESCAPED.fullmatch(word)):
+        return None  # an escaped mark is no path
     line = _LINE.search(word)
     end = line.start() if line else len(word)
     name = word[:end]
