@@ -466,7 +466,6 @@ async def test_a_name_in_backticks_may_be_a_person():
         "See :ref:`testing_plugins` and `.json`.",
         "- Chore(deps): tidy",
         "Tidy\n\nChange-Id: abc\nBlorb-Session: xyz",
-        "_NOTE: this is so._",
         "- Deciders: devs, devops",
         "It serves JSON over HTTP; see the README and the LICENSE.",
     ],

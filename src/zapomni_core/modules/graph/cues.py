@@ -378,15 +378,15 @@ WITH_PEOPLE = (
 )  # fmt: skip
 # What people give, before `from` and their name.
 GIVEN = _words(
-    "advice comment comments contribution contributions credit feedback guidance help idea ideas "
-    "input learned note notes question questions review reviews suggestion suggestions"
+    "advice comments contributions feedback help ideas input learned notes questions review "
+    "suggestions"
 )
 # Formats and protocols that every text is about: named, and looked up by no reader.
 EVERYWHERE = _words("CSV DNS HTML HTTP HTTPS JSON UTF-8 XML")
 # Where a label is in a program: the Pending Approvals tab.
 OF_A_SCREEN = _words(
-    "button checkbox column dialog dropdown field icon link menu option page panel pane popup "
-    "screen section sidebar tab toggle view window"
+    "button checkbox column dialog dropdown field link menu option page panel screen section "
+    "sidebar tab view window"
 )
 # Nouns behind what is used: a Kandji account, two Karpenter pods.
 AFTER_USED = _words(

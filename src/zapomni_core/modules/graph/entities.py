@@ -351,14 +351,11 @@ def known_name(walk: Walk) -> bool:
     return False
 
 
-_OF_A_PRODUCT = cues.AFTER_PRODUCT | {"app", "application", "project"}
-
-
 def _chosen(walk: Walk, upto: int, kinds: dict[str, Entry]) -> bool:
     """Several things may have one name; the words around it decide."""
     before, after = walk.before(), walk.after(upto)
     if "PLACE" in kinds and "TECHNOLOGY" in kinds and before not in cues.BEFORE_PLACE:
-        is_used = before in cues.BEFORE_PRODUCT or after in _OF_A_PRODUCT
+        is_used = before in cues.BEFORE_PRODUCT or after in ("app", "framework")
         if is_used or walk.tokens[walk.at].text in walk.things:
             return walk.add_known("TECHNOLOGY", kinds["TECHNOLOGY"], upto)
     if "PLACE" in kinds and ("PERSON" not in kinds or before in cues.BEFORE_PLACE):
@@ -722,7 +719,7 @@ _NUMBER_FIRST = re.compile(r"(?:ADR|RFC|RFD)?[ _#-]*\d", re.IGNORECASE)
 LONGEST_TITLE = 12
 
 
-_CREDIT = re.compile(r"\b(?:h/t|[Tt]hanks,?(?: to)?|[Kk]udos to|[Cc]redits? to)[ \[]{1,2}\Z")
+_CREDIT = re.compile(r"\b(?:h/t|thanks(?: to)?|kudos to)[ \[]+\Z", re.IGNORECASE)
 
 
 def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
@@ -1814,8 +1811,7 @@ def _begins_within(text: str, fences: Sequence[re.Match[str]]) -> bool:
 
 
 _PRESSED_BEFORE = re.compile(
-    r"\b(?:[Cc]lick|[Pp]ress|[Ss]elect|[Tt]ap|[Tt]ick|[Cc]hoose|[Ee]nter)(?:ing)?(?: on)?(?: the)?"
-    r"[ *_\"]+`{1,2}\Z"
+    r"\b(?:click|press|select|tap|tick|choose|enter)(?: on)?(?: the)?[ *_]+`+\Z", re.IGNORECASE
 )
 _OF_A_FOLDER = re.compile(r"`{0,2} (?:director|folder)")
 
@@ -1875,8 +1871,7 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         is_folder = content[0] == "/" and _OF_A_FOLDER.match(walk.text, closed)
         kind = "FILE" if is_folder else shape.type
         if kind == "CODE" and content.isalnum() and content[0].isupper():
-            is_thrown = _THROWN.search(walk.text, max(0, start - 24), start) is not None
-            kind = "ERROR" if is_thrown and not content.isupper() else kind
+            kind = "ERROR" if _is_thrown(walk, start) and not content.isupper() else kind
         return NamedSpan(start, end, kind, walk.text[start:end], shape.confidence)
     stem = content[:-1] if content[-1].isdigit() else content  # arg3 is one of several
     if stem.isalpha() and (is_ordinary(stem.lower()) or len(content) < 3):
@@ -2099,11 +2094,14 @@ def _status(walk: Walk, before: str) -> bool:
 
 _EITHER = re.compile(r"[a-z]+/[A-Z][A-Z0-9]+")
 _X_NAME = re.compile(r"X-[A-Z][a-z]+")  # X-Road, X-Ray; a header has more words, or is called one
-_EMPHASIZED = re.compile(r"_[A-Z]+: ")  # _NOTE: This is ..._
 _MENU_PATH = re.compile(r"[A-Z][a-z]*(?:->[A-Z][a-z]*)+")
 _THROWN = re.compile(
     r"\b(?:rais(?:e|es|ed|ing)|throw(?:s|n|ing)?|catch(?:es|ing)?|caught) (?:an? |the )?`{0,2}\Z"
 )
+
+
+def _is_thrown(walk: Walk, start: int) -> bool:
+    return _THROWN.search(walk.text, max(0, start - 24), start) is not None
 
 
 def shaped(walk: Walk) -> bool:
@@ -2138,9 +2136,6 @@ def shaped(walk: Walk) -> bool:
         return _learn(walk, walk.at, _kind(walk, [token.text], walk.before(), "") or "CONCEPT", 0.3)
     if kind == "CODE" and "." in token.text and f"//{token.text}" in walk.page.source:
         kind = "URL"  # island.is, to which a link leads
-    if kind == "CODE" and _EMPHASIZED.match(walk.text, token.start):
-        walk.at += 1
-        return True
     if kind == "CODE" and _MENU_PATH.fullmatch(token.text):
         walk.at += 1
         return True  # Settings->Hosted Zones
@@ -2151,8 +2146,7 @@ def shaped(walk: Walk) -> bool:
         walk.at += 1
         return True
     if kind == "CODE" and token.text.isalnum() and token.text[0].isupper():
-        is_thrown = _THROWN.search(walk.text, max(0, token.start - 24), token.start)
-        if is_thrown or walk.after() in ("exception", "exceptions", "error", "errors"):
+        if _is_thrown(walk, token.start) or walk.after() in ("exception", "exceptions", "error", "errors"):
             kind = "ERROR"
         elif walk.after() in cues.AFTER_EMPLOYER or _is_employer(walk, walk.before()):
             kind = "ORG"
