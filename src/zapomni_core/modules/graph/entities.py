@@ -2146,7 +2146,8 @@ def shaped(walk: Walk) -> bool:
         walk.at += 1
         return True
     if kind == "CODE" and token.text.isalnum() and token.text[0].isupper():
-        if _is_thrown(walk, token.start) or walk.after() in ("exception", "exceptions", "error", "errors"):
+        is_called = walk.after() in ("exception", "exceptions", "error", "errors")
+        if is_called or _is_thrown(walk, token.start):
             kind = "ERROR"
         elif walk.after() in cues.AFTER_EMPLOYER or _is_employer(walk, walk.before()):
             kind = "ORG"
