@@ -310,6 +310,20 @@ def test_a_failure_that_returns_is_given_what_fixed_it_last_time(project):
     assert given(failing(project, "make prices", "new")) == ""
 
 
+def test_a_failure_that_returns_is_given_the_commands_that_may_have_fixed_it(project):
+    assert given(failing(project, "make prices", "old")) == ""
+    for command in ("grep -rn install src", "sudo systemctl stop postgresql", "git status"):
+        send(passing(project, command, "old"))
+    send(passing(project, "make prices", "old"))
+
+    text = given(failing(project, "make prices", "new"))
+
+    assert "passed after these changes" in text
+    assert "(run then): sudo systemctl stop postgresql" in text
+    assert "grep" not in text
+    assert "git status" not in text
+
+
 def test_a_failure_that_nothing_fixed_is_given_when_it_failed_three_times(project):
     assert given(failing(project, "make prices", "a")) == ""
     assert given(failing(project, "make prices", "b")) == ""

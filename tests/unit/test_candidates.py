@@ -80,3 +80,32 @@ def test_at_most_three_sentences_of_a_prompt_wait():
 def test_nothing_breaks_on_scraps(hostile):
     assert find_candidates(hostile) == []
     assert find_candidates(hostile * 300) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("keep this in mind for next time: the linter config is shared", "The linter config is"),
+        ("note for later: the key rotates each month", "The key rotates each month"),
+        ("next time, show me the plan before you edit", "Next time, show me"),
+        ("for all future endpoints use snake_case", "For all future endpoints"),
+        ("in future, write the changelog entry first", "In future, write"),
+    ],
+)
+def test_what_is_asked_for_later_is_found(prompt, found):
+    (one,) = candidates_of(prompt)
+
+    assert one.startswith(found)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "no, that did not work, the same error appears",
+        "no, it still crashes when I click save",
+        "translate: 'Always look on the bright side of life'",
+        "next time the job runs it will fail, find out why",
+    ],
+)
+def test_what_came_of_it_and_what_is_quoted_are_no_candidates(prompt):
+    assert candidates_of(prompt) == []

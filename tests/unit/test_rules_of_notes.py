@@ -70,6 +70,14 @@ Usamos uv
 Hay que ejecutar los tests
 我们用 pnpm
 Používej uv
+Before touching the scheduler, read docs/scheduler.md
+If a test is flaky, quarantine it the same day
+Whenever the schema changes, regenerate the client
+For bigger refactorings, write an ADR first
+Support for IE is not needed
+Bug fixes come at least with one regression test
+Secrets are never committed
+I'd rather have one long function than five tiny ones
 """
 FACTS = """
 Releases are cut on the first Monday of the month
@@ -188,6 +196,26 @@ The page loads in 3 seconds now
 Der Parser war langsam
 Le test a échoué hier
 修复了登录错误
+Perhaps we should split the monolith along the billing boundary
+Wondering whether we should always use Bazel
+The nightly job never finished because the lock table was full
+The old worker never released its lock
+The intern must have deleted the bucket by accident
+Every test failed after the upgrade of pytest
+We talked about always-on profiling
+I think the parser should be rewritten in Rust
+Katya suggested that all tests should run in parallel
+Someone proposed that we never use an ORM
+Ran the load test before the release and found nothing
+Read a post about trunk-based development
+The fault appears only on Firefox
+Traceback: ValueError in parser.py line 12
+We need to talk about the budget
+The designer never saw the final version
+All tests passed after the fix
+A customer reported that exports never arrive
+I should look at the failing cron job
+Sometimes the websocket disconnects
 """
 
 

@@ -22,6 +22,19 @@ async def found(engine, query, **fields):
     return [result.text for result in response.results]
 
 
+OTHER_FACTS = (
+    "The cafeteria serves soup on Mondays.",
+    "Invoices are numbered per year.",
+    "The mobile app is written in Flutter.",
+    "Passwords are hashed with argon2.",
+)
+FUNCTIONS = (
+    "contains a number", "has upper case letters", "is a palindrome", "holds a date",
+    "begins with a vowel", "has only digits", "contains a word", "is empty",
+    "contains a number sign",
+)  # fmt: skip
+
+
 # --- When one is added --------------------------------------------------------------------
 
 
@@ -114,6 +127,72 @@ async def test_of_two_facts_that_are_alike_the_newer_comes_first(engine):
     assert "15 minutes" in first.text
     assert first.explanation["boosts"]["newer"] > 0
     assert (first.replaced, second.replaced) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "query"),
+    [
+        ("Staging deploys the branch develop.", "Staging follows main.", "what runs on staging?"),
+        (
+            "The docs site is deployed by running make publish-docs on a laptop.",
+            "The docs site deploys itself from main through Netlify.",
+            "how do we deploy the docs site?",
+        ),
+        ("Logs are retained for 14 days.", "Log retention is 90 days.", "how long are logs kept?"),
+        (
+            "Sentry tracks our errors.",
+            "We switched error tracking to GlitchTip.",
+            "which tool tracks errors?",
+        ),
+    ],
+)
+async def test_a_newer_fact_in_other_words_comes_first(engine, older, newer, query):
+    for text in (older, *OTHER_FACTS, newer):
+        await add(engine, text)
+
+    assert (await found(engine, query))[0] == newer
+
+
+@pytest.mark.parametrize(
+    ("asked", "other", "query"),
+    [
+        (
+            "API keys of the test environment are in the vault test-keys.",
+            "API keys of the demo environment are in the vault demo-keys.",
+            "Where are the API keys of the test environment?",
+        ),
+        (
+            "Login is limited to 5 attempts a minute.",
+            "Sign-up is limited to 20 attempts an hour.",
+            "What is the limit for login attempts?",
+        ),
+    ],
+)
+async def test_a_newer_fact_with_another_name_in_place_of_the_one_asked_for_stays_below(
+    engine, asked, other, query
+):
+    for text in (asked, *OTHER_FACTS, other):
+        await add(engine, text)
+
+    assert (await found(engine, query))[0] == asked
+
+
+async def test_without_a_model_the_newer_of_two_with_half_of_their_words_in_common_comes_first(
+    wordy_engine,
+):
+    newer = "Uploads are kept in the bucket blue, which is in Paris."
+    for text in ("Uploads are kept in a red bucket.", "Lunch is at noon.", newer):
+        await add(wordy_engine, text)
+
+    assert (await found(wordy_engine, "which bucket has the uploads?"))[0] == newer
+
+
+async def test_of_many_facts_that_are_all_alike_none_comes_first_for_being_newer(engine):
+    texts = [f"Checks whether a string of text {what}." for what in FUNCTIONS]
+    for text in texts:
+        await add(engine, text)
+
+    assert (await found(engine, "check whether a string contains a number"))[0] == texts[0]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _pattern_sources() -> dict[str, str]:
     return {
         "by": rf"{lead}(?P<how>{ended})[\s_-]*by\b[\W_]*(?P<rest>\S.*)$",
         "alone": rf"^[\W_]*{status}(?P<how>{ended})"
-        r"[\W_]*(?:(?:on|since|in|as\s+of)\b.*|\d{4}[-\d\W]*)?$",
+        r"[\W_]*(?:(?:on|since|in|as\s+of)\b.*|\d{4}[-\d\W]*|(?<=[.;]\s)\S.*)?$",
         "replaces": rf"{lead}(?:this\s+)?(?:{'|'.join(REPLACING)})\b"
         r"[\W_]*(?P<rest>\S.*)$",
         "heading": r"^[\W_]*(?:current\s+)?(?:status|state)[\W_]*$",

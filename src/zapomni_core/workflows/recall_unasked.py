@@ -347,13 +347,14 @@ def recall_for_failure(
 
 
 def _describe_failure(connection: sqlite3.Connection, known: ReturningFailure) -> list[_Item]:
-    from zapomni_db.sqlite.observation_reads import command_of, rows_by_id
+    from zapomni_core.modules.observations import may_change
+    from zapomni_db.sqlite.observation_reads import command_of, commands_between, rows_by_id
 
     failed = known.failed
     command = command_of(failed.content, failed.metadata)
     error = failed.content.rpartition("\n")[2]
     times = "once" if known.times == 1 else f"{known.times} times"
-    text = f"{command[:120]} failed {times} before with: {error[:160]}"
+    text = f"{command[:120]} failed {times} before with: {error[:160].rstrip('. ')}"
     if known.fix is None:
         text += ". No run of it has passed since."
     about = f"last time, {_day(failed.timestamp)}"
@@ -367,6 +368,11 @@ def _describe_failure(connection: sqlite3.Connection, known: ReturningFailure) -
                 items.append(
                     _Item(str(row.id), f"#{row.id}", "observation", "changed then", text, 1.0)
                 )
+        ran = commands_between(connection, known.project, failed.id, known.fix.run_id)
+        helped = [one for one in ran if one[1] != command and may_change(one[1])]
+        for rowid, text in reversed(helped[:2]):
+            shown = text.replace("\n", " ")[:160]
+            items.append(_Item(str(rowid), f"#{rowid}", "observation", "run then", shown, 1.0))
         how = "after these changes" if len(items) > 1 else "when it was run again"
         items[0].text += f". The same command passed {how}, in #{known.fix.run_id}."
     if failed.id != known.first_id:

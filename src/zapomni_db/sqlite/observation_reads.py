@@ -90,6 +90,7 @@ class RecurringFailure(NamedTuple):
 class ReturningFailure(NamedTuple):
     """What is known about a failure that has just happened again."""
 
+    project: str
     first_id: int
     times: int
     failed: _Failed
@@ -167,6 +168,13 @@ SELECT id, obs_type, content, metadata FROM (
 WHERE obs_type IN ('file_edit', 'file_write') OR obs_type = 'command'
     AND (substr(content, 1, length(?4)) = ?4 OR instr(metadata, '"command"'))
 ORDER BY timestamp, id"""
+
+
+# Commands that succeeded between two observations, the last ones first.
+COMMANDS_BETWEEN: LiteralString = """
+SELECT id, content, metadata FROM observations
+WHERE project = ? AND id > ? AND id < ? AND obs_type = 'command' AND signature IS NULL
+ORDER BY id DESC LIMIT 20"""
 
 
 def aliases_of(connection: sqlite3.Connection, key: str) -> list[str]:
@@ -269,6 +277,18 @@ def count_actions(connection: sqlite3.Connection, prompts: Sequence[int]) -> dic
 # --- Failures ---------------------------------------------------------------------------
 
 
+def commands_between(
+    connection: sqlite3.Connection, project: str, after: int, before: int
+) -> list[tuple[int, str]]:
+    """Return ids and texts of the commands that succeeded in between, the last ones first."""
+    rows = connection.execute(COMMANDS_BETWEEN, (project, after, before)).fetchall()
+    return [
+        (rowid, command_of(content, metadata))
+        for rowid, content, metadata in rows
+        if not has_unknown_outcome(metadata)
+    ]
+
+
 def command_of(content: str, metadata: str | None) -> str:
     """Return the command an observation is about."""
     if metadata and '"command"' in metadata:
@@ -349,9 +369,9 @@ def returning_failure(
             command = command_of(failed.content, failed.metadata)
             # A run after the next appearance of the failure would be that one's fix.
             if fix := _fix_after(connection, project, failed, command, until):
-                return ReturningFailure(appearances[-1].id, len(appearances), failed, fix)
+                return ReturningFailure(project, appearances[-1].id, len(appearances), failed, fix)
             until = failed.id
-        return ReturningFailure(appearances[-1].id, len(appearances), appearances[0], None)
+        return ReturningFailure(project, appearances[-1].id, len(appearances), appearances[0], None)
     return None
 
 

@@ -8,9 +8,11 @@ what replaced it and says so; of two that are alike, the newer comes first.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from itertools import combinations
 from typing import NamedTuple
 
@@ -39,13 +41,24 @@ __all__ = ["HEAD", "prefer_present"]
 
 # How many of the first hits are compared and reordered.
 HEAD = 20
-# Two facts are alike from this cosine on; about the same thing from this one on.
-# Alike are those that also share most words of the shorter one.
-ALIKE, ALIKE_WORDS, RELATED = 0.55, 0.6, 0.5
+# Two facts may be alike from this cosine on; about the same thing from this one on.
+ALIKE, RELATED = 0.4, 0.5
+# Without vectors, or in a script they do not know, alike are those that share half of the words of
+# the shorter one.
+ALIKE_WORDS = 0.5
 # From here on two facts say the same, or what was the same before one of them changed.
 RESTATED = 0.75
-# A newer fact answers as well as an older one if it is about as near to the question.
-AS_NEAR = 0.85
+# A newer fact answers as well as an older one if these sum up to so much: their cosine; how near it
+# is to the question in comparison, up to so much; and the same of the word of the question that it
+# is farthest from, in comparison: another port and the port of something else differ in one word.
+ANSWERS, MOST_NEAR = 1.9, 1.2
+# And it has to be alike by so much more than most of so many others are: functions of one library
+# resemble each other without replacing each other.
+ABOVE_USUAL, ENOUGH = 0.3, 6
+# A name is a word or two.
+NAME_WORDS = 2
+# The same without vectors of words; and how near without a cosine that knows the script.
+ANSWERS_IN_ALL, AS_NEAR = 1.45, 0.85
 # What is left of the score of a memory that is replaced by nothing among the hits.
 DEMOTED = 0.8
 # Hits whose successors are searched for, and how many passages may be such.
@@ -227,7 +240,10 @@ def _compare_facts(
         known = hit.summary
         if is_fact(known.kind, known.parent, known.chunk_count):
             facts[known.project].append(hit)
-    unread = {hit.candidate.chunk_id for hit in hits if is_in_other_script(hit.text)}
+    has_vectors = bool(cosines)
+    unread = {
+        hit.candidate.chunk_id for hit in hits if not has_vectors or is_in_other_script(hit.text)
+    }
     near = {chunk for pair, cosine in cosines.items() if cosine >= ALIKE for chunk in pair} | unread
     words: dict[str, set[str]] = {}
     for project, group in facts.items():
@@ -247,36 +263,29 @@ def _compare_facts(
         chunks = [hit.candidate.chunk_id for hit in oldest_first]
         if not unread.isdisjoint(chunks):
             cosines = {**cosines, **_compare_words(chunks, stems, unread)}
+        compared = _Facts(oldest_first, stems, asked, cosines, unread)
         for n, newer in enumerate(oldest_first):
             over = ended_words(newer.text) if n else []
             new = newer.summary
             for o, older in enumerate(oldest_first[:n]):
                 old = older.summary
-                cosine = cosines.get(frozenset((chunks[o], chunks[n])))
+                cosine = cosines.get(frozenset((chunks[o], chunks[n]))) if has_vectors else None
                 if _is_over(over, stems[o], stems[n], cosine):
                     order.above[new.memory_id].add(old.memory_id)
                     order.replaced.setdefault(
                         old.memory_id,
                         Replacement(how="changed", by=_title(new), memory_id=new.memory_id),
                     )
-                elif (
-                    old.kind == new.kind
-                    and _is_alike(n, o, chunks, stems, cosines)
-                    # Otherwise it may be about another thing of the same kind.
-                    and (
-                        asked & stems[o] <= stems[n]
-                        or newer.candidate.cosine >= AS_NEAR * older.candidate.cosine > 0
-                    )
-                ):
+                elif old.kind == new.kind and compared.is_present(n, o):
                     order.above[new.memory_id].add(old.memory_id)
 
 
 def _compare_words(
     chunks: Sequence[str], stems: Sequence[set[str]], unread: Collection[str]
 ) -> dict[frozenset[str], float]:
-    """Return the share of words in common, for pairs with a text in another script.
+    """Return the share of words in common, for pairs with a text that no vector is known of.
 
-    Vectors of an English model know nothing of such a text but its names.
+    Vectors of an English model know nothing of a text in another script but its names.
     """
     return {
         frozenset((chunks[i], chunks[j])): len(stems[i] & stems[j])
@@ -286,23 +295,77 @@ def _compare_words(
     }
 
 
-def _is_alike(
-    n: int,
-    o: int,
-    chunks: Sequence[str],
-    stems: Sequence[set[str]],
-    cosines: Mapping[frozenset[str], float],
-) -> bool:
-    """Return whether two facts are alike, or the newer one is like one that restates the older."""
+@dataclass
+class _Facts:
+    """The facts of a project among the hits, oldest first, and how much they are alike."""
 
-    def near(i: int, j: int) -> float:
-        return cosines.get(frozenset((chunks[i], chunks[j])), 0.0)
+    hits: Sequence[_ReadHit]
+    stems: Sequence[set[str]]
+    asked: set[str]
+    cosines: Mapping[frozenset[str], float]
+    unread: set[str]
+    """Passages that the vectors know nothing of."""
 
-    def alike(i: int) -> bool:
-        fewer = min(len(stems[n]), len(stems[i]))
-        return near(n, i) >= ALIKE and len(stems[n] & stems[i]) >= ALIKE_WORDS * fewer
+    def is_present(self, n: int, o: int) -> bool:
+        """Return whether a newer fact says what is true now of what an older one says."""
+        return any(
+            (i == o or self._alike(i, o) >= RESTATED)
+            and self._alike(n, i) >= ALIKE
+            and self._answers_as_well(n, i)
+            and not (i != o and self._names_another(o, i))
+            for i in range(n)
+        ) and not self._names_another(o, n)
 
-    return alike(o) or any(near(i, o) >= RESTATED and alike(i) for i in range(n) if i != o)
+    def _alike(self, i: int, j: int) -> float:
+        pair = frozenset((self.hits[i].candidate.chunk_id, self.hits[j].candidate.chunk_id))
+        return self.cosines.get(pair, 0.0)
+
+    def _answers_as_well(self, n: int, o: int) -> bool:
+        """Return whether a newer fact is alike, and about what was asked as much as the older one.
+
+        Otherwise it may be about another thing of the same kind, or say something else of the
+        thing.
+        """
+        alike = self._alike(n, o)
+        new, old = self.hits[n].candidate, self.hits[o].candidate
+        if not self.unread.isdisjoint((new.chunk_id, old.chunk_id)):
+            covers = self.asked & self.stems[o] <= self.stems[n]
+            is_near = new.cosine >= AS_NEAR * old.cosine > 0
+            return alike >= ALIKE_WORDS and (covers or is_near)
+        if old.cosine <= 0:
+            return False
+        total, least = alike + min(new.cosine / old.cosine, MOST_NEAR), ANSWERS_IN_ALL
+        if new.similarities is not None and old.similarities is not None:
+            words = zip(new.similarities, old.similarities, strict=True)
+            total += min(float(one) / max(float(other), 0.05) for one, other in words)
+            least = ANSWERS
+        return total >= least and alike >= self._usual(n, o) + ABOVE_USUAL
+
+    def _usual(self, n: int, o: int) -> float:
+        """Return how much an older fact is like most others among the hits, if there are enough."""
+        others = sorted(self._alike(i, o) for i in range(len(self.hits)) if i not in (n, o))
+        return others[len(others) // 2] if len(others) >= ENOUGH else -1.0
+
+    def _names_another(self, o: int, n: int) -> bool:
+        return _names_another(self.hits[o].text, self.hits[n].text, self.asked)
+
+
+def _names_another(older: str, newer: str, asked: set[str]) -> bool:
+    """Return whether a newer fact has another word where an older one has a word of the question.
+
+    Then it says of another thing what the older one says of this one: the port of Redis, the port
+    of Postgres.
+    """
+    old, new = (re.findall(r"\w+", text.lower()) for text in (older, newer))
+    stems = {*word_stems(newer)}
+    return any(
+        tag == "replace"
+        and max(old_end - old_start, new_end - new_start) <= NAME_WORDS
+        and {*word_stems(" ".join(old[old_start:old_end]))} & asked - stems
+        for tag, old_start, old_end, new_start, new_end in SequenceMatcher(
+            None, old, new, autojunk=False
+        ).get_opcodes()
+    )
 
 
 def _is_over(

@@ -52,6 +52,30 @@ _ANYWHERE = rf"""(?ix)
     | 必须|总是|从不|不要|禁止|我们(?:使)?用|必ず|決して|使うこと
     """
 
+# Nothing that is decided: an idea, an opinion, a proposal. And what someone did, in a sentence that
+# begins with it.
+_UNDECIDED = r"""(?ix)
+    ^[\W_]*(?:maybe|perhaps|possibly|probably|wondering|thinking\s+(?:about|of)|what\s+if|how\s+about
+      |(?:just\s+)?(?:an\s+)?idea\b|proposal:|question:|todo\b|(?:could|should|can|shall)\s+(?:we|i)\b
+      |(?:some(?:one|body)|sometimes|occasionally|apparently)\b
+      |I\s+(?:think|guess|believe|suppose|wonder|hope|should|could|will|ought|(?:need|have)\s+to)\b)
+    | \b(?:half\s+joking|some\s?day|undecided|no\s+decision|to\s+be\s+(?:decided|discussed))\b
+    | \bmight\s+be\s+(?:an?\s+)?(?:better|worth|nice|good|easier|possible|useful)\b
+    | \b(?:suggest(?:ed|s)|propos(?:ed|es)|discussed|debated|talked|wonders?|wondered|thinks|thought
+      |considered|argue[ds]|hopes|reported|complained|mentioned|claims|claimed|noticed|heard|learned)\s+(?:that|whether|if|about|of|we|it|all)\b
+    | ^[\W_]*(?!(?:agreed|decided)\b)(?:\w+ed|ran|wrote|found|made|built|took|got|went|saw|met|gave
+      |spent|broke|began|led|sent|read)\s+(?:an?|that|it|why|whether|how|\d+|two|three|four|some|out
+      |my|his|her|this|through|(?<!read\s)(?:the|up|down|back|our|all|every|each))\b"""
+# Words of rules that say what was, or where a fault is: they are left out of a sentence.
+_NO_RULE = r"""(?ix)
+    (?<!\bis\s)(?<!\bare\s)(?<!\bbe\s)\b(?:never|always)\s+(?!(?:need|embed|feed|seed)\b)\w+ed\b
+    | \b(?:never|always)\s+(?:saw|got|came|went|had|did|took|ran|found|made|knew|told|gave|left
+      |broke|became|worked|wrote|sent|said|began|fell|lost)\b | \b(?:never|always)-\w+
+    | \b(?:must|should)\s+have\s+(?:been|gone
+      |\w+ed\s+(?:an?|the|it|by|in|on|at|from|to|twice))\b
+    | \b(?:every|each|any)\s+\w+\s+(?:was|were|went|got|failed|crashed|broke)\b
+    | \b(?:appears|happens|occurs|fails|crashes|breaks|shows|seen)\s+only\b"""
+
 # A short note that begins with a verb; of those that are nouns, too, with what follows a verb.
 # Tasks and commits begin with "fix", "add" or "update".
 _ORDER = r"""(?ix)
@@ -67,13 +91,24 @@ _ORDER = r"""(?ix)
         |sort|tag|throw|raise|send|talk|work|branch|hash|cache|sign|query|stage|vote|plan|list)\s+
         (?:(?:the|an?|all|any|every|each|only|in|on|by|to|from|as|for|before|after|your|our|their
           |no|it|them|and|or|via|at|into|off|\w+ly)\b|[`'"]))"""
+# An order for a case: "if a test is flaky, quarantine it".
+_CASE = r"""(?ix)
+    ^[\W_]*(?:if|when|whenever|before|after|once|while|until|unless|for|in|during|on|with)\s
+    (?!.*\b(?:was|were|had|did|went|got|took|came|ran|found|yesterday|today)\b)
+    [^,;:]{3,100},\s+(?:(?:please|first|then)\s+)?
+    (?!\w*(?:ed|ing|[^s]s)\b|(?:half|both|only|even|then|not|just|there|here|with|into|onto|from|about
+      |around|over|under|and|but|than|that|these|those|which|what|who|does|maybe|since|because|until
+      |almost|nearly|perhaps|unless|through)\b)
+    [a-z]{3,}\s+(?:(?:the|an?|it|its|them|all|each|every|your|our|their|to|onto|no|only|one|for)\b
+      |[`'"]|[\w-]+[./_]\w|(?-i:[A-Z]))"""
 # A contrast, a limit, an exception.
 _LIMIT = r"""(?ix),\s+(?:and\s+)?not\s | (?:^|[:;,.]\s*)no\s+\w+
-    | \b(?:at\s+least|at\s+most|no\s+more\s+than|within|only|except|unless)\b"""
+    | \b(?:at\s+least|at\s+most|no\s+more\s+than|within|only|except|unless)\b
+    | \b(?:is|are)\s+not\s+(?:needed|required|supported|allowed)\b"""
 # What all have to do, and what the user says of themselves.
 _DUTY = r"""(?ix)
     ^[\W_]*(?:all|every|each|none|nobody|no\s+one|nothing|any|our)\s
-    | ^[\W_]*(?:I|I'm|my|(?:the\s+)?user(?:'s)?)\s
+    | ^[\W_]*(?:I|I'm|I'd|my|(?:the\s+)?user(?:'s)?)\s
     | \b(?:(?:have|has|needs?)\s+to|requires?|belongs?|may\s+(?:not|be)|cannot|can't)\b"""
 # What is so until further notice.
 _STANDING = rf"""(?ix)
@@ -90,7 +125,7 @@ _STANDING = rf"""(?ix)
 # state that passes, no problem and no plan.
 _PRESENT = r"""(?ix)
     ^[\W_]*(?!.*\b(?:there|drafts?|leaks?|race|tickets?|errors?|causes?|symptoms?|plans?|progress|next
-      |retro\w*|interview|self|benchmarks?|steps?|new|old|current(?:ly)?|now|still|some
+      |retro\w*|trace\w*|exceptions?|interview|self|benchmarks?|steps?|new|old|current(?:ly)?|now|still|some
       |wants?|asks?)\b)
     (?:(?:[\w.+#/-]+\s+){1,6}?(?:is|are)\s+
         (?:(?:an?|the|our|in|on|at|under|behind|called|named)\b|[`"/]|(?-i:[A-Z0-9]))
@@ -107,14 +142,17 @@ _REPORT = rf"""(?ix)
     ^[\W_]*(?!(?:need|based)\b)\w+ed\b(?!\s+[\w-]+s\s)
     | (?<!is)(?<!are)(?<!be)(?<!been)(?<!get)(?<!gets)(?<!being)(?<!ly)(?<!\ba)(?<!an)(?<!the)
       (?<!to)(?<!and)(?<!or)(?<!with)(?<!of)(?<!by)(?<!,)\s(?!(?:need|feed|seed|speed|embed|based)\b)
-      [a-z]+ed\s+(?:it|the|a|an|on|in|by|from|to|at|with|about|into|that)\b
+      [a-z]+ed\s+(?:it|the|a|an|on|in|by|from|to|at|with|about|into|that|after|when|because|since
+        |without|twice|again)\b
     | \b(?:was|were|wasn't|weren't|did|didn't|had|went|took|came|found|got|gave|grew|saw|said|told
       |thought|knew|began|broke|brought|wrote|ran|fell|felt|lost|met|paid|spent|became
       |failed|fails?|crash(?:e[sd])?|broken|noticed|fixed|solved|happened|talked|reported|tried
-      |improved|seems?|looks?|might|maybe|perhaps|probably|idea|todo|bug|vacation|holiday
+      |improved|seems?|looks?|might|maybe|perhaps|probably|idea|todo|bug(?!\s+fix)|vacation|holiday
       |meeting|call\s+with|slow|question|result|benchmark|status|again|half\s+of|proposes|suggests|stuck|because\s+of|turned\s+out|points?\s+to|takes)\b
     | \b(?:yesterday|today|tomorrow|tonight|ago|(?:last|next|this)\s+(?:night|week|month|year|sprint
-      |morning|evening|{_DAY})|(?:on|until|by|since)\s+{_DAY})\b
+      |morning|evening|{_DAY})|(?:on|until|by|since)\s+{_DAY}|since\s+(?:noon|midnight|the))\b
+    | \b(?:appears|happens|occurs|shows|seen)\s+only\b
+    | \bneeds?\s+to\s+(?:talk|discuss|decide|think|figure|find|investigate)\b
     | \b(?:PR|MR|issue|ticket|invoice)\s*\#?\d+ | \#\d+"""
 
 
@@ -132,8 +170,8 @@ def find_rule(text: str) -> tuple[str, int] | None:
     for sentence in sentences[:RULE_SENTENCES]:
         start = text.find(sentence, start)
         # A question states nothing.
-        if not sentence.rstrip().endswith("?"):
-            if re.search(_ANYWHERE, sentence):
+        if not sentence.rstrip().endswith("?") and not re.search(_UNDECIDED, sentence):
+            if re.search(_ANYWHERE, re.sub(_NO_RULE, "", sentence)):
                 return "rule", start
             stated = _read_short(sentence) if is_short else ""
             if stated == "rule":
@@ -151,7 +189,7 @@ def unwrap(text: str) -> str:
 
 def _read_short(sentence: str) -> str:
     """Return what a sentence of a short note states: `rule`, `fact` or nothing that lasts."""
-    if re.search(_ORDER, sentence):
+    if re.search(_ORDER, sentence) or re.search(_CASE, sentence):
         return "rule"
     if re.search(_REPORT, sentence):
         return ""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from zapomni_core.modules.observations.host_files import loaded_by_host
     from zapomni_core.modules.observations.purge import PurgeReport, PurgeScope
     from zapomni_core.modules.observations.service import FolderScope, Observations, Reach
+    from zapomni_core.modules.observations.shell import may_change
     from zapomni_core.modules.observations.uses import record_answer
     from zapomni_db.sqlite.purging import PurgeSelection
 
@@ -72,6 +73,7 @@ __all__ = [
     "is_waiting",
     "loaded_by_host",
     "make_row",
+    "may_change",
     "read_event",
     "record_answer",
     "session_context",
@@ -94,6 +96,7 @@ _FILES = {
     "Reach": "service",
     "FolderScope": "service",
     "Observations": "service",
+    "may_change": "shell",
     "record_answer": "uses",
 }
 
@@ -101,6 +104,5 @@ _FILES = {
 def __getattr__(name: str) -> object:
     if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    # Hooks come here: `importlib` would cost them more than the file.
+    return getattr(__import__(f"{__name__}.{_FILES[name]}", fromlist=[name]), name)

@@ -34,6 +34,10 @@ _REMEMBER = (
     ("remember",),
     ("keep", "in", "mind"),
     ("bear", "in", "mind"),
+    ("keep", "this", "in", "mind"),
+    ("bear", "this", "in", "mind"),
+    ("note", "for", "later"),
+    ("note", "to", "self"),
     ("note", "that"),
     ("take", "note"),
     ("make", "a", "note"),
@@ -50,6 +54,7 @@ _FROM_NOW_ON = (
     "from this point on",
     "henceforth",
 )
+_NEXT_TIME = ("next time, ", "next time you ", "for all future ", "for future ", "in future, ")
 _EACH_TIME = (("whenever", "you"), ("every", "time", "you"), ("each", "time", "you"))
 _CONVENTIONS = frozenset("convention policy rule standard style".split())
 # How one says what is true of all of the code; what follows may still be a task.
@@ -85,6 +90,8 @@ _NOT_ORDERED = frozenset(
     "worry know think bother stop see care mind get remember need have you we they i it panic "
     "understand want wait hesitate".split()
 )
+# "No, that did not work" says what came of it.
+_RESULTS = frozenset("did didn't still failed fails broke breaks crashed crashes work".split())
 _FOR_NOW = ("yet", "for now", "right now", "this time", "for the moment", "today", "anything else")
 
 # How a sentence begins in other languages.
@@ -179,7 +186,10 @@ def _clauses(sentence: str) -> Iterator[str]:
     for mark in (", ", ": ", "; ", " - ", " – ", " — ", " and ", " but "):
         start = sentence.find(mark)
         while start >= 0:
-            yield sentence[start + len(mark) :]
+            rest = sentence[start + len(mark) :]
+            # "Translate: 'Always look …'" is about these words.
+            if not rest.startswith(("'", '"', "“", "„", "«")):
+                yield rest
             start = sentence.find(mark, start + len(mark))
 
 
@@ -200,7 +210,7 @@ def _judge(sentence: str, words: Sequence[str]) -> str:
     lowered = sentence.lower()
     if any(phrase in lowered for phrase in _FROM_NOW_ON):
         return sentence
-    if lowered.startswith(_OTHER_LANGUAGES):
+    if lowered.startswith((*_NEXT_TIME, *_OTHER_LANGUAGES)):
         return sentence
     if lowered.startswith(_HERE) and not {"is", "are", "we"}.isdisjoint(words[:4]):
         return sentence
@@ -225,7 +235,7 @@ def _asked_to_remember(clause: str, words: Sequence[str]) -> str:
                 return ""
             end = clause.lower().index(phrase[-1]) + len(phrase[-1])
             rest = clause[end:].lstrip(" ,:;-–—")
-            for filler in ("that ", "to ", "this: ", "this, "):
+            for filler in ("for next time: ", "that ", "to ", "this: ", "this, "):
                 if rest.lower().startswith(filler):
                     return rest[len(filler) :]
             return rest
@@ -333,4 +343,6 @@ def _is_statement(words: Sequence[str]) -> bool:
         return words[1] in ("want", "prefer", "told", "said")
     if words[0] in ("don't", "do"):
         return words[1] not in _NOT_ORDERED
+    if words[0] in ("that", "it", "this", "still") and not _RESULTS.isdisjoint(words[:3]):
+        return False
     return not (words[0] in ("that's", "it's") and words[1] in _FINE_STATES)

@@ -37,8 +37,8 @@ OUTPUT_LIMIT = 200
 
 # Without one of these a prompt has nothing for the inbox, and the rules for that are not imported.
 CANDIDATE_CUES = (
-    "remember", "keep in mind", "bear in mind", "note", "forget", "reference", "now on", "forward",
-    "here on", "point on", "henceforth", "whenever", "time you", "always", "never", "no,", "no.",
+    "remember", "in mind", "note", "forget", "future", "next time", "now on", "forward", "here on",
+    "point on", "henceforth", "whenever", "time you", "always", "never", "no,", "no.",
     "nope", "nah", "wrong", "incorrect", "not ", "actually", "don't", "don\u2019t", "stop ",
     "told you", "convention", "policy", "our rule", "our style", "our standard", "in this",
     "in our code",

@@ -19,6 +19,15 @@ _BREAKS = frozenset(["&&", "||", ";", "|", "\n", "&"])
 _PREFIX = r"^(?:(?:sudo|env|time|command|exec|nohup)\s+|[A-Za-z_]\w{0,60}=\S{0,500}\s+|\(\s*)*"
 _GIT = r"^git(?:\s+(?:-[Cc]\s+\S{1,300}|--?[\w-]{1,40}(?:=\S{1,300})?)){0,8}\s+([a-z-]{2,30})\b"
 
+# What a command that passes later may have needed.
+_CHANGING = (
+    r"^(?!(?:grep|rg|cat|less|ls|find|echo|man|which)\b|git\s+(?:add|log|diff|show|status|grep|commit|push)\b)"
+    r"(?:(?:rm|mv|cp|ln|mkdir|touch|chmod|chown|kill|pkill|killall|unzip|export|source|createdb)\s|sed\s+-i"
+    r"|\S{1,100}(?:\s+[\w./@:-]{1,100}){0,3}?\s+(?:install|uninstall|add|remove|sync|ci|update|upgrade"
+    r"|downgrade|lock|up|down|start|stop|restart|reload|enable|disable|prune|clean|purge|reset|init"
+    r"|migrate|seed|create|delete|drop|login|set|unset|use|pull|checkout|switch|restore|stash|merge"
+    r"|rebase|generate|build|apply)(?:\s|$))"
+)
 _COMMITTED = r"(?m)^\[([^\]\s]{1,200})(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{0,500})$"
 _CHANGED = r"(?m)^ {0,4}(\d{1,9}) files? changed(?:, (\d{1,9}) insertions?\(\+\))?(?:, (\d{1,9}) deletions?\(-\))?"
 _FILE_MODE = r"(?m)^ (?:create|delete) mode \d{6} (.{1,300})$"
@@ -57,6 +66,11 @@ def program_of(command: str) -> str:
         name for name in names if name not in {"cd", "export", "set", "source", "tail", "head"}
     ]
     return names[0][:40] if names else ""
+
+
+def may_change(command: str) -> bool:
+    """Return whether a command may change what another one depends on: installs, starts, moves."""
+    return any(re.search(_CHANGING, part) for part in segments(command))
 
 
 def classify(command: str, output: str) -> tuple[str, dict[str, Any]]:
