@@ -24,11 +24,11 @@ from statistics import fmean
 from typing import NamedTuple
 
 from benchmarks.packages import unpacked
-from benchmarks.scoring import reciprocal_rank_at
 from zapomni_core.engine import create_engine
 from zapomni_core.infra.logging import setup_logging
 from zapomni_core.modules.codebase import CodeSearchRequest, IndexRequest
 from zapomni_core.settings import load_settings
+from zapomni_core.shared.measures import reciprocal_rank_at
 
 K = 10
 LEAST_WORDS = 4

@@ -283,6 +283,7 @@ def test_titles_of_records_and_commits_say_what_a_project_uses(private_home, tmp
     monkeypatch.chdir(shop)
     add("ADR 7: Use Fluent Bit, Elasticsearch and Kibana for application logs\n\nStatus: Accepted")
     add("ADR 8: Removing Redis and sidekiq dependencies\n\nStatus: Accepted")
+    add("ADR 9: Use Docker image scanning tools\n\nStatus: Accepted")
     commit = {"commit_hash": "9f3c2ab0d1", "author": "Blix Yarrow"}
     add("Migrate more daily jobs to Kafka (#12)", "--metadata", json.dumps(commit))
     build()
@@ -293,6 +294,7 @@ def test_titles_of_records_and_commits_say_what_a_project_uses(private_home, tmp
         "ADR-7 DECIDED_ON Kibana",
     }
     assert edges("ADR-8") == {"ADR-8 AVOIDS Redis", "ADR-8 AVOIDS Sidekiq"}
+    assert not edges("ADR-9")
     assert "Removing Redis and sidekiq dependencies" in answer("graph", "show", "ADR-8")
     assert "shop USES Kafka" in edges("Kafka")
     assert edges("Blix Yarrow") == {"Blix Yarrow CONTRIBUTES_TO shop"}

@@ -209,8 +209,8 @@ async def test_an_abbreviation_means_what_its_text_says_whatever_it_means_elsewh
 
 
 async def test_small_letters_within_an_abbreviation_make_no_code():
-    found = await nodes("They asked DfE.", "Members of DfE sign in.", "It is up to DfE now.")
-    assert found == {"DfE": "CONCEPT"}
+    found = await nodes("They asked DfQ.", "Members of DfQ sign in.", "It is up to DfQ now.")
+    assert found == {"DfQ": "CONCEPT"}
     assert await nodes("They use DfE Sign-in for it.") == {"DfE Sign-in": "TECHNOLOGY"}
 
 
@@ -334,7 +334,7 @@ async def test_items_are_alike_only_if_both_begin_with_a_name():
 
 async def test_packages_are_those_that_a_list_of_dependencies_names():
     text = "The project relies on these libraries:\n\n* `qertifi` - certificates\n* `h17` - HTTP."
-    assert await nodes(text) == {"qertifi": "PACKAGE", "h17": "PACKAGE", "HTTP": "TECHNOLOGY"}
+    assert await nodes(text) == {"qertifi": "PACKAGE", "h17": "PACKAGE"}
     assert await nodes("Sent by [`mitmqroxy`](https://mitmqroxy.org).") == {
         "mitmqroxy": "TECHNOLOGY"
     }
@@ -414,3 +414,101 @@ async def test_people_with_names_that_are_words_are_people(text, name, kind):
 )
 async def test_what_looks_like_a_person_a_company_or_a_package_is_none(text):
     assert not {"ORG", "PERSON", "PACKAGE"} & set((await nodes(text, text)).values())
+
+
+async def test_a_list_of_links_to_accounts_names_people():
+    text = (
+        "* [weex](https://github.com/weex)\n* [ysksn](https://github.com/ysksn)\n"
+        "* [goofy-bz](mailto:goofy@example.org)\n* [Blix Yarrow](mailto:blix@example.org)"
+    )
+    people = dict.fromkeys(("weex", "ysksn", "goofy-bz", "Blix Yarrow"), "PERSON")
+    assert await nodes(text) == people
+    alone = "We mirror [qertifi](https://github.com/qertifi)."
+    assert (await nodes(alone))["qertifi"] == "TECHNOLOGY"
+
+
+async def test_everyone_a_change_is_by_is_a_person():
+    text = "- Add `Link` (#39732 and #39734 by @BlixYarrow, @TheZorb and @kobl)"
+    found = await nodes(text)
+    assert {name for name, kind in found.items() if kind == "PERSON"} == {
+        "BlixYarrow", "TheZorb", "kobl",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Based on comments from Mariot Chovin, and later ones",
+        "Quoting Mariot Chovin: keep it simple.",
+        "h/t [Mariot Chovin](https://mariotchovin.example)",
+        "It was said by Mariot Chovin,\n(Director of Engineering), in May.",
+    ],
+)
+async def test_who_is_quoted_or_thanked_is_a_person(text):
+    assert (await nodes(text))["Mariot Chovin"] == "PERSON"
+
+
+async def test_a_name_in_backticks_may_be_a_person():
+    assert await nodes("Quoting `Anna Fowler`: keep it.") == {"Anna Fowler": "PERSON"}
+    assert (await nodes("Let Kendal know.", "Let Kendal know, too."))["Kendal"] == "PERSON"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Click `Run Workflow`, then select `resource addresses`.",
+        "They are listed in the **Pending Approvals** section.",
+        "Go to DNS Management->Hosted Zones; from A->B->C to A->C->B.",
+        "It is GOV\\.QX here.",
+        "It is one server/ROOM of two.",
+        "Name files in PascalCase or camelCase.",
+        "Give feedback in nitpick/required/question/future/note form.",
+        "See :ref:`testing_plugins` and `.json`.",
+        "- Chore(deps): tidy",
+        "Tidy\n\nChange-Id: abc\nBlorb-Session: xyz",
+        "- Deciders: devs, devops",
+        "It serves JSON over HTTP; see the README and the LICENSE.",
+    ],
+)
+async def test_labels_of_screens_markup_and_common_formats_are_no_nodes(text):
+    assert await nodes(text, text, text) == {}
+
+
+async def test_a_common_format_is_still_found_by_its_name():
+    found = await RULES.extract_entities("It serves JSON/YAML over HTTP.")
+    assert {entity.name for entity in found} == {"JSON", "YAML", "HTTP"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("See GHSA-hx34-2pfw-2qfj.", "GHSA-hx34-2pfw-2qfj", "REFERENCE"),
+        ("See nodejs/node/pull/51334.", "nodejs/node/pull/51334", "REFERENCE"),
+        ("It raises `NoSuchCommand`.", "NoSuchCommand", "ERROR"),
+        ("It throws a BlorbTimeout at them.", "BlorbTimeout", "ERROR"),
+        ("Put it into the `/autoload` directory.", "/autoload", "FILE"),
+        ("See `man git-log`.", "man git-log", "COMMAND"),
+        ("Docs of [blorb.is](https://blorb.is) say so.", "blorb.is", "URL"),
+        ("Two EC2s run it.", "EC2", "TECHNOLOGY"),
+        ("We use Phoenix.", "Phoenix", "TECHNOLOGY"),
+        ("We met in Phoenix.", "Phoenix", "PLACE"),
+        ("Ask GSA staff.", "GSA", "ORG"),
+        ("Ask ZQB staff.", "ZQB", "ORG"),
+        ("Amazon Simple Email Service (SES) sends it.", "Simple Email Service", "TECHNOLOGY"),
+        ("They are at the University of North Carolina.", "University of North Carolina", "ORG"),
+        ("The State of JS survey says so.", "State of JS", "CONCEPT"),
+        ("- dependency-name: blorbsoup4", "blorbsoup4", "PACKAGE"),
+    ],
+)
+async def test_what_names_are_by_their_form_and_the_words_around_them(text, name, kind):
+    assert (name, kind) in {(e.name, e.type) for e in await RULES.extract_entities(text)}
+
+
+async def test_what_works_for_a_thing_is_not_employed_by_it():
+    found = await RULES.extract_entities("This works for Blorbset's pages, too.")
+    assert "ORG" not in {entity.type for entity in found}
+
+
+async def test_several_of_what_a_name_has_are_no_part_of_the_name():
+    found = await nodes("It allows only Fastly IPs.", "Allow Fastly IPs.")
+    assert found == {"Fastly": "TECHNOLOGY"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -489,3 +490,19 @@ async def test_activity_is_counted_per_project_and_quarter_of_an_hour(db, store)
 
     assert [(one.at, one.observations) for one in found] == [(900, 2), (1800, 1)]
     assert (await store.capture()).observations == 4
+
+
+def open_files() -> set[Path]:
+    return {one.resolve() for one in Path("/proc/self/fd").iterdir()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux lists open files")
+async def test_a_file_that_was_only_read_on_the_own_thread_is_closed(tmp_path):
+    path = tmp_path / "zapomni.db"
+    first = rows.ObservationFile(path)
+    await first.write(lambda connection: None)
+    await first.close()
+    file = rows.ObservationFile(path)
+    assert file.read_here("", lambda connection: "read") == "read"
+    await file.close()
+    assert path.resolve() not in open_files()

@@ -195,6 +195,14 @@ async def test_a_statement_takes_the_place_of_standing_together():
     assert await stated(text, together=True) == ["Django USES Redis"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Fix `expire_at` instead of `expires_at`", "Moved `load_it()` from src/a.py to src/b.py"],
+)
+async def test_what_was_mended_or_has_moved_is_not_so(text):
+    assert not [one for one in await stated(text) if "INSTEAD_OF" in one or "a.py" in one]
+
+
 async def test_two_names_always_stand_in_the_same_order():
     one = await stated("Kafka, Redis", together=True)
     assert await stated("Redis, Kafka", together=True) == one

@@ -136,6 +136,14 @@ def test_records_of_a_repository_name_their_file_and_what_they_replace(tmp_path)
     assert order.index(mysql.native_id) < order.index(postgres.native_id)
 
 
+@pytest.mark.parametrize("folder", ["ADR", "architecture-decision-record", "Docs/Decisions"])
+def test_a_folder_of_records_may_be_written_in_capitals(tmp_path, folder):
+    repo = repository(tmp_path / "shop")
+    write_decisions(repo / folder)
+    found = memories(read_all(ADR, environment(tmp_path, repo)))
+    assert f"{folder}/0002-use-mysql.md" in {item.metadata["file"] for item in found}
+
+
 def test_records_may_be_among_other_pages_about_the_architecture(tmp_path):
     folder = repository(tmp_path / "shop") / "docs" / "architecture"
     folder.mkdir(parents=True)

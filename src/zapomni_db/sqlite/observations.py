@@ -118,9 +118,10 @@ class ObservationFile:
         pool, self._pool = self._pool, None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown)
-            while self._connections:
-                self._connections.pop().close()
-            self._local = threading.local()
+        # What was read on the caller's own thread opened one without the pool.
+        while self._connections:
+            self._connections.pop().close()
+        self._local = threading.local()
 
     async def read(
         self,

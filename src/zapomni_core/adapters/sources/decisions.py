@@ -27,11 +27,13 @@ from zapomni_core.shared.folders import lies_in, real_path
 
 __all__ = ["SOURCE"]
 
-# Where such folders are, from a repository's top.
+# Where such folders are, from a repository's top, in capitals or not.
 FOLDERS = (
-    "adr", "adrs", "architecture", "architecture/decisions", "architecture/adr", "decisions",
-    "doc/adr", "doc/architecture", "doc/architecture/decisions", "doc/decisions", "docs/adr",
-    "docs/adrs", "docs/architecture", "docs/architecture/decisions", "docs/architecture/adr",
+    "adr", "adrs", "architecture", "architecture/decisions", "architecture/adr",
+    "architecture-decision-record", "architecture-decision-records", "decision-record",
+    "decision-records", "decisions", "doc/adr", "doc/architecture", "doc/architecture/decisions",
+    "doc/decisions", "docs/adr", "docs/adrs", "docs/architecture", "docs/architecture/decisions",
+    "docs/architecture/adr", "docs/architecture-decision-records", "docs/decision-records",
     "docs/decisions", "docs/dev/adr", "docs/design/adr",
 )  # fmt: skip
 MAX_BYTES = 1 << 20
@@ -53,9 +55,7 @@ class _Decisions:
         folders = [root] if named else []
         # A link of the repository may lead anywhere.
         folders += [
-            inner
-            for one in FOLDERS
-            if (inner := root / one).is_dir() and lies_in(real_path(str(inner)), str(root))
+            inner for inner in _conventional(root) if lies_in(real_path(str(inner)), str(root))
         ]
         found = [one for folder in folders for one in _examine(folder)]
         if named is not None and not found:
@@ -105,6 +105,25 @@ class _Decisions:
 
 
 SOURCE = _Decisions()
+
+
+def _conventional(root: Path) -> list[Path]:
+    """Return the folders of a repository that are called as those with records are."""
+    found: dict[str, list[Path]] = {}
+    below = [("", root)]
+    while below:
+        prefix, folder = below.pop()
+        try:
+            inner = sorted(one for one in folder.iterdir() if one.is_dir())
+        except OSError:
+            continue
+        for one in inner:
+            name = prefix + one.name.lower()
+            if name in FOLDERS:
+                found.setdefault(name, []).append(one)
+            if any(folder_name.startswith(f"{name}/") for folder_name in FOLDERS):
+                below.append((f"{name}/", one))
+    return [one for name in FOLDERS for one in found.get(name, ())]
 
 
 def _native_id(repository: SourceRepository, path: Path) -> str:

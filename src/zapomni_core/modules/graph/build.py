@@ -181,7 +181,7 @@ _BETWEEN_VERSIONS = frozenset({"to", "or", "and", "->", "and/or", ",", "through"
 
 
 # Changes whenever the rules find something else in the same text: stored passages are read again.
-RULES = "rules-11"
+RULES = "rules-12"
 
 log = get_logger(__name__)
 

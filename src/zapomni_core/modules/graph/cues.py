@@ -38,7 +38,7 @@ BEFORE_PERSON = _words(
 )
 STRONG_BEFORE_PERSON = _words(
     "by ask asked asking ping pinged thanks thx cc hi hey hello dear mr mr. mrs mrs. ms ms. dr "
-    "dr. prof prof. told tell"
+    "dr. prof prof. told tell quoting h/t"
 )
 # Right before someone's name.
 POSITIONS = _words(
@@ -99,7 +99,7 @@ AFTER_COMPANY = _words(
     "support sells owns moved said says open sponsored people left"
 )
 # Behind the name of those who employ them.
-AFTER_EMPLOYER = _words("employee employees headquarters shareholders")
+AFTER_EMPLOYER = _words("employee employees headquarters officials shareholders staff")
 # With `Service` at the end, an office.
 PUBLIC = _words("Civil Government Health National Public Royal State")
 ORG_ENDINGS = _words(
@@ -147,12 +147,15 @@ BUMPS = _words(
     "bump bumps bumped bumping update updates updated updating upgrade upgrades upgraded upgrading"
 )
 PACKAGE_CUES = BUMPS | _words(
-    "package packages crate crates gem gems dependency leftovers bump bumps bumped deps deps) "
-    "gemspec installed required dependencies"
+    "package packages crate crates gem gems dependency dependency-name leftovers bump bumps bumped "
+    "deps deps) gemspec installed required dependencies"
 )
 PREFIXES = _words(
     "feat fix chore docs doc refactor test tests build ci perf style revert deps TODO FIXME NOTE"
 )
+LOWER_PREFIXES = frozenset(word.lower() for word in PREFIXES)
+# Who decides, by what they do: Deciders: devs, devops.
+ROLES = _words("dev devs devops ops qa sre pm pms everyone all leads team")
 COMPOUND_TAILS = _words(
     "based backed only like specific style side compatible powered native free ish related "
     "hosted level first"
@@ -171,7 +174,7 @@ ORDINARY = _words(
     "three to two type under unused up update use used user using value various very was we "
     "were what when where which while who whole why will with without would wrong you your "
     "common external internal optional installed software debian node third-party open-source "
-    "command-line"
+    "command-line version versions release releases dependencies image images docs"
 )
 BEFORE_VERSION = _words("version versions v ver release >= <= == > < ~> ->")
 BETWEEN_VERSIONS = _words("or and to from through -> not newer than")
@@ -277,6 +280,7 @@ COMMANDS: dict[str, frozenset[str] | None] = {
     "scp": None,
     "rsync": None,
     "curl": None,
+    "man": None,
     "wget": None,
     "rm": None,
     "cp": None,
@@ -316,7 +320,7 @@ AUTHOR_FIELDS = _words(
 )
 # A name that ends with one of these is an organization,
 ORG_TAILS = _words(
-    "inc ltd llc gmbh corp corporation foundation university institute labs bank technologies "
+    "co inc ltd llc gmbh corp corporation foundation university institute labs bank technologies "
     "consulting association committee agency ministry department council initiative consortium "
     "alliance bureau commission authority society federation union trust directorate ventures "
     "holdings industries partners administration division parliament sig wg"
@@ -372,6 +376,18 @@ WITH_PEOPLE = (
     "agree", "call", "chat", "check", "collab", "coordinat", "discuss", "interview", "meet", "met",
     "pair", "partner", "share", "sharing", "sync", "speak", "spoke", "talk", "together", "work",
 )  # fmt: skip
+# What people give, before `from` and their name.
+GIVEN = _words(
+    "advice comments contributions feedback help ideas input learned notes questions review "
+    "suggestions"
+)
+# Formats and protocols that every text is about: named, and looked up by no reader.
+EVERYWHERE = _words("CSV DNS HTML HTTP HTTPS JSON UTF-8 XML")
+# Where a label is in a program: the Pending Approvals tab.
+OF_A_SCREEN = _words(
+    "button checkbox column dialog dropdown field link menu option page panel screen section "
+    "sidebar tab view window"
+)
 # Nouns behind what is used: a Kandji account, two Karpenter pods.
 AFTER_USED = _words(
     "account accounts app board boards channel channels cluster clusters config configuration "

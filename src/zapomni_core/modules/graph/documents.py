@@ -321,16 +321,31 @@ def _begun_name(
 ) -> _Thing | None:
     """Return what the first words of a stretch name, or those after one word."""
     words = list(_TITLE_WORD.finditer(passage, start, end))
+    named = _named_first(passage, words, mentioned, gazetteer)
+    # Use VPC flow logs: the name is the beginning of a longer one.
+    return named[0] if named and len(words) - named[1] < LONGER_NAME else None
+
+
+LONGER_NAME = 3
+
+
+def _named_first(
+    passage: str,
+    words: Sequence[re.Match[str]],
+    mentioned: Mapping[str, EntityData],
+    gazetteer: Gazetteer,
+) -> tuple[_Thing, int] | None:
+    """Return what the first words name, and which of them is the last."""
     for first, last in ((i, j) for i in range(2) for j in range(i + 4, i - 1, -1)):
         if last >= len(words):
             continue
         place = words[first].start(), words[last].end()
         name = passage[slice(*place)]
         if known := mentioned.get(name.lower()):
-            return _Thing(known.name, known.type, *place)
+            return _Thing(known.name, known.type, *place), last
         thing = _package(name, *place, gazetteer)
         if thing.type != "PACKAGE":
-            return thing
+            return thing, last
     return None
 
 

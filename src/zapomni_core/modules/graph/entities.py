@@ -315,6 +315,8 @@ class Walk:
             # Microsoft Internet Explorer is one thing.
             start = self.mentions.pop().start
         confidence = 0.8 if entry.exact else 0.9
+        if entry.name in cues.EVERYWHERE and not entry.own:
+            confidence = NEVER
         self.mentions.append(
             NamedSpan(start, end, kind, entry.name, confidence, "gazetteer", entry.aliases)
         )
@@ -352,6 +354,10 @@ def known_name(walk: Walk) -> bool:
 def _chosen(walk: Walk, upto: int, kinds: dict[str, Entry]) -> bool:
     """Several things may have one name; the words around it decide."""
     before, after = walk.before(), walk.after(upto)
+    if "PLACE" in kinds and "TECHNOLOGY" in kinds and before not in cues.BEFORE_PLACE:
+        is_used = before in cues.BEFORE_PRODUCT or after in ("app", "framework")
+        if is_used or walk.tokens[walk.at].text in walk.things:
+            return walk.add_known("TECHNOLOGY", kinds["TECHNOLOGY"], upto)
     if "PLACE" in kinds and ("PERSON" not in kinds or before in cues.BEFORE_PLACE):
         return walk.add_known("PLACE", kinds["PLACE"], upto)
     if "PERSON" in kinds and _person(walk, kinds["PERSON"], shared=len(kinds) > 1):
@@ -493,6 +499,9 @@ _DECORATED = re.compile(  # @inlinable public func
 )
 
 
+_NEXT_HANDLE = re.compile(r",? (?:and |& )?")
+
+
 def handle(walk: Walk) -> bool:
     """Read a handle such as @alice; `@Override` and `@media` are code."""
     token = walk.token
@@ -505,6 +514,9 @@ def handle(walk: Walk) -> bool:
     if _DECORATED.match(walk.text, token.end):
         return walk.add(token.start, token.end, "CODE", 0.1, walk.at)
     before, after = walk.before(), walk.after()
+    last = walk.mentions[-1] if walk.mentions else None
+    if last and last.type == "PERSON" and _NEXT_HANDLE.fullmatch(walk.text, last.end, token.start):
+        before = "by"  # by @AdaByron and @TheEssem
     addressed = token.first or before in cues.BEFORE_PERSON or after in cues.AFTER_HANDLE
     is_name = any(entry.kind == "PERSON" for entry in walk.gazetteer.find(name))
     is_decorator = name[0].islower() and name.isalpha() and not name.islower()  # @belongsTo
@@ -579,6 +591,8 @@ def _add_organization(walk: Walk, upto: int) -> bool:
         word = walk.tokens[upto + 2].text
         if word[0].isupper():
             upto += 2
+            if walk.joined(upto) and _is_name_word(walk.tokens[upto + 1].text):
+                upto += 1  # of North Carolina
     return walk.add(walk.token.start, walk.tokens[upto].end, "ORG", 0.8, upto)
 
 
@@ -594,6 +608,8 @@ def _is_person_by_cue(walk: Walk, before: str, after: str) -> bool:
     owned = walk.text.startswith(("'s ", "\u2019s ", " 's "), walk.token.end)
     following = walk.lower[walk.at + 1 : walk.at + 3]
     if owned and any(word in cues.OWNED_BY_PERSON for word in following):
+        return True
+    if before == "let" and after == "know":
         return True
     if before == "by" and walk.before(walk.at - 1) in cues.BY_PEOPLE:
         return not walk.gazetteer.find(walk.token.text)
@@ -618,7 +634,10 @@ _SOMEONE = frozenset("i he she who they and have has been is am was now currentl
 
 
 def _is_someone(walk: Walk, index: int) -> bool:
-    return index >= 0 and (walk.lower[index] in _SOMEONE or walk.tokens[index].text[0].isupper())
+    if index < 0 or walk.lower[index] in _SOMEONE:
+        return index >= 0
+    word = walk.tokens[index].text
+    return word[0].isupper() and word not in cues.NOT_NAMES  # This works for Datasette's pages
 
 
 def _is_whereabouts(walk: Walk, before: str) -> bool:
@@ -700,6 +719,9 @@ _NUMBER_FIRST = re.compile(r"(?:ADR|RFC|RFD)?[ _#-]*\d", re.IGNORECASE)
 LONGEST_TITLE = 12
 
 
+_CREDIT = re.compile(r"\b(?:h/t|thanks(?: to)?|kudos to)[ \[]+\Z", re.IGNORECASE)
+
+
 def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
     """Return names by their first word: what labels, links, titles and abbreviations introduce."""
     text, page = walk.text, walk.page
@@ -728,8 +750,15 @@ def introduced_names(walk: Walk) -> dict[str, list[Introduced]]:
             found.append(Introduced((match[0],), "TECHNOLOGY", match["name"], 0.7))
     if "(" in text and _SHORT_FORM.search(text):
         found += _abbreviated(walk)
-    for link in page.links:
-        if name := _linked(walk, text[link.start : link.end], link.target):
+    accounts = [_account(walk, text[link.start : link.end], link.target) for link in page.links]
+    is_roster = len(accounts) - accounts.count(None) > 2
+    for link, account in zip(page.links, accounts, strict=True):
+        if account is not None and is_roster:
+            found.append(account)
+        elif name := _linked(walk, text[link.start : link.end], link.target):
+            is_thanked = _CREDIT.search(text, max(0, link.start - 12), link.start) is not None
+            if is_thanked and name.type == "CONCEPT" and _is_full_name(walk, name.words):
+                name = name._replace(type="PERSON")
             found.append(name)
     if page.titles:
         found += _record_titles(walk)
@@ -823,6 +852,7 @@ def _labelled(walk: Walk) -> Iterator[Introduced]:
                 if (
                     name
                     and "[bot]" not in one
+                    and name not in cues.ROLES
                     and _PERSON_NAME.fullmatch(name)
                     and not _says_ordinary(name)
                     and not _has_prose(name)
@@ -937,10 +967,16 @@ def _abbreviated(walk: Walk) -> Iterator[Introduced]:
             if _initials(run) == "".join(initials) or _initials(run, small=True) == short.upper():
                 kind = _kind(walk, run, "", "") or "CONCEPT"
                 is_role = run[-1].lower() in cues.POSITIONS
+                is_sold = begin and words[begin - 1].lower() in cues.VENDORS
+                if kind == "CONCEPT" and is_sold and not is_role:
+                    kind = "TECHNOLOGY"  # Amazon Simple Email Service (SES)
                 if kind == "CONCEPT" and not is_role and _is_technology(walk, short):
                     kind = "TECHNOLOGY"
                 if is_roster and 1 < len(run) < 5 and _is_full_name(walk, run):
                     kind = "PERSON"
+                bodies = walk.gazetteer.find(short)
+                if kind == "CONCEPT" and bodies and all(one.kind == "ORG" for one in bodies):
+                    kind = "ORG"
                 long = " ".join(run)
                 if entries := walk.gazetteer.find(long):
                     kind, long = _plain_kind(entries[0]), entries[0].name
@@ -1048,6 +1084,18 @@ def _linked(walk: Walk, words: str, target: str) -> Introduced | None:
     return None
 
 
+def _account(walk: Walk, words: str, target: str) -> Introduced | None:
+    """Return who a link to an account or an address may name: several are a list of people."""
+    shown = words.strip(" *_`")
+    if not _PERSON_NAME.fullmatch(shown.removeprefix("@")) or walk.gazetteer.find(shown):
+        return None
+    if target.startswith("mailto:"):
+        return None if _has_prose(shown) or _says_ordinary(shown) else _introduce(shown, 0.7)
+    profile = _PROFILE.fullmatch(target)
+    is_same = profile is not None and _loose(shown) == _loose(profile["handle"])
+    return _introduce(shown, 0.7) if is_same else None
+
+
 def _loose(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).lower()
 
@@ -1126,6 +1174,9 @@ _TICKET_LIKE = re.compile(r"[A-Z]+-\d+|[A-Z]\d+")
 _CALENDAR = frozenset(DATE_WORDS) | frozenset("mon tue wed thu fri sat sun".split())
 
 
+_SEVERAL = re.compile(r"[A-Z]{2,5}s")  # Fastly IPs
+
+
 def _run(walk: Walk, begin: int) -> int:
     """Return the last of the capitalised words that begin here; `of` and `for` may be between."""
     upto = begin
@@ -1143,7 +1194,9 @@ def _run(walk: Walk, begin: int) -> int:
             upto += 2
         else:
             break
-    while upto > begin and walk.lower[upto] in cues.COMMON_TAILS:
+    while upto > begin and (
+        walk.lower[upto] in cues.COMMON_TAILS or _SEVERAL.fullmatch(walk.tokens[upto].text)
+    ):
         upto -= 1
     return upto
 
@@ -1248,7 +1301,7 @@ def longer_name(walk: Walk) -> bool:
 
 _PRONOUNS = re.compile(r" \((?:he|she|they)/", re.IGNORECASE)
 _POSITION = re.compile(
-    r",? (?:\(|is |was )?(?:(?:the|our|a|an|their) )?(?:\w+ ){0,2}?(?:CEO|CTO|CFO|COO|VP"
+    r",?[ \n](?:\(|is |was )?(?:(?:the|our|a|an|their) )?(?:\w+ ){0,2}?(?:CEO|CTO|CFO|COO|VP"
     r"|[Hh]ead of|[Dd]irector|[Ff]ounder|[Pp]rofessor|[Ee]ngineer|[Dd]esigner|[Ee]ditor|[Cc]hair)\b"
 )
 
@@ -1264,6 +1317,7 @@ def _is_person_by_words(walk: Walk, words: Sequence[str], upto: int) -> bool:
         before in cues.STRONG_BEFORE_PERSON
         or before in cues.POSITIONS
         or (before == "with" and _is_joint(walk))
+        or (before == "from" and walk.before(walk.at - 1) in cues.GIVEN)
         or walk.after(upto) in cues.STRONG_AFTER_PERSON
         or _PRONOUNS.match(walk.text, end) is not None
         or _POSITION.match(walk.text, end) is not None
@@ -1308,6 +1362,12 @@ def learned(walk: Walk) -> bool:
         return False
     if walk.gazetteer.find(word) or lower in walk.gazetteer.removed:
         return False
+    if word[-1] == "s" and word[:-1].isupper():
+        for entry in walk.gazetteer.find(word[:-1]):  # two EC2s
+            if entry.kind == "TECHNOLOGY" and not entry.exact:
+                return walk.add_known(entry.kind, entry, walk.at)
+    if "-" in word and walk.token.first and walk.text[walk.token.end : walk.token.end + 2] == ": ":
+        return _learn(walk, walk.at, "CONCEPT", NEVER)  # a trailer: Change-Id
     if initials := _INITIALS_BEFORE.search(walk.text, walk.token.start - 9, walk.token.start):
         # A. Smith is not the Smith of another sentence. At a line's beginning it may be item A.
         start = initials.start()
@@ -1320,6 +1380,8 @@ def learned(walk: Walk) -> bool:
         acronym = word.removesuffix("s")
         if len(acronym) > 6 or acronym in cues.COMMON_ACRONYMS or walk.is_title(walk.token):
             return False
+        if walk.after() in cues.AFTER_EMPLOYER and acronym == word and acronym.isalpha():
+            return _learn(walk, walk.at, "ORG", 0.5)
         return _learn(walk, walk.at, "CONCEPT", 0.1 if walk.token.first else 0.17, acronym)
     if stated := _said_kind(walk, walk.at):
         return _learn(walk, walk.at, stated, 0.5)
@@ -1367,6 +1429,8 @@ def _is_phrase(walk: Walk, upto: int, surface: str) -> bool:
     if walk.before() in _ONE_OF_MANY and walk.after(upto) in _AFTER_NOUN:
         return True
     if surface.lower() in walk.text or surface in walk.sections:
+        return True
+    if walk.after(upto) in cues.OF_A_SCREEN and walk.before() in _DETERMINERS:
         return True
     before = walk.before(walk.at - 1) if walk.before() in ("the", "on") else walk.before()
     return before in _PRESSED or _MENU.match(walk.text, walk.tokens[upto].end) is not None
@@ -1430,7 +1494,7 @@ def _said_kind(walk: Walk, upto: int) -> str | None:
 def _kind(walk: Walk, words: Sequence[str], before: str, after: str) -> str | None:
     """Return what an unknown name is, by its last word, its parts and the words around it."""
     if words[0] in cues.LAND_HEADS and len(words) > 2 and not _says_ordinary(words[2]):
-        return "PLACE"
+        return None if words[2].isupper() else "PLACE"  # State of JS
     while len(words) > 2 and any(e.kind == "PLACE" for e in walk.gazetteer.find(words[-1])):
         words = words[:-1]  # Free Software Foundation Europe
     head = words[-1].lower().strip(".")
@@ -1746,6 +1810,12 @@ def _begins_within(text: str, fences: Sequence[re.Match[str]]) -> bool:
     return not fences[0]["language"] and _CLOSES.match(text, fences[0].end()) is not None
 
 
+_PRESSED_BEFORE = re.compile(
+    r"\b(?:click|press|select|tap|tick|choose|enter)(?: on)?(?: the)?[ *_]+`+\Z", re.IGNORECASE
+)
+_OF_A_FOLDER = re.compile(r"`{0,2} (?:director|folder)")
+
+
 def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     content = _LINK.sub("", walk.text[start:end]).strip()
     if not content or len(content) > LONGEST_CODE:
@@ -1764,15 +1834,24 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
         return NamedSpan(start, end, "COMMAND", content.removeprefix("$ "), 0.4)
     for entry in walk.gazetteer.find(content):
         if entry.kind in ("TECHNOLOGY", "SERVICE") and not entry.exact:
-            return NamedSpan(start, end, "TECHNOLOGY", entry.name, 0.9, "gazetteer", entry.aliases)
+            sure = NEVER if entry.name in cues.EVERYWHERE and not entry.own else 0.9
+            return NamedSpan(start, end, "TECHNOLOGY", entry.name, sure, "gazetteer", entry.aliases)
     if len(words) > 1:
+        is_pressed = _PRESSED_BEFORE.search(walk.text, max(0, start - 40), start) is not None
         if all(_is_name_word(word) for word in words):
+            if is_pressed and all(is_ordinary(word.lower()) for word in words):
+                return NamedSpan(start, end, "CONCEPT", content, NEVER, "learned")
             kind = _kind(walk, words, "", "") or "CONCEPT"
+            given = walk.gazetteer.find(words[0])
+            is_given = any(entry.kind == "PERSON" and not entry.exact for entry in given)
+            if kind == "CONCEPT" and len(words) < 4 and is_given and _is_full_name(walk, words):
+                kind = "PERSON"
             return NamedSpan(start, end, kind, content, 0.5, "learned")
         # The `data stack`; `not record` is code.
         is_phrase = all(word.isalpha() and is_ordinary(word) for word in words)
         is_phrase = is_phrase and words[0] not in cues.KEYWORDS
-        return NamedSpan(start, end, "CONCEPT" if is_phrase else "CODE", content, 0.17)
+        sure = NEVER if is_phrase and is_pressed else 0.17
+        return NamedSpan(start, end, "CONCEPT" if is_phrase else "CODE", content, sure)
     if walk.text[end : end + 13].lower().lstrip("` ").startswith(cues.PACKAGE_NOUNS):
         return NamedSpan(start, end, "PACKAGE", content, 0.9)
     is_field = content.count("_") > 1  # device_authorization_endpoint
@@ -1785,9 +1864,15 @@ def _in_backticks(walk: Walk, start: int, end: int) -> NamedSpan | None:
     if is_version(content):
         return NamedSpan(start, end, "VERSION", content, 0.9)
     shape = shape_of(content)
-    if shape is not None and shape.type:
-        end = end if shape.end is None else start + shape.end
-        return NamedSpan(start, end, shape.type, walk.text[start:end], shape.confidence)
+    if shape is not None and not shape.type:
+        return NamedSpan(start, end, "CODE", content, NEVER)  # `.json`
+    if shape is not None:
+        closed, end = end, end if shape.end is None else start + shape.end
+        is_folder = content[0] == "/" and _OF_A_FOLDER.match(walk.text, closed)
+        kind = "FILE" if is_folder else shape.type
+        if kind == "CODE" and content.isalnum() and content[0].isupper():
+            kind = "ERROR" if _is_thrown(walk, start) and not content.isupper() else kind
+        return NamedSpan(start, end, kind, walk.text[start:end], shape.confidence)
     stem = content[:-1] if content[-1].isdigit() else content  # arg3 is one of several
     if stem.isalpha() and (is_ordinary(stem.lower()) or len(content) < 3):
         # `data` and `name` are what code calls many things.
@@ -1904,6 +1989,8 @@ def _is_installed(walk: Walk) -> bool:
         if len(pieces) > 1 and pieces[-1] in cues.COMPOUND_TAILS:
             return False  # a vendor-specific package
         return (before not in ("a", "an") and "-" not in before) or "-" in walk.token.text
+    if walk.at and walk.lower[walk.at - 1] == "dependency-name":
+        return True
     if before in ("package", "crate", "gem"):
         return not walk.token.text.isalpha()
     if before in cues.BUMPS and after in ("from", "to"):
@@ -2005,11 +2092,26 @@ def _status(walk: Walk, before: str) -> bool:
     return walk.add(start, walk.tokens[upto].end, "ERROR", 0.7, upto)
 
 
+_EITHER = re.compile(r"[a-z]+/[A-Z][A-Z0-9]+")
+_X_NAME = re.compile(r"X-[A-Z][a-z]+")  # X-Road, X-Ray; a header has more words, or is called one
+_MENU_PATH = re.compile(r"[A-Z][a-z]*(?:->[A-Z][a-z]*)+")
+_THROWN = re.compile(
+    r"\b(?:rais(?:e|es|ed|ing)|throw(?:s|n|ing)?|catch(?:es|ing)?|caught) (?:an? |the )?`{0,2}\Z"
+)
+
+
+def _is_thrown(walk: Walk, start: int) -> bool:
+    return _THROWN.search(walk.text, max(0, start - 24), start) is not None
+
+
 def shaped(walk: Walk) -> bool:
     """Whatever a word is by its looks."""
     token = walk.token
+    if token.text in cues.NOT_CODE:
+        walk.at += 1
+        return True
     shape = shape_of(token.text)
-    if shape is None or token.text in cues.NOT_CODE:
+    if shape is None:
         return False
     is_cut = token.text[-1] == "/" and walk.after().isalpha()
     if shape.type == "FILE" and is_cut and is_ordinary(token.text[:-1]):
@@ -2017,7 +2119,8 @@ def shaped(walk: Walk) -> bool:
     if is_placeholder(token.text) and shape.type in ("CODE", "FILE"):
         return walk.add(token.start, token.end, shape.type, NEVER, walk.at)
     # `fix(parser):` and `TODO(anna):` begin a line, they are no calls.
-    if token.first and token.text.endswith(")") and token.text.partition("(")[0] in cues.PREFIXES:
+    prefix = token.text.partition("(")[0].lower() if token.text[-1] == ")" else ""
+    if token.first and prefix in cues.LOWER_PREFIXES:
         return False
     # Merge pull request #12 from owner/branch.
     last = walk.last(len(" from "))
@@ -2027,6 +2130,15 @@ def shaped(walk: Walk) -> bool:
         return True
     end = token.end if shape.end is None else token.start + shape.end
     kind = shape.type
+    if kind == "FILE" and _EITHER.fullmatch(token.text):
+        return parts(walk)  # server/AWS
+    if kind == "CODE" and _X_NAME.fullmatch(token.text) and "eader" not in walk.text:
+        return _learn(walk, walk.at, _kind(walk, [token.text], walk.before(), "") or "CONCEPT", 0.3)
+    if kind == "CODE" and "." in token.text and f"//{token.text}" in walk.page.source:
+        kind = "URL"  # island.is, to which a link leads
+    if kind == "CODE" and _MENU_PATH.fullmatch(token.text):
+        walk.at += 1
+        return True  # Settings->Hosted Zones
     stem = token.text.removesuffix(".js")
     if kind == "FILE" and stem != token.text and stem.istitle() and stem.isalpha():
         kind = "FILE" if is_technical(stem.lower()) else "TECHNOLOGY"  # Lunr.js
@@ -2034,7 +2146,8 @@ def shaped(walk: Walk) -> bool:
         walk.at += 1
         return True
     if kind == "CODE" and token.text.isalnum() and token.text[0].isupper():
-        if walk.after() in ("exception", "exceptions", "error", "errors"):
+        is_called = walk.after() in ("exception", "exceptions", "error", "errors")
+        if is_called or _is_thrown(walk, token.start):
             kind = "ERROR"
         elif walk.after() in cues.AFTER_EMPLOYER or _is_employer(walk, walk.before()):
             kind = "ORG"
@@ -2100,8 +2213,11 @@ def parts(walk: Walk) -> bool:
         for entry in walk.gazetteer.find(part[0]):
             if entry.kind in ("TECHNOLOGY", "SERVICE") and not entry.exact:
                 start, end = token.start + part.start(), token.start + part.end()
+                sure = NEVER if entry.name in cues.EVERYWHERE and not entry.own else 0.7
                 walk.mentions.append(
-                    NamedSpan(start, end, "TECHNOLOGY", entry.name, 0.7, "gazetteer", entry.aliases)
+                    NamedSpan(
+                        start, end, "TECHNOLOGY", entry.name, sure, "gazetteer", entry.aliases
+                    )
                 )
                 found = True
                 break

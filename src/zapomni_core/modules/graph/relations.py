@@ -814,6 +814,11 @@ def _by_phrase(
                 continue
             if phrase.type == "SUPPORTS" and _is_support_over(reading, front, second):
                 continue
+            # Moved A from B; fix A instead of B, which was the fault.
+            if phrase.type == "APPEARS_IN" and text in ("from", "to") and _is_moved(front):
+                continue
+            if phrase.type == "INSTEAD_OF" and front and front[-1] in _FIXED:
+                continue
             # Calling A instead of allocating B: two actions are compared, not two things.
             if phrase.type == "INSTEAD_OF":
                 acts = [word for word in (*front[-1:], *rest[size:]) if _is_action(word)]
@@ -829,6 +834,13 @@ def _by_phrase(
                 yield from found
                 return
         return
+
+
+_MOVED = _words("move moved moves copy copied copies rename renamed hoist hoisted")
+
+
+def _is_moved(front: Sequence[str]) -> bool:
+    return not _MOVED.isdisjoint(front)
 
 
 def _is_action(word: str) -> bool:

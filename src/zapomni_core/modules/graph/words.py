@@ -345,7 +345,9 @@ def read_plain(text: str) -> PlainText:
         for role in _ROLE.finditer(text):
             start, end = role.span("words")
             blanked.append((role.start(), start - 1))
-            if role["role"] in _PROSE_ROLES:
+            if role["role"] in ("ref", "numref") and "_" in role["words"]:
+                blanked.append(role.span())  # the label of a section, which is shown by its title
+            elif role["role"] in _PROSE_ROLES:
                 blanked += [(start - 1, start), (end, role.end())]
             else:
                 blanked += [(start, start + (text[start] in "~!.")), (end, role.end() - 1)]
@@ -460,6 +462,7 @@ _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 
 _ISSUE = re.compile(r"(?:[\w.-]+/[\w.-]+)?#\d{1,7}")
 _TICKET = re.compile(r"(?:[A-Z][A-Z0-9]{1,9}|GH|WebKit)-\d{1,7}")
+_NUMBERED_PATH = re.compile(r"[\w.-]+/[\w.-]+/(?:pull|issues|discussions)/\d+")
 _ADVISORY = re.compile(r"(?:CVE-\d{4}-\d{4,7}|GHSA(?:-[0-9a-z]{4}){3}|RFC-?\d{3,5}|PEP-?\d{1,4})")
 # A hash has digits and letters; `deadbeef` and `1234567` are something else.
 _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}")
@@ -585,6 +588,7 @@ _DOMAIN = re.compile(
     r"(?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|info|co|uk|de|in|me|ai|eu|ru|ch|fr|nl|xyz)(?:/\S*)?",
     re.IGNORECASE,
 )
+_ESCAPED = re.compile(r"[^\\]*(?:\\[.*()#!+-][^\\]*)+")
 _FILE_TYPE = re.compile(rf"\*?\.(?:{_EXTENSION})", re.IGNORECASE)
 
 
@@ -629,13 +633,14 @@ def shape_of(word: str) -> Shape | None:
             return Shape("URL", 0.95, inside.start(), inside.end())
         if _EMAIL.fullmatch(word):
             return Shape("", 0.0)
-    if "#" in word and _ISSUE.fullmatch(word):
+    if ("#" in word and _ISSUE.fullmatch(word)) or ("/" in word and _NUMBERED_PATH.fullmatch(word)):
         return Shape("REFERENCE", 0.95)
     if word in _ERROR_NAMES or _ERROR_CLASS.fullmatch(word) or _ERROR_CODE.fullmatch(word):
         alone = ("Error", "Exception", "Warning", "Fault", "Errors", "Exceptions", "Warnings")
         if word not in alone:
             return Shape("ERROR", 0.9)
-    if word[0].isdigit() or word[-1].isdigit() or (word[0] in "vV" and word[1:2].isdigit()):
+    is_numbered = word[0].isdigit() or word[-1].isdigit() or word.startswith("GHSA-")
+    if is_numbered or (word[0] in "vV" and word[1:2].isdigit()):
         found = _numbered(word)
         if found is not None:
             return found
@@ -667,13 +672,14 @@ def _numbered(word: str) -> Shape | None:
 
 
 def _file(word: str) -> Shape | None:
-    if "\\_" in word:  # an escaped underscore is no path
-        return None
+    if "\\_" in word or ("\\" in word and _ESCAPED.fullmatch(word)):
+        return None  # an escaped mark is no path
     line = _LINE.search(word)
     end = line.start() if line else len(word)
     name = word[:end]
     if _WELL_KNOWN_FILES.fullmatch(name):
-        return Shape("FILE", 0.9, 0, end)
+        is_any = name in ("README", "LICENSE", "CHANGELOG")  # every repository has them
+        return Shape("FILE", 0.001 if is_any else 0.9, 0, end)
     if _FILE_TYPE.fullmatch(name):
         return Shape("", 0.0)  # .json says what something is, it is nothing by itself
     if (
@@ -704,7 +710,9 @@ def _path(name: str, end: int) -> Shape | None:
     first, _, second = name.partition("/")
     if first in _ALTERNATIVES and second.isalpha() and is_ordinary(second):
         return None  # public/private
-    is_said = all(is_ordinary(part) for part in name.split("/"))  # describe/it/expect/should
+    pieces = name.split("/")  # describe/it/expect/should, nitpick/required/question/note
+    said = sum(one.isupper() or is_ordinary(one) for one in pieces)
+    is_said = said >= len(pieces) - (len(pieces) > 3 and all(map(str.isalpha, pieces)))
     if name.endswith("/") or first in _FOLDERS or (name.count("/") >= 3 and not is_said):
         return Shape("FILE", 0.8, 0, end)
     return None
