@@ -89,7 +89,9 @@ async def test_the_published_judgements_are_as_good_as_said_and_still_hold():
     assert figures["statements"] == 200
     assert figures["precision_without_versions"] >= 0.7
     extractor = create_extractor(load_settings())
-    assert await relations.restated(extractor, judged) >= 190
+    # Wrong ones may be no longer stated.
+    right = [judgement for judgement in judged if judgement.right]
+    assert await relations.restated(extractor, right) >= 0.95 * len(right)
 
 
 async def test_sentences_of_others_are_scored_by_pairs(tmp_path):

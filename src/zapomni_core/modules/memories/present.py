@@ -347,7 +347,10 @@ class _Facts:
         alike = self._alike(n, o)
         new, old = self.hits[n].candidate, self.hits[o].candidate
         if not self.unread.isdisjoint((new.chunk_id, old.chunk_id)):
-            covers = self.asked & self.stems[o] <= self.stems[n]
+            # A question in other words, or in another language, says nothing of either.
+            covers = (
+                bool(self.asked & self.stems[o]) and self.asked & self.stems[o] <= self.stems[n]
+            )
             is_near = new.cosine >= AS_NEAR * old.cosine > 0
             return alike >= ALIKE_WORDS and (covers or is_near)
         if old.cosine <= 0:
@@ -374,16 +377,20 @@ def _names_another(older: str, newer: str, asked: set[str]) -> bool:
     Then it says of another thing what the older one says of this one: the port of Redis, the port
     of Postgres.
     """
-    old, new = (re.findall(r"\w+", text.lower()) for text in (older, newer))
+    old, new = (re.findall(r"\w+", text) for text in (older, newer))
+    lowered = [word.lower() for word in old], [word.lower() for word in new]
     stems = {*word_stems(newer)}
-    return any(
-        tag == "replace"
-        and max(old_end - old_start, new_end - new_start) <= NAME_WORDS
-        and {*word_stems(" ".join(old[old_start:old_end]))} & asked - stems
-        for tag, old_start, old_end, new_start, new_end in SequenceMatcher(
-            None, old, new, autojunk=False
-        ).get_opcodes()
-    )
+    for tag, start, end, new_start, new_end in SequenceMatcher(
+        None, *lowered, autojunk=False
+    ).get_opcodes():
+        if tag != "replace" or max(end - start, new_end - new_start) > NAME_WORDS:
+            continue
+        # Priya Patel is not Priya Nair.
+        if start == new_start == 1 and all(one[0].isupper() for one in (*old[:2], new[1])):
+            return True
+        if {*word_stems(" ".join(old[start:end]))} & asked - stems:
+            return True
+    return False
 
 
 def _is_over(
