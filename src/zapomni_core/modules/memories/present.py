@@ -12,7 +12,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
@@ -377,6 +376,9 @@ def _names_another(older: str, newer: str, asked: set[str]) -> bool:
     Then it says of another thing what the older one says of this one: the port of Redis, the port
     of Postgres.
     """
+    # Few searches come here: the import would cost each of them four milliseconds.
+    from difflib import SequenceMatcher
+
     old, new = (re.findall(r"\w+", text) for text in (older, newer))
     lowered = [word.lower() for word in old], [word.lower() for word in new]
     stems = {*word_stems(newer)}
