@@ -246,14 +246,14 @@ def test_a_memory_of_the_user_with_the_same_text_is_left_alone(shop, user):
     assert as_json("get", own)["text"] == text
 
 
-# --- instructions -----------------------------------------------------------------------
-
-
 def test_an_import_says_what_it_takes_for_sessions_to_be_given_its_memories(shop):
     said = zapomni("import", "adr", "--yes").stderr.decode()
     ((batch,),) = rows("SELECT id FROM import_batches")
     assert f"once you trust them: zapomni import --trust {batch}; or one by one" in said
     assert "trust" not in zapomni("import", "git", "--yes").stderr.decode()
+
+
+# --- instructions -----------------------------------------------------------------------
 
 
 def test_instructions_are_found_and_never_given_even_if_trusted(shop):

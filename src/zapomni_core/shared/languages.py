@@ -166,17 +166,11 @@ def is_english_model(model: str) -> bool:
 def unread_share(text: str) -> float:
     """Return the share of a text's words that are not in Latin letters, 0 to 1."""
     beginning = text[:READ_CHARS]
-    return 0.0 if beginning.isascii() else _count_unread(beginning)
-
-
-# Searches come to the same passages again.
-@lru_cache(maxsize=1024)
-def _count_unread(text: str) -> float:
     # English texts have dashes and accents, too: only what is not ASCII is read at first.
-    if not re.search(_NOT_LATIN, "".join(re.findall(_NOT_ASCII, text))):
+    if beginning.isascii() or not re.search(_NOT_LATIN, "".join(re.findall(_NOT_ASCII, beginning))):
         return 0.0
     read = unread = 0.0
-    for word in _WORD.findall(text):
+    for word in _WORD.findall(beginning):
         latin = len(re.findall(_LATIN, word))
         unspaced = len(re.findall(_UNSPACED, word))
         # A word of both scripts, such as a name with an ending, is two.

@@ -170,9 +170,10 @@ WHERE obs_type IN ('file_edit', 'file_write') OR obs_type = 'command'
 ORDER BY timestamp, id"""
 
 
-# Commands that succeeded between two observations, the last ones first.
+# Commands that succeeded between two observations, the last ones first: by id, so that a hook reads
+# what is in between and not every command there is.
 COMMANDS_BETWEEN: LiteralString = """
-SELECT id, content, metadata FROM observations
+SELECT id, content, metadata FROM observations NOT INDEXED
 WHERE project = ? AND id > ? AND id < ? AND obs_type = 'command' AND signature IS NULL
 ORDER BY id DESC LIMIT 20"""
 

@@ -702,17 +702,13 @@ class _Held:
 
         vectors, *rest = self._columns
         if not self.is_many:
-            scores: NDArray[np.float32]
-            scored = self._scored
             # vecdot, not @: a threaded BLAS spends eight times the CPU on a product this small.
-            if scored is not None and np.array_equal(scored[0], vector):
-                scores = scored[1]
-            elif rows is not None and 4 * len(rows) <= self.size:
-                scores = np.vecdot(vectors[rows], vector)
-                return scores
-            else:
-                scores = np.vecdot(vectors[: self.size], vector)
-                self._scored = vector, scores
+            if self._scored is None or not np.array_equal(self._scored[0], vector):
+                if rows is not None and 4 * len(rows) <= self.size:
+                    few: NDArray[np.float32] = np.vecdot(vectors[rows], vector)
+                    return few
+                self._scored = vector, np.vecdot(vectors[: self.size], vector)
+            scores = self._scored[1]
             return scores if rows is None else scores[rows]
         rows = np.arange(self.size) if rows is None else rows
         found = np.empty(len(rows), dtype=np.float32)

@@ -634,10 +634,11 @@ _SOMEONE = frozenset("i he she who they and have has been is am was now currentl
 
 
 def _is_someone(walk: Walk, index: int) -> bool:
-    if index < 0 or walk.lower[index] in _SOMEONE:
-        return index >= 0
+    if index < 0:
+        return False
     word = walk.tokens[index].text
-    return word[0].isupper() and word not in cues.NOT_NAMES  # This works for Datasette's pages
+    # This works for Datasette's pages.
+    return walk.lower[index] in _SOMEONE or (word[0].isupper() and word not in cues.NOT_NAMES)
 
 
 def _is_whereabouts(walk: Walk, before: str) -> bool:
