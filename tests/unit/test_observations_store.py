@@ -19,7 +19,7 @@ from zapomni_db.exceptions import NotFoundError, ValidationError
 from zapomni_db.observation_models import ObservationQuery
 from zapomni_db.sqlite import observation_search
 from zapomni_db.sqlite import observations as rows
-from zapomni_db.sqlite.observation_reads import COLUMNS, ObservationRow
+from zapomni_db.sqlite.observation_reads import COLUMNS, COMMANDS_BETWEEN, ObservationRow
 from zapomni_db.sqlite.observation_search import alternatives
 from zapomni_db.sqlite.observations import open_for_writing, open_read_only, switch_context
 
@@ -449,6 +449,12 @@ def test_a_page_reads_the_rows_of_its_session_or_period_alone(db, statement, ind
 
     assert reads
     assert all(index in step for step in reads)
+
+
+def test_a_hook_reads_only_what_is_between_a_failure_and_its_fix(db):
+    plan = db.execute(f"EXPLAIN QUERY PLAN {COMMANDS_BETWEEN}", ("shop", 1, 9)).fetchall()
+    (step,) = [row[-1] for row in plan]
+    assert step.endswith("USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
 
 
 async def test_an_outline_knows_which_commands_failed_and_passed(db, store):
