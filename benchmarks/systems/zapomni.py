@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 from collections import defaultdict
 from collections.abc import Collection
@@ -82,6 +83,7 @@ class Index:
     def __init__(self, folder: Path, vectors: None) -> None:
         del vectors
         setup_logging("ERROR")
+        gc.set_threshold(100_000, 20, 20)  # as in the process of `zapomni serve`
         models = str(load_settings().models_path)
         settings = load_settings({}, home=folder, **{"models_dir": models, **self.settings})
         self._runner = asyncio.Runner()

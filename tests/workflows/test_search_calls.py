@@ -64,6 +64,23 @@ async def test_a_search_with_every_arm_asks_the_store_ten_times_at_most(engine):
     assert len(calls) <= MOST_CALLS, calls
 
 
+async def test_turns_lead_nowhere(engine):
+    talk = [
+        AddMemoryRequest(text=text, parent="talk", position=n, metadata={"speaker": "Anna"})
+        for n, text in enumerate(("Hello.", FIRST, "Good night.", SECOND, *NOISE[:20]))
+    ]
+    await engine.add_memories(talk)
+    calls: list[str] = []
+    storage = CountingStorage(engine.storage, calls)
+    engine._searcher = replace(engine._searcher, storage=storage)
+
+    found = await engine.search_memory(SearchRequest(query="Who wrote the billing scheduler?"))
+
+    assert found.results[0].text == FIRST
+    assert "get_hop" not in calls
+    assert calls.count("get_surroundings") == 1
+
+
 async def test_successors_and_other_projects_are_among_the_ten(engine, tmp_path):
     git(tmp_path, "init", "-q")
     replacing = "A new plan.\n\nReplaces chapter 500."

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WEIGHTS", "order_turns", "turn_signals"]
+__all__ = ["WEIGHTS", "Conversations", "find_conversations", "order_turns", "turn_signals"]
 
 WEIGHTS: Mapping[str, float] = {
-    "window": 4.8, "own": -1.1, "before": -2.4, "reply": 2.1, "answer": 0.7, "stretch": 4.9,
-    "apart": -2.4, "tokens": 6.8, "context": 3.3, "cosine": -5.6, "asks": -1.5,
-    "other_speaker": -0.4, "first_person": 0.7, "time": 1.9, "date": 3.1, "name": 2.0,
+    "window": 5.0, "own": -1.2, "before": -2.5, "reply": 2.1, "answer": 0.5, "stretch": 4.4,
+    "apart": -2.4, "tokens": 6.5, "context": 3.3, "cosine": -5.3, "asks": -1.4,
+    "other_speaker": -0.3, "first_person": 0.7, "time": 2.3, "date": 3.0, "name": 2.0,
 }  # fmt: skip
 # What the turn before, and the one before that, lend of their tokens.
 LENT = (0.95, 0.85)
@@ -76,6 +76,15 @@ class _Turn(NamedTuple):
     text: str
 
 
+class Conversations(NamedTuple):
+    """The conversations among candidates."""
+
+    groups: frozenset[str]
+    """Their parents."""
+    turns: dict[str, _Turn]
+    """What passages say, whether they are turns of a conversation or not."""
+
+
 class _Rows(NamedTuple):
     """Rows of `max_similarities`, one for each turn."""
 
@@ -88,7 +97,7 @@ class _Rows(NamedTuple):
 
 
 def order_turns(
-    query: str, weights: Sequence[float], ranked: list[Candidate], passages: Mapping[str, Passage]
+    query: str, weights: Sequence[float], ranked: list[Candidate], talk: Conversations
 ) -> list[Candidate]:
     """Return the candidates with their turns in order: each takes a place, and score, of a turn.
 
@@ -96,13 +105,17 @@ def order_turns(
         query: The question.
         weights: What each token of the question counts.
         ranked: The candidates, best first.
-        passages: The texts and metadata of those that may be turns.
+        talk: The conversations among them.
     """
-    turns = _find_turns(ranked, passages)
-    if len(turns) < 2 or not any(weights):
+    places = [
+        n for n, c in enumerate(ranked) if c.group in talk.groups and c.similarities is not None
+    ]
+    if len(places) < 2 or not any(weights):
         return ranked
-    places = [n for n, c in enumerate(ranked) if c.chunk_id in turns]
+    # What only a second hop found is ordered without its text: reading it would cost a call.
+    unknown = _Turn("", "")
     candidates = [ranked[n] for n in places]
+    turns = {c.chunk_id: talk.turns.get(c.chunk_id, unknown) for c in candidates}
     scores = [candidate.score for candidate in candidates]
     rows = _look_back(candidates)
     signals = turn_signals(query, weights, candidates, turns, rows)
@@ -121,29 +134,27 @@ def order_turns(
     return ordered
 
 
-def _find_turns(pool: Sequence[Candidate], passages: Mapping[str, Passage]) -> dict[str, _Turn]:
-    """Return the turns among the candidates, by their chunks' ids.
+def find_conversations(pool: Sequence[Candidate], passages: Mapping[str, Passage]) -> Conversations:
+    """Return the conversations among candidates whose tokens were compared.
 
-    Who said it is in the metadata (`speaker`, or else `role`), or else before the text:
+    Who said a passage is in its metadata (`speaker`, or else `role`), or else before the text:
     `Anna: text`. A parent of which most passages say so is a conversation, all of it.
+
+    Args:
+        pool: The candidates.
+        passages: The texts and metadata of those that may be turns.
     """
-    if not passages:
-        return {}
-    found: dict[str, _Turn] = {}
+    turns: dict[str, _Turn] = {}
     # Of each parent, how many more passages say so than do not.
     votes: dict[str, int] = defaultdict(int)
-    compared = [candidate for candidate in pool if candidate.similarities is not None]
-    for candidate in compared:
+    for candidate in pool if passages else ():
         passage = passages.get(candidate.chunk_id)
-        if passage is not None:
+        if passage is not None and candidate.similarities is not None:
             speaker, text = split_turn(passage.text)
             speaker = _stored_speaker(passage) or speaker
-            found[candidate.chunk_id] = _Turn(speaker, text)
+            turns[candidate.chunk_id] = _Turn(speaker, text)
             votes[candidate.group] += 1 if speaker else -1
-    groups = {group for group, more in votes.items() if more > 0}
-    # What only a second hop found is ordered without its text: reading it would cost a call.
-    unknown = _Turn("", "")
-    return {c.chunk_id: found.get(c.chunk_id, unknown) for c in compared if c.group in groups}
+    return Conversations(frozenset(g for g, more in votes.items() if more > 0), turns)
 
 
 def _stored_speaker(passage: Passage) -> str:

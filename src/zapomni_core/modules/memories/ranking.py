@@ -19,7 +19,7 @@ from typing import Any
 from zapomni_core.exceptions import QueryError, SearchError, ValidationError
 from zapomni_core.modules.memories import graph_arm
 from zapomni_core.modules.memories.contrast import SAMPLED, Contrast
-from zapomni_core.modules.memories.conversation import order_turns
+from zapomni_core.modules.memories.conversation import find_conversations, order_turns
 from zapomni_core.modules.memories.evidence import find_turns, score_evidence
 from zapomni_core.modules.memories.graph_arm import (
     link_by_names,
@@ -63,6 +63,7 @@ from zapomni_db.interfaces import StorageProvider
 from zapomni_db.models import (
     MemoryFilter,
     Mention,
+    Passage,
     QueryEmbedding,
     Surroundings,
     TextSearchRequest,
@@ -260,14 +261,15 @@ class MemoryRanker:
         self._score_pool(question, pool, pool, tokens)
         for candidate in pool:
             candidate.first_score = candidate.score
+        talk = find_conversations(pool, passages)
         if not question.by_rank:
             pool = await self._hop(
-                question, pool, mentions, frozenset(asked_entities), is_slow=is_slow
+                question, pool, mentions, frozenset(asked_entities), talk.groups, is_slow=is_slow
             )
         pool = diversify(sorted(pool, key=lambda c: (-c.score, c.chunk_id)))
-        if passages and question.embedding is not None:
+        if talk.groups and question.embedding is not None:
             weights = list(map(_weigh_token, question.embedding.words))
-            pool = order_turns(question.query, weights, pool, passages)
+            pool = order_turns(question.query, weights, pool, talk)
             # The hop marked turns near the first hits only; others may have come first since.
             ordered = {c.chunk_id for c in pool if c.turn_signals}
             find_turns(pool, {i: p.text for i, p in passages.items() if i in ordered})
@@ -401,20 +403,28 @@ class MemoryRanker:
         pool: list[Candidate],
         mentions: Mapping[str, Sequence[Mention]],
         asked: frozenset[str],
+        conversations: frozenset[str],
         *,
         is_slow: bool,
     ) -> list[Candidate]:
-        """Search again with rare words, names and entities of the first hits."""
+        """Search again with rare words, names and entities of the first hits.
+
+        Turns lead nowhere: they are ordered by what is said around them, and gain nothing more.
+        """
         pool.sort(key=lambda c: (-c.score, c.chunk_id))
         seeds = pool[:HOP_SEEDS]
         if not seeds or seeds[0].score <= 0:
             return pool
-        best = {seed.chunk_id: seed.score / seeds[0].score for seed in seeds}
+        leading = [seed for seed in seeds if seed.group not in conversations]
+        best = {seed.chunk_id: seed.score / seeds[0].score for seed in leading}
         # Where reading the mentions took long, the graph is not asked again.
         weights = {} if is_slow else weigh_entities(best, mentions, asked)
-        passages, others = await self.storage.get_hop(
-            list(best), list(weights), question.graph_time, graph_arm.RARE + 1
-        )
+        passages: Mapping[str, Passage] = {}
+        others: Mapping[str, Sequence[Mention]] = {}
+        if best:
+            passages, others = await self.storage.get_hop(
+                list(best), list(weights), question.graph_time, graph_arm.RARE + 1
+            )
         find_turns(pool, {i: passage.text for i, passage in passages.items()})
         texts = {i: passages[i].text for i in best if i in passages}
         names: dict[str, float] = {}
