@@ -521,6 +521,26 @@ async def test_the_segments_of_the_word_index_become_one_and_the_same_is_found(p
         assert await storage.check_integrity() == {}
 
 
+async def test_tidying_gives_back_the_room_of_what_was_deleted(path):
+    async with SqliteStorage(path) as storage:
+        for stored in await storage.store_memories(
+            [memory(f"n{i}" + " x" * 999) for i in range(99)]
+        ):
+            await storage.delete_memory(stored.memory_id)
+        db = sqlite3.connect(path, isolation_level=None)
+        (before,) = db.execute("PRAGMA page_count").fetchone()
+        (free,) = db.execute("PRAGMA freelist_count").fetchone()
+        assert await storage.tidy() > 0
+        (after,) = db.execute("PRAGMA page_count").fetchone()
+        (left,) = db.execute("PRAGMA freelist_count").fetchone()
+        db.close()
+
+        assert free > connection.KEPT_PAGES >= left
+        assert after <= before - (free - connection.KEPT_PAGES)
+        assert await storage.tidy() == 0
+        assert await storage.check_integrity() == {}
+
+
 async def test_using_a_closed_store_is_a_clear_error(path):
     storage = SqliteStorage(path)
 

@@ -43,6 +43,7 @@ __all__ = [
     "read_observations_version",
     "read_transaction",
     "read_version",
+    "release_pages",
     "replaced",
     "translated",
     "write_transaction",
@@ -249,6 +250,19 @@ def _open(path: Path, mode: str, pragmas: Sequence[LiteralString]) -> Connection
             return connection
         connection.close()
     raise replaced("open")
+
+
+# A few free pages are for the next writes.
+KEPT_PAGES = 64
+
+
+def release_pages(connection: sqlite3.Connection, most: int) -> int:
+    """Return free pages to the file system, at most so many; return how many."""
+    free = fetch_value(connection, "PRAGMA freelist_count")
+    for _ in range(min(free - KEPT_PAGES, most)):
+        # With a larger number `execute` would stop after the first page all the same.
+        connection.execute("PRAGMA incremental_vacuum(1)")
+    return int(free - fetch_value(connection, "PRAGMA freelist_count"))
 
 
 def fetch_value(

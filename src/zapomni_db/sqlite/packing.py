@@ -24,6 +24,7 @@ __all__ = [
     "pack_stored",
     "pack_vectors",
     "read_codes",
+    "read_joined_codes",
     "read_lower",
     "read_vectors",
 ]
@@ -113,13 +114,25 @@ def read_vectors(vectors: Sequence[PackedVector], dimension: int) -> NDArray[np.
 
 def read_codes(vectors: Sequence[bytes], dimension: int) -> Codes:
     """Return the upper bytes of stored vectors, whichever way they are stored."""
-    import numpy as np
-
     size = _HEADER.size + dimension
     if any(len(one) != size for one in vectors):
         old = iter(pack_stored([one for one in vectors if len(one) != size]))
         vectors = [one if len(one) == size else next(old).upper for one in vectors]
-    table = _table(vectors)
+    return _split_codes(_table(vectors))
+
+
+def read_joined_codes(joined: bytes, count: int, dimension: int) -> Codes | None:
+    """Return the upper bytes of so many vectors that are joined; None: not all are packed."""
+    import numpy as np
+
+    if len(joined) != count * (_HEADER.size + dimension):
+        return None
+    return _split_codes(np.frombuffer(joined, dtype=np.uint8).reshape(count, -1))
+
+
+def _split_codes(table: NDArray[np.uint8]) -> Codes:
+    import numpy as np
+
     lengths, steps = np.ascontiguousarray(table[:, : _HEADER.size]).view("<f4").T
     worth = np.divide(256 * steps, lengths, out=np.zeros_like(steps), where=lengths > 0)
     return Codes(table[:, _HEADER.size :].view(np.int8), worth)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Final, LiteralString
 
 from zapomni_db.sqlite import trash
-from zapomni_db.sqlite.connection import CHANGE_VERSION, write_transaction
+from zapomni_db.sqlite.connection import CHANGE_VERSION, release_pages, write_transaction
 
 __all__ = [
     "RETENTION_DAYS",
@@ -523,8 +523,7 @@ def sweep(
     if deleted:
         with write_transaction(connection):
             connection.execute(MERGE_WORDS)
-        # `execute` would stop after the first page: the statement yields rows without columns.
-        connection.executescript("PRAGMA incremental_vacuum(2000)")
+            release_pages(connection, 2000)
     return deleted
 
 

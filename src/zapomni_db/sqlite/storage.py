@@ -33,7 +33,7 @@ from zapomni_db.models import (
     VectorSearchResult,
 )
 from zapomni_db.sqlite import memories, search, vectors
-from zapomni_db.sqlite.connection import read_version
+from zapomni_db.sqlite.connection import read_version, release_pages
 from zapomni_db.sqlite.file import SqliteFile, imported_later, reading, reading_here, writing
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ __all__ = ["SqliteStorage"]
 DROP_BATCH = 2000
 # How many vectors of an older version are packed in one transaction: a few milliseconds.
 PACK_BATCH = 100
+# How many free pages are released in one transaction: a few milliseconds.
+PAGES_AT_ONCE = 500
 # Between two steps of tidying: for other writers, and the user's other programs.
 TIDY_PAUSE = 0.05
 # So few chunks are ranked in less time than it takes to hand the work to another thread.
@@ -287,12 +289,19 @@ class SqliteStorage(SqliteFile):
         return missing
 
     async def tidy(self) -> int:
-        """Pack vectors of older versions and merge the word index; return in how many steps."""
+        """Pack vectors of older versions, merge the word index, release free pages.
+
+        Returns:
+            In how many steps.
+        """
         steps = 0
         while await self.write("packing vectors", vectors.pack_old_vectors, PACK_BATCH):
             steps += 1
             await asyncio.sleep(TIDY_PAUSE)
         while await self.write("merging words", search.merge_words):
+            steps += 1
+            await asyncio.sleep(TIDY_PAUSE)
+        while await self.write("releasing pages", release_pages, PAGES_AT_ONCE):
             steps += 1
             await asyncio.sleep(TIDY_PAUSE)
         return steps
