@@ -45,7 +45,7 @@ from benchmarks.vectors import Vectors, prepare
 from benchmarks.worker import MB, resident_mb
 from zapomni_core.engine import ZapomniEngine
 from zapomni_core.interfaces import SearchRequest
-from zapomni_core.shared.late_interaction import BYTES_PER_TOKEN, DIMENSION
+from zapomni_core.shared.token_codec import BYTES_PER_TOKEN, DIMENSION
 from zapomni_db.models import (
     ChunkData,
     EmbeddingSpace,

@@ -24,7 +24,7 @@ from zapomni_core.adapters.local_embedder import LocalEmbedder
 from zapomni_core.adapters.model_files import find_model
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.settings import load_settings
-from zapomni_core.shared.late_interaction import DIMENSION, TokenCodec
+from zapomni_core.shared.token_codec import DIMENSION, TokenCodec
 
 PASSAGES = 1500
 TARGET = Path(__file__).parent.parent / "src/zapomni_core/adapters/minilm_projection.bin"

@@ -4,16 +4,17 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, load_model_from_string
 
-from zapomni_core.shared.late_interaction import (
-    BYTES_PER_TOKEN,
-    DIMENSION,
-    TokenCodec,
+from zapomni_core.modules.memories.late_interaction import (
+    BLOCK_BYTES,
+    PRODUCT,
     join_windows,
     max_similarities,
     mean_similarities,
     score_tokens,
 )
+from zapomni_core.shared.token_codec import BYTES_PER_TOKEN, DIMENSION, LEVELS, QUAD, TokenCodec
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,40 @@ def test_each_question_token_gets_the_best_token_of_each_passage(codec):
     for row, passage in zip(together, (first, second), strict=True):
         alone = max_similarities(codec.ask(question), [codec.pack(p[np.newaxis]) for p in passage])
         assert row == pytest.approx(alone.max(axis=0), abs=1e-6)
+
+
+def test_similarities_are_those_of_the_stored_levels_nearly(codec):
+    asked = np.frombuffer(codec.ask(tokens(40, 5)), dtype=np.float32).reshape(-1, DIMENSION)
+    packed = [codec.pack(tokens(count, count)) for count in (1, 7, 300, 2000, 3, 900)]
+
+    best = max_similarities(asked.tobytes(), packed)
+
+    assert max(map(len, packed)) > BLOCK_BYTES
+    for row, passage in zip(best, packed, strict=True):
+        codes = np.frombuffer(passage, dtype=np.uint8)[:, np.newaxis] >> QUAD & 3
+        levels = np.array(LEVELS)[codes].reshape(-1, DIMENSION)
+        levels /= np.linalg.norm(levels, axis=1, keepdims=True)
+        assert row == pytest.approx((levels @ asked.T).max(axis=0), abs=0.005)
+
+
+def test_a_question_token_without_a_direction_is_near_nothing(codec):
+    best = max_similarities(bytes(4 * DIMENSION), [codec.pack(tokens(9, 6))])
+    assert best.tolist() == [[0.0]]
+
+
+def test_what_multiplies_is_the_model_that_the_standard_describes():
+    one = helper.make_node("MatMulInteger", ["a", "b", "z"], ["c"])
+    shapes = (
+        (TensorProto.UINT8, ["n", 96]),
+        (TensorProto.INT8, [96, "q"]),
+        (TensorProto.INT32, ["n", "q"]),
+    )
+    a, b, c = (helper.make_tensor_value_info(n, *s) for n, s in zip("abc", shapes, strict=True))
+    zero = helper.make_tensor("z", TensorProto.UINT8, [], [10])
+    graph = helper.make_graph([one], "g", [a, b], [c], [zero])
+    opset = [helper.make_opsetid("", 13)]
+    made = helper.make_model(graph, opset_imports=opset, ir_version=8)
+    assert load_model_from_string(PRODUCT) == made
 
 
 def test_what_stands_out_scores_highest_and_a_window_takes_the_best_of_its_passages():

@@ -11,6 +11,7 @@ import pytest
 from zapomni_core.adapters import onnx
 from zapomni_core.adapters.model_files import WEIGHTS, find_model, is_unchanged, remember_file
 from zapomni_core.adapters.onnx import open_prepared_session, open_session
+from zapomni_core.infra.onnx import load_onnxruntime
 from zapomni_core.settings import load_settings
 
 
@@ -22,7 +23,7 @@ def weights(tmp_path) -> Path:
 
 
 def prepared(weights: Path) -> Path:
-    return weights.with_name(f"{weights.stem}.{onnx.load_onnxruntime().__version__}.ort")
+    return weights.with_name(f"{weights.stem}.{load_onnxruntime().__version__}.ort")
 
 
 def answer(session) -> bytes:

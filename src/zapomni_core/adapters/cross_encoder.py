@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from zapomni_core.adapters.loaded_model import LoadedModel
-from zapomni_core.adapters.onnx import load_onnxruntime
 from zapomni_core.exceptions import SearchError
+from zapomni_core.infra.onnx import load_onnxruntime
 
 __all__ = ["CrossEncoder"]
 

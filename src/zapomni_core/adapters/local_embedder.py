@@ -19,8 +19,8 @@ from zapomni_core.adapters.model_files import (
 )
 from zapomni_core.adapters.onnx import open_prepared_session
 from zapomni_core.adapters.tokenizer import read_tokenizer
-from zapomni_core.shared.late_interaction import TokenCodec
 from zapomni_core.shared.text import as_spoken
+from zapomni_core.shared.token_codec import TokenCodec
 from zapomni_db.models import Embedding, EmbeddingSpace, QueryEmbedding
 
 if TYPE_CHECKING:

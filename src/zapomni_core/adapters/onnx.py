@@ -1,4 +1,4 @@
-"""onnxruntime, loaded without its telemetry, and models opened with it."""
+"""Models opened with onnxruntime."""
 
 from __future__ import annotations
 
@@ -10,25 +10,12 @@ from typing import Any
 
 from zapomni_core.adapters.model_files import is_unchanged, remember_file, remove_file
 from zapomni_core.exceptions import EmbeddingError
+from zapomni_core.infra.onnx import load_onnxruntime, one_thread_options
 
-__all__ = ["load_onnxruntime", "open_prepared_session", "open_session"]
+__all__ = ["open_prepared_session", "open_session"]
 
 # Two environments may share a home: each has its version of onnxruntime.
 KEPT_COPIES = 2
-
-
-def load_onnxruntime() -> Any:
-    """Return the module: a native library, so on first use only.
-
-    Its builds report to their maker unless switched off: they put an id of the device and a queue
-    of events under ~/.cache, and send them. The variable is read when the library is loaded; the
-    call is for a program that had loaded it before.
-    """
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    onnxruntime.disable_telemetry_events()
-    return onnxruntime
 
 
 def open_session(weights: Path, options: Any = None) -> Any:
@@ -40,7 +27,7 @@ def open_session(weights: Path, options: Any = None) -> Any:
     onnxruntime = load_onnxruntime()
     try:
         return onnxruntime.InferenceSession(
-            str(weights), options or _make_options(), providers=["CPUExecutionProvider"]
+            str(weights), options or one_thread_options(), providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # onnxruntime's errors share no base but Exception
         raise EmbeddingError(
@@ -77,7 +64,7 @@ def _prepare(weights: Path, copy: Path) -> Any:
     descriptor, name = tempfile.mkstemp(dir=copy.parent, prefix=f".{copy.name}.")  # mode 0600
     os.close(descriptor)
     try:
-        options = _make_options()
+        options = one_thread_options()
         # All that does not depend on this processor: homes move.
         options.graph_optimization_level = (
             load_onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
@@ -97,17 +84,8 @@ def _prepare(weights: Path, copy: Path) -> Any:
     return session
 
 
-def _make_options() -> Any:
-    options = load_onnxruntime().SessionOptions()
-    # Texts run side by side, each on one thread: 1.5 times the texts of one run on two threads.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return options
-
-
 def _make_mapped_options() -> Any:
-    options = _make_options()
+    options = one_thread_options()
     options.graph_optimization_level = load_onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.use_memory_mapped_ort_model", "1")
     options.add_session_config_entry("session.use_ort_model_bytes_for_initializers", "1")

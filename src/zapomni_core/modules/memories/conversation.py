@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from zapomni_core.modules.memories.late_interaction import MEAN_TOKENS, excess_of, mean_similarities
 from zapomni_core.modules.memories.scoring import Candidate
-from zapomni_core.shared.late_interaction import MEAN_TOKENS, excess_of, mean_similarities
 from zapomni_core.shared.text import KEPT_TURNS, split_turn
 from zapomni_db.models import Passage
 

@@ -27,6 +27,13 @@ from zapomni_core.modules.memories.graph_arm import (
     names_in,
     weigh_entities,
 )
+from zapomni_core.modules.memories.late_interaction import (
+    MEAN_TOKENS,
+    join_windows,
+    max_similarities,
+    mean_similarities,
+    score_tokens,
+)
 from zapomni_core.modules.memories.scoring import (
     HOP,
     SEED_HOP,
@@ -44,13 +51,6 @@ from zapomni_core.modules.memories.scoring import (
 )
 from zapomni_core.shared.dates import date_window
 from zapomni_core.shared.languages import is_foreign, is_unread_token, languages_of
-from zapomni_core.shared.late_interaction import (
-    MEAN_TOKENS,
-    join_windows,
-    max_similarities,
-    mean_similarities,
-    score_tokens,
-)
 from zapomni_core.shared.stemming import choose_parts
 from zapomni_core.shared.text import (
     encodable,
