@@ -6,7 +6,9 @@ FOLDER: translated documentation, gettext catalogs (.po) or Markdown; nothing of
 paragraph of two sentences or more is a passage; its longest sentence is taken out and asked. Of a
 catalog, and of Markdown whose originals are in the folder ORIGINAL under the same names, the
 sentence of the original at the same place is asked, too (`english`), if both have as many
-sentences. One JSON line per language: recall and reciprocal rank of words alone, of the default
+sentences; and of the originals themselves, in a store of their own (`originals`): what the English
+model finds of the same paragraphs in English is the most to expect of a translation. One JSON line
+per language: recall and reciprocal rank of words alone, of the default
 and with the multilingual model if that was pulled, and how much better than words alone recall@10
 is, with its bounds of 95 % (paired bootstrap). `--among FOLDER`: Markdown in English is stored next
 to them, and asked as well (`amid`).
@@ -102,17 +104,30 @@ def build(
         least = SHORTEST_QUESTION.get(language[:2], 30)
         if len(sentences) > 1 and len(questions) < count:
             longest = max(range(len(sentences)), key=lambda i: len(sentences[i]))
-            rest = " ".join(s for i, s in enumerate(sentences) if i != longest)
+            rest = _without(sentences, longest)
             if len(sentences[longest]) >= least <= len(rest):
                 asked = {"text": sentences[longest][:300], "rel": [f"{language}{number}"]}
+                doc = {"id": f"{language}{number}", "text": rest}
                 if len(english) == len(sentences):
                     asked["english"] = english[longest][:300]
+                    doc["original"] = _without(english, longest)
                 questions.append(asked)
-                docs.append({"id": f"{language}{number}", "text": rest})
+                docs.append(doc)
                 continue
         if len(docs) - len(questions) < passages - count:
-            docs.append({"id": f"{language}{number}", "text": text})
+            docs.append({"id": f"{language}{number}", "text": text, "original": original})
     return {"docs": docs, "queries": questions}
+
+
+def _without(sentences: Sequence[str], number: int) -> str:
+    return " ".join(s for i, s in enumerate(sentences) if i != number)
+
+
+def originals_of(space: dict[str, Any]) -> dict[str, Any]:
+    """Return the same paragraphs in English, and the same questions."""
+    docs = [{"id": d["id"], "text": d["original"]} for d in space["docs"] if d.get("original")]
+    queries = [{"text": q["english"], "rel": q["rel"]} for q in space["queries"] if "english" in q]
+    return {"docs": docs, "queries": queries}
 
 
 def ask(
@@ -219,6 +234,12 @@ def main() -> None:
                 language, Path(folder), count, passages, Path(originals) if originals else None
             )
             line = measure(language, space, among, Path(temporary) / language, compared)
+            english = originals_of(space)
+            if english["queries"]:
+                alone = {name: one for name, one in compared.items() if name != "multilingual"}
+                place = Path(temporary) / f"{language}-originals"
+                found = measure("en", english, {"docs": [], "queries": []}, place, alone)
+                line["originals"] = {"passages": found["passages"], **found["own"]}
             print(json.dumps(line), flush=True)
 
 
