@@ -1,6 +1,6 @@
 """Fit the weights by which turns of conversations are ordered.
 
-    python -m tools.fit_turns --data FILE [--data FILE ...] [--share 0.3] [--stores FOLDER]
+    python -m tools.fit_turns --data FILE [--data FILE ...] [--share 0.1] [--stores FOLDER]
 
 FILE as in `benchmarks.retrieval`: conversations whose questions name the turns that answer them.
 The first file counts in full, each further one by --share. Every question is asked through the
@@ -8,7 +8,8 @@ engine with --explain; what it says of the order of turns is what each signal co
 listwise softmax with a ridge is fitted to that. One JSON line per set with figures of weights
 fitted without the conversation (a fifth of the conversations at a time, if there are many), then
 the weights fitted to all. They are rounded by hand, and by reason: what is shipped is a handful of
-numbers for every conversation, not a fit to one set. --stores keeps the indexes.
+numbers for every conversation, not a fit to one set. --stores keeps the indexes. All figures are of
+the sum alone: what puts different places of a meeting first has no weights.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, action="append", required=True, metavar="FILE")
-    parser.add_argument("--share", type=float, default=0.3)
+    parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--stores", type=Path, help="keep the indexes in this folder")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="zapomni-fit-") as folder:

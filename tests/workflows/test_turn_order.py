@@ -129,6 +129,84 @@ async def test_what_answers_a_question_for_a_list_need_not_be_near_by(engine):
     )
 
 
+def meeting(third):
+    """A talk about a budget, about other things, and about the budget again."""
+    budget = (
+        "The budget of the printer is small.",
+        "I said: the budget of the printer.",
+        "In May.",
+    )
+    other = [
+        f"Next is item {n}: the {w}." for n, w in enumerate("roof door lamp sink desk".split())
+    ]
+    said = [
+        *budget,
+        *other,
+        *other[::-1],
+        "Then somebody raised the printer budget.",
+        "Good to know.",
+    ]
+    names = ("Anna", "Ben", third)
+    return [
+        AddMemoryRequest(text=f"{names[n % 3]}: {text}", parent="weekly", position=n)
+        for n, text in enumerate(said)
+    ]
+
+
+@pytest.mark.parametrize(("third", "is_meeting"), [("Cleo", True), ("Ben", False)])
+async def test_the_first_hits_in_a_meeting_are_of_different_places(engine, third, is_meeting):
+    said = meeting(third)
+    await engine.add_memories(said)
+
+    found = await search(engine, "What was said about the budget of the printer?")
+
+    places = [[one.text for one in said].index(hit.text) for hit in found]
+    assert (abs(places[0] - places[1]) > 4) is is_meeting
+    sums = [sum(hit.explanation["turn_order"].values()) for hit in found]
+    assert (sums == sorted(sums, reverse=True)) is not is_meeting
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+async def test_what_is_like_the_best_turns_of_other_conversations_ranks_higher(engine):
+    said = {
+        "june": ("Ben: We went camping by the lake with the tent.", "Anna: How lovely, Ben!"),
+        "july": ("Ben: The tent stood by the river, we camped again.", "Anna: I am jealous."),
+        "may": ("Ben: The invoice of the dentist came today.", "Anna: Is it high?"),
+    }
+    await engine.add_memories(
+        [
+            AddMemoryRequest(text=text, parent=parent, position=n)
+            for parent, texts in said.items()
+            for n, text in enumerate(texts)
+        ]
+    )
+
+    one = await search(engine, "Where did Ben go camping?")
+    several = await search(engine, "Which trips did Ben go on?")
+
+    alike = {hit.text: hit.explanation["turn_order"]["alike"] for hit in several}
+    assert alike[said["july"][0]] > max(0, alike[said["may"][0]])
+    share = WEIGHTS["members"] / WEIGHTS["alike"]
+    for hit in several:
+        signals = hit.explanation["turn_order"]
+        assert signals["members"] == pytest.approx(share * signals["alike"], abs=0.01)
+    assert {hit.explanation["turn_order"]["members"] for hit in one} == {0}
+
+
+async def test_the_name_of_who_speaks_is_no_topic(engine):
+    await engine.add_memories(turns(prefix=True))
+
+    found = await search(engine, "What colors did Ben mention?")
+
+    signals = {hit.text: hit.explanation["turn_order"] for hit in found}
+    greeting = f"Ben: {TALK[1][1]}"
+    lost = {
+        text: one["tokens"] / WEIGHTS["tokens"] - one["topic"] / WEIGHTS["topic"]
+        for text, one in signals.items()
+    }
+    assert lost[greeting] > lost[f"Anna: {TALK[0][1]}"]
+
+
 @pytest.mark.parametrize(
     ("question", "named"),
     [

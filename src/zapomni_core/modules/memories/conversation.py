@@ -13,7 +13,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from zapomni_core.modules.memories.late_interaction import MEAN_TOKENS, excess_of, mean_similarities
+from zapomni_core.modules.memories.late_interaction import (
+    MEAN_TOKENS,
+    excess_of,
+    mean_directions,
+    mean_similarities,
+)
 from zapomni_core.modules.memories.scoring import Candidate
 from zapomni_core.shared.text import KEPT_TURNS, split_turn
 from zapomni_db.models import Passage
@@ -25,9 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["WEIGHTS", "Conversations", "find_conversations", "order_turns", "turn_signals"]
 
 WEIGHTS: Mapping[str, float] = {
-    "window": 5.0, "own": -1.2, "before": -2.5, "reply": 2.1, "answer": 0.5, "stretch": 4.4,
-    "apart": -2.4, "tokens": 6.5, "context": 3.3, "cosine": -5.3, "asks": -1.4,
-    "other_speaker": -0.3, "first_person": 0.7, "time": 2.3, "date": 3.0, "name": 2.0,
+    "window": 5.3, "own": -1.8, "before": -2.5, "reply": 2.1, "answer": 0.5, "stretch": 4.5,
+    "apart": -2.5, "tokens": 3.1, "topic": 5.2, "context": 3.1, "cosine": -5.4, "asks": -1.6,
+    "other_speaker": -0.5, "first_person": 0.7, "time": 2.4, "date": 3.1, "name": 2.0,
+    "alike": 1.7, "members": 3.3,
 }  # fmt: skip
 # What the turn before, and the one before that, lend of their tokens.
 LENT = (0.95, 0.85)
@@ -35,6 +41,13 @@ LENT = (0.95, 0.85)
 MORE_TURNS, UNRELATED = 8, 0.4
 # Over so many turns a good hit loses all but a third of what it says for its neighbors.
 STRETCH = 24.0
+# How many of the first turns may resemble each other.
+RESEMBLING = 60
+# A meeting has more speakers than a dialogue: its first hits are of different places, so far apart
+# and so little below the best; the others follow by what is near by, over so many turns.
+DIALOGUE, LEADING, APART, BELOW, NEAR = 2, 4, 4, 4.0, 8.0
+# How much what is near by counts, and how much less the best of it exceeds the rest than in sums.
+GATHERED, SOFTENED = 9.0, 3.0
 
 # At the beginning: "what did she play when she was young" does not ask for a time.
 _ASKS_WHEN = re.compile(
@@ -97,7 +110,12 @@ class _Rows(NamedTuple):
 
 
 def order_turns(
-    query: str, weights: Sequence[float], ranked: list[Candidate], talk: Conversations
+    query: str,
+    weights: Sequence[float],
+    ranked: list[Candidate],
+    talk: Conversations,
+    words: Sequence[str],
+    tokens: Mapping[str, bytes],
 ) -> list[Candidate]:
     """Return the candidates with their turns in order: each takes a place, and score, of a turn.
 
@@ -106,7 +124,11 @@ def order_turns(
         weights: What each token of the question counts.
         ranked: The candidates, best first.
         talk: The conversations among them.
+        words: The question's tokens.
+        tokens: Token vectors of candidates.
     """
+    import numpy as np
+
     places = [
         n for n, c in enumerate(ranked) if c.group in talk.groups and c.similarities is not None
     ]
@@ -118,13 +140,18 @@ def order_turns(
     turns = {c.chunk_id: talk.turns.get(c.chunk_id, unknown) for c in candidates}
     scores = [candidate.score for candidate in candidates]
     rows = _look_back(candidates)
-    signals = turn_signals(query, weights, candidates, turns, rows)
+    distances = _measure_distances(candidates)
+    signals = turn_signals(query, words, weights, candidates, turns, rows, distances)
+    first_sums = np.sum([WEIGHTS[name] * values for name, values in signals.items()], axis=0)
+    alike = _resemble(candidates, first_sums, tokens)
+    signals |= {"alike": alike, "members": alike * (_ASKS_LIST.search(query) is not None)}
     highest = max(weights)
     late = mean_similarities(rows.window, [w == highest for w in weights], MEAN_TOKENS)
     weighted = [(WEIGHTS[name] * values).tolist() for name, values in signals.items()]
     parts = list(zip(*weighted, strict=True))
     sums = list(map(sum, parts))
     order = sorted(range(len(candidates)), key=lambda i: (-sums[i], candidates[i].chunk_id))
+    order = _lead_by_places(order, sums, candidates, turns, distances)
     ordered = list(ranked)
     for place, score, i in zip(places, scores, order, strict=True):
         candidate = ordered[place] = candidates[i]
@@ -169,21 +196,24 @@ def _stored_speaker(passage: Passage) -> str:
 
 def turn_signals(
     query: str,
+    words: Sequence[str],
     weights: Sequence[float],
     turns: Sequence[Candidate],
     said: Mapping[str, _Turn],
     similarities: _Rows,
+    distances: NDArray[np.float64],
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the signals of turns, one number each.
+    """Return the signals of turns that each has by itself, one number each.
 
     window: how well tokens of the turn and the two before it answer the question's; own, before:
     the same of the turn and of the one before alone; reply: of the one before if it has a
-    question, answer: by how much of it is one; stretch: the best score near by; apart: the same
-    if the question asks for a list, whose parts lie apart; tokens, cosine, context: as they are,
-    not scaled; asks: how much of it is a question; other_speaker: the question names one speaker,
-    and this is another; first_person: it is that one, who says "I"; time: it has a time, and the
-    question asks when; date: it is of the day that the question names; name: it has a name that
-    the question does not have, and the question asks who, where or which.
+    question, answer: by how much of it is one; stretch: the best score near by; apart: the same if
+    the question asks for a list, whose parts lie apart; tokens, cosine, context: as they are, not
+    scaled; topic: tokens without the names of speakers; asks: how much of it is a question;
+    other_speaker: the question names one speaker, and this is another; first_person: it is that
+    one, who says "I"; time: it has a time, and the question asks when; date: it is of the day that
+    the question names; name: it has a name that the question does not have, and the question asks
+    who, where or which.
     """
     import numpy as np
 
@@ -201,8 +231,14 @@ def turn_signals(
     names = {turn.speaker for turn in texts if turn.speaker.lower() not in _ROLES}
     named = {n for n in names if re.search(rf"\b{re.escape(n)}\b", query, re.IGNORECASE)}
     only = next(iter(named)) if len(named) == 1 else None
+    called = " ".join(named).lower()
+    # Parts of words begin with ##; short ones may be part of any name.
+    parts = [word.lstrip("#").lower() for word in words]
+    topical = counted * [len(part) < 3 or part not in called for part in parts]
+    if topical.max() < counted.max():
+        topical = counted
     asks_list = _ASKS_LIST.search(query) is not None
-    stretch = _best_near_by(turns)
+    stretch = _best_near_by(turns, distances)
     none = np.zeros(len(turns))
     other = first_person = time = none
     if only is not None:
@@ -221,6 +257,7 @@ def turn_signals(
         "stretch": stretch,
         "apart": stretch * asks_list,
         "tokens": rows @ counted / counted.sum(),
+        "topic": rows @ topical / topical.sum(),
         "context": np.array([candidate.context for candidate in turns]),
         "cosine": np.array([candidate.cosine for candidate in turns]),
         "asks": asks[:-1],
@@ -294,11 +331,24 @@ def _question_share(text: str) -> float:
     return asked / total if total else 0.0
 
 
-def _best_near_by(turns: Sequence[Candidate]) -> NDArray[np.float64]:
+def _best_near_by(
+    turns: Sequence[Candidate], distances: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the best score in each turn's stretch of the conversation, as a share of the best."""
     import numpy as np
 
     scores = np.array([candidate.score for candidate in turns])
+    # Of numbers half as long, which are exact enough, powers take a tenth of the time.
+    near = np.exp((distances / -STRETCH).astype(np.float32)) * scores
+    found: NDArray[np.float64] = np.where(np.isfinite(distances), near, -np.inf).max(axis=1)
+    highest = float(scores.max())
+    return found / highest if highest > 0 else found
+
+
+def _measure_distances(turns: Sequence[Candidate]) -> NDArray[np.float64]:
+    """Return how many turns are between each two; infinite: of different conversations."""
+    import numpy as np
+
     positions = np.array([candidate.position for candidate in turns], dtype=np.float64)
     groups: dict[str, list[int]] = defaultdict(list)
     for number, candidate in enumerate(turns):
@@ -314,8 +364,60 @@ def _best_near_by(turns: Sequence[Candidate]) -> NDArray[np.float64]:
             scale[members] = most / reach
     # All at once: a conversation has dozens of parents, and each call of numpy its price.
     distances = np.abs(positions[:, np.newaxis] - positions) * scale[:, np.newaxis]
-    # Of numbers half as long, which are exact enough, powers take a tenth of the time.
-    near = np.exp((distances / -STRETCH).astype(np.float32)) * scores
-    found: NDArray[np.float64] = np.where(group[:, np.newaxis] == group, near, -np.inf).max(axis=1)
-    highest = float(scores.max())
-    return found / highest if highest > 0 else found
+    return np.where(group[:, np.newaxis] == group, distances, np.inf)
+
+
+def _resemble(
+    turns: Sequence[Candidate], sums: NDArray[np.float64], tokens: Mapping[str, bytes]
+) -> NDArray[np.float64]:
+    """Return how much each of the first turns is like the likeliest ones of other conversations.
+
+    What answers a question in several sessions is alike: camping in June, camping in July.
+    """
+    import numpy as np
+
+    found = np.zeros(len(turns))
+    first = np.argsort(-sums, kind="stable")[:RESEMBLING].tolist()
+    known = [i for i in first if tokens.get(turns[i].chunk_id)]
+    if len({turns[i].group for i in known}) > 1:
+        rows = mean_directions([tokens[turns[i].chunk_id] for i in known])
+        numbers: dict[str, int] = {}
+        group = np.array([numbers.setdefault(turns[i].group, len(numbers)) for i in known])
+        likely = np.exp(sums[known] - sums.max())
+        others = (rows @ rows.T) * (group[:, np.newaxis] != group)
+        found[known] = others @ (likely / likely.sum())
+    return found
+
+
+def _lead_by_places(
+    order: list[int],
+    sums: Sequence[float],
+    turns: Sequence[Candidate],
+    said: Mapping[str, _Turn],
+    distances: NDArray[np.float64],
+) -> list[int]:
+    """Put the best turns of different places in meetings first; others follow what is near by.
+
+    A topic of a meeting takes a dozen turns in a row: if the first hit is of another one, so are
+    its neighbors. Turns of meetings take the places of one another.
+    """
+    import numpy as np
+
+    speakers: dict[str, set[str]] = defaultdict(set)
+    for candidate in turns:
+        speakers[candidate.group].add(said[candidate.chunk_id].speaker.lower())
+    meetings = {group for group, names in speakers.items() if len(names - _ROLES) > DIALOGUE}
+    members = [i for i in order if turns[i].group in meetings]
+    if not members:
+        return order
+    between = distances[np.ix_(members, members)]
+    own = np.array([sums[i] for i in members])
+    leading: list[int] = []
+    for n in np.flatnonzero(own >= own[0] - BELOW).tolist():
+        if len(leading) < LEADING and (between[n, leading] > APART).all():
+            leading.append(n)
+    near = np.exp((between / -NEAR).astype(np.float32)) @ np.exp((own - own[0]) / SOFTENED)
+    gathered = own + GATHERED * np.log(near)
+    gathered[leading] = np.inf
+    placed = iter(np.argsort(-gathered, kind="stable").tolist())
+    return [members[next(placed)] if turns[i].group in meetings else i for i in order]

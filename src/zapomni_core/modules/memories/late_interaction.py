@@ -18,6 +18,7 @@ __all__ = [
     "excess_of",
     "join_windows",
     "max_similarities",
+    "mean_directions",
     "mean_similarities",
     "score_tokens",
 ]
@@ -74,6 +75,21 @@ def max_similarities(question: bytes, passages: Sequence[bytes]) -> NDArray[np.f
         first = last
     best *= largest / np.float32(_MOST)
     return best
+
+
+def mean_directions(passages: Sequence[bytes]) -> NDArray[np.float32]:
+    """Return where the mean of each passage's tokens is, seen from that of all: of length one."""
+    import numpy as np
+
+    packed = b"".join(passages)
+    steps = _table().take(np.frombuffer(packed, dtype=np.uint8)).view(np.uint8)
+    rows = steps.reshape(-1, DIMENSION) - np.float32(_MIDDLE)
+    rows *= _inverse_lengths(packed)[:, np.newaxis]
+    counts = np.array([len(one) // BYTES_PER_TOKEN for one in passages])
+    means = np.add.reduceat(rows, np.cumsum(counts) - counts, axis=0) / counts[:, np.newaxis]
+    means -= means.mean(axis=0)
+    found: NDArray[np.float32] = means / np.maximum(np.linalg.norm(means, axis=1), 1e-9)[:, None]
+    return found
 
 
 def _inverse_lengths(packed: bytes) -> NDArray[np.float32]:

@@ -268,8 +268,9 @@ class MemoryRanker:
             )
         pool = diversify(sorted(pool, key=lambda c: (-c.score, c.chunk_id)))
         if talk.groups and question.embedding is not None:
-            weights = list(map(_weigh_token, question.embedding.words))
-            pool = order_turns(question.query, weights, pool, talk)
+            words = question.embedding.words
+            weights = list(map(_weigh_token, words))
+            pool = order_turns(question.query, weights, pool, talk, words, tokens)
             # The hop marked turns near the first hits only; others may have come first since.
             ordered = {c.chunk_id for c in pool if c.turn_signals}
             find_turns(pool, {i: p.text for i, p in passages.items() if i in ordered})
