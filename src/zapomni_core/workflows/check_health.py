@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from zapomni_core.adapters.embedders import build_cache, build_embedders
-from zapomni_core.adapters.model_files import MODEL, verify_model
+from zapomni_core.adapters.model_files import (
+    FILES,
+    MODEL,
+    MULTILINGUAL,
+    MULTILINGUAL_LARGE,
+    LocalModel,
+    verify_model,
+)
 from zapomni_core.exceptions import ZapomniError
 from zapomni_core.infra.error_messages import sanitize_error_for_user
 from zapomni_core.infra.sharing import ShareKey, describe_process
@@ -399,11 +406,17 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
 def _check_model(settings: Settings) -> CheckResult:
     if settings.embedder != "local":
         return CheckResult("model files", "skipped", f"the embedder is {settings.embedder}")
-    wrong = {n: state for n, state in verify_model(settings.models_path).items() if state != "ok"}
-    if wrong:
-        detail = "; ".join(f"{name} is {state}" for name, state in wrong.items())
-        return CheckResult("model files", "failed", detail, PULL)
-    return CheckResult("model files", "ok", f"{MODEL}, every byte checked")
+    found = []
+    for model in (LocalModel(MODEL, FILES), MULTILINGUAL, MULTILINGUAL_LARGE):
+        states = verify_model(settings.models_path, model.files, model.name)
+        if model.files is not FILES and set(states.values()) == {"missing"}:
+            continue
+        wrong = [f"{name} is {state}" for name, state in states.items() if state != "ok"]
+        if wrong:
+            fix = PULL if model.files is FILES else model.files[0].hint
+            return CheckResult("model files", "failed", "; ".join(wrong), fix)
+        found.append(model.name)
+    return CheckResult("model files", "ok", f"{', '.join(found)}, every byte checked")
 
 
 async def _check_embedder(settings: Settings) -> CheckResult:
