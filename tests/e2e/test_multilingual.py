@@ -165,7 +165,7 @@ async def test_both_models_are_dropped_when_idle_and_loaded_again(models, monkey
         await memory.add_memory(zapomni_library.AddMemoryRequest(text=NOTES[0]))
         chain = memory.memories.embeddings
         assert chain.embedders[0].is_loaded
-        assert chain.second.is_loaded
+        assert chain.second.models[0].is_loaded
         released, loop = asyncio.Event(), asyncio.get_running_loop()
         say = partial(loop.call_soon_threadsafe, released.set)
         monkeypatch.setattr(upkeep, "_return_memory", say)
@@ -173,6 +173,6 @@ async def test_both_models_are_dropped_when_idle_and_loaded_again(models, monkey
         while memory.has_model:
             await asyncio.wait_for(released.wait(), 120)
             released.clear()
-        assert not chain.second.is_loaded
+        assert not chain.second.models[0].is_loaded
         found = await memory.search_memory(zapomni_library.SearchRequest(query=QUESTIONS[3][0]))
         assert found.results[0].text == NOTES[0]

@@ -17,9 +17,9 @@ import asyncio
 import hashlib
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pydantic
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FolderEmbedder"]
+__all__ = ["FolderEmbedder", "FolderEncoder"]
 
 OPTIONS = "encoder.toml"
 TOKENIZER = "tokenizer.json"
@@ -54,7 +54,7 @@ class _Options(pydantic.BaseModel):
     passage_prefix: str = pydantic.Field(default="", max_length=1000)
 
 
-class FolderEmbedder(LoadedModel["_FolderEncoder"]):
+class FolderEmbedder(LoadedModel["FolderEncoder"]):
     """An encoder such as e5, gte, bge or Arctic as it is on a hub; loaded with the first text.
 
     Args:
@@ -99,8 +99,8 @@ class FolderEmbedder(LoadedModel["_FolderEncoder"]):
         encoder = self._loaded()
         return [encoder.embed(text, is_question=is_question) for text in texts]
 
-    def _load(self) -> _FolderEncoder:
-        return _FolderEncoder(self._folder)
+    def _load(self) -> FolderEncoder:
+        return FolderEncoder(self._folder)
 
     def _read_space(self) -> EmbeddingSpace:
         weights, options = find_encoder(self._folder)
@@ -114,14 +114,16 @@ class FolderEmbedder(LoadedModel["_FolderEncoder"]):
         except OSError as error:
             raise _unreadable(weights.name, error) from error
         digest.update(options.model_dump_json(exclude={"weights"}).encode())
-        dimension = len(self._loaded().embed("dimension", is_question=False))
+        dimension = len(self._loaded().embed("dimension"))
         space = EmbeddingSpace(model=self.model_id, dimension=dimension, sha256=digest.hexdigest())
         self._space = seal, space
         return space
 
 
-class _FolderEncoder:
-    def __init__(self, folder: Path) -> None:
+class FolderEncoder:
+    """The encoder itself, loaded; blocks while it works."""
+
+    def __init__(self, folder: Path, open_weights: Callable[[Path], Any] = open_session) -> None:
         import tokenizers  # a native library, on first use
 
         weights, self._options = find_encoder(folder)
@@ -135,10 +137,10 @@ class _FolderEncoder:
             ) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(self._options.window)
-        self._session = open_session(weights)
+        self._session = open_weights(weights)
         self._wanted = {one.name for one in self._session.get_inputs()}
 
-    def embed(self, text: str, *, is_question: bool) -> list[float]:
+    def embed(self, text: str, *, is_question: bool = False) -> list[float]:
         """Return the vector of a text, scaled to length 1."""
         import numpy as np
 

@@ -66,7 +66,7 @@ class Upkeep:
     def local_models(self) -> list[LoadedModel[Any]]:
         """Return the embedders whose model is held in this process."""
         embeddings = self.memories.embeddings
-        models: list[object] = [*embeddings.embedders, embeddings.second]
+        models: list[object] = [*embeddings.embedders, *getattr(embeddings.second, "models", ())]
         return [model for model in models if isinstance(model, LoadedModel)]
 
     async def _release_idle_models(self) -> None:
