@@ -30,7 +30,7 @@ def main() -> None:
         docs = build(language, Path(folder), 600, options.passages)["docs"]
         means.append(np.mean([model.encode(doc["text"]) for doc in docs], axis=0))
         print(f"{language}: {len(docs)} passages", flush=True)
-    center = np.mean(means, axis=0).astype("<f4")
+    center = np.mean(means, axis=0).astype("<f2")
     Path(multilingual.__file__).with_name(multilingual.CENTER).write_bytes(center.tobytes())
 
 

@@ -60,8 +60,16 @@ def first(question):
     return as_json("search", question)["results"][0]
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "falkordb"])
+def use_large(models):
+    if not find_files(PULLED, MULTILINGUAL_LARGE):
+        pytest.skip("the large model is not here: `zapomni models pull multilingual-large`")
+    (models / MULTILINGUAL_LARGE.name).symlink_to(PULLED / MULTILINGUAL_LARGE.name)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "falkordb", "sqlite with both models"])
 def test_a_question_finds_a_memory_in_another_language(engine, models, monkeypatch, request):
+    if engine == "sqlite with both models":
+        use_large(models)
     if engine == "falkordb":
         server = request.getfixturevalue("falkordb_server")
         graph = request.getfixturevalue("falkordb_graph")
@@ -111,6 +119,21 @@ def test_vectors_of_an_earlier_version_are_made_again(models, private_home):
     assert first(QUESTIONS[0][0])["text"] == NOTES[0]
     assert as_json("status")["memories"] == len(NOTES)
     assert "already here" in answer("models", "pull", "multilingual")
+
+
+def test_with_the_large_model_the_vectors_are_made_of_both(models, private_home):
+    (models / MULTILINGUAL.name).symlink_to(PULLED / MULTILINGUAL.name)
+    for text in NOTES:
+        add(text)
+    use_large(models)
+    # Until its vectors are made, what is stored is found by its words.
+    assert first("数据库")["text"] == NOTES[1]
+    assert "Made 3 vectors" in answer("models", "pull", "multilingual-large")
+    assert first(QUESTIONS[0][0])["text"] == NOTES[0]
+    with closing(sqlite3.connect(private_home / "zapomni.db")) as database:
+        spaces = "SELECT model, dimension FROM embedding_spaces WHERE active = 2"
+        names = f"{MULTILINGUAL.name}+{MULTILINGUAL_LARGE.name}"
+        assert database.execute(spaces).fetchall() == [(names, 512 + 384)]
 
 
 def test_a_text_that_is_changed_is_found_by_its_new_one(models):

@@ -103,26 +103,6 @@ MULTILINGUAL = LocalModel(
 )
 
 PULL_LARGE = "Run `zapomni models pull multilingual-large`."
-MULTILINGUAL_LARGE = LocalModel(
-    "paraphrase-multilingual-MiniLM-L12-v2-int8",
-    (
-        ModelFile(
-            "model_quantized.onnx",
-            118_308_126,
-            ("66fc00f5f29afcaff34092e1bdd20008ca3918265a82fb9695a551e510cc4ebc",),
-            PULL_LARGE,
-        ),
-        ModelFile(
-            "tokenizer.json",
-            17_082_913,
-            ("b60b6b43406a48bf3638526314f3d232d97058bc93472ff2de930d43686fa441",),
-            PULL_LARGE,
-        ),
-    ),
-)
-
-
-PULL_LARGE = "Run `zapomni models pull multilingual-large`."
 # Used together with the multilingual model.
 MULTILINGUAL_LARGE = LocalModel(
     "paraphrase-multilingual-MiniLM-L12-v2-int8",

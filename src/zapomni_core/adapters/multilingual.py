@@ -176,7 +176,7 @@ class SentenceEncoder:
             elif name not in LEFT_OUT:
                 self._arrays[name] = np.array(array)
         center = Path(__file__).with_name(CENTER).read_bytes()
-        self._center = np.frombuffer(center, dtype="<f4")
+        self._center = np.frombuffer(center, dtype="<f2").astype(np.float32)
 
     def embed(self, text: str) -> list[float]:
         """Return the vector of a text, less what all texts have in common, at length 1."""

@@ -20,9 +20,9 @@ __all__ = ["SAMPLED", "Contrast"]
 
 # Of so many vectors the covariance is nearly that of all, at 70 ms of CPU.
 SAMPLED = 1000
-# What is added to the covariance in every direction, in its own mean variance: rare directions
-# would count for too much otherwise.
-RIDGE = 3.0
+# What is added to the covariance in every direction, in its own mean variance and by how many
+# directions there are: rare ones would count for too much otherwise.
+RIDGE = 1 / 160
 # As if there were so many more, without any direction of their own: a few passages say little.
 FEW = 100
 # It is fitted again when there are so many times the vectors.
@@ -53,7 +53,7 @@ class Contrast:
         centered = rows - mean
         covariance = centered.T @ centered / max(len(rows), 1)
         usual = max(float(np.trace(covariance)) / dimension, 1e-9)
-        added = (RIDGE + 1 - share) * usual * np.eye(dimension, dtype=np.float32)
+        added = (RIDGE * dimension + 1 - share) * usual * np.eye(dimension, dtype=np.float32)
         self._inverse = np.linalg.inv(share * covariance + added).astype(np.float32)
         self._mean = mean.astype(np.float32)
 

@@ -75,6 +75,8 @@ __all__ = ["MemoryRanker", "Question", "score_dates"]
 
 # Below this cosine a passage is unrelated to the question.
 MIN_SIMILARITY, MIN_SIMILARITY_SECOND = 0.15, 0.07
+# In a second space of so many numbers, that of two models, cosines are higher by so much.
+TWO_MODELS, HIGHER = 600, 0.05
 WORD_HITS = 100
 VECTOR_HITS = 60
 # Passages whose neighbors are candidates too: an answer is often next to the question's words.
@@ -352,8 +354,9 @@ class MemoryRanker:
             # Evidence must mean the same in every store, whatever else is in it.
             alone = [candidate.chunk_id for candidate in candidates]
             plain = await self.storage.get_similarities(question.second, alone, second=True)
+            higher = HIGHER if len(question.second) > TWO_MODELS else 0.0
             for candidate in candidates:
-                candidate.second = plain.get(candidate.chunk_id, 0.0)
+                candidate.second = plain.get(candidate.chunk_id, higher) - higher
             rankings = question.second_ranking, question.ranking
             cosines = {**cosines, **as_first(found, *rankings, cosines, question.reads)}
         if cosines:
