@@ -142,14 +142,15 @@ def order_turns(
     rows = _look_back(candidates)
     distances = _measure_distances(candidates)
     signals = turn_signals(query, words, weights, candidates, turns, rows, distances)
-    first_sums = np.sum([WEIGHTS[name] * values for name, values in signals.items()], axis=0)
+    weighted = np.array([WEIGHTS[name] * values for name, values in signals.items()])
+    first_sums = weighted.sum(axis=0)
     alike = _resemble(candidates, first_sums, tokens)
-    signals |= {"alike": alike, "members": alike * (_ASKS_LIST.search(query) is not None)}
+    members = alike * (_ASKS_LIST.search(query) is not None)
+    weighted = np.vstack([weighted, WEIGHTS["alike"] * alike, WEIGHTS["members"] * members])
     highest = max(weights)
     late = mean_similarities(rows.window, [w == highest for w in weights], MEAN_TOKENS)
-    weighted = [(WEIGHTS[name] * values).tolist() for name, values in signals.items()]
-    parts = list(zip(*weighted, strict=True))
-    sums = list(map(sum, parts))
+    names = (*signals, "alike", "members")
+    parts, sums = weighted.T.tolist(), weighted.sum(axis=0).tolist()
     order = sorted(range(len(candidates)), key=lambda i: (-sums[i], candidates[i].chunk_id))
     order = _lead_by_places(order, sums, candidates, turns, distances)
     ordered = list(ranked)
@@ -157,7 +158,7 @@ def order_turns(
         candidate = ordered[place] = candidates[i]
         candidate.score = score
         candidate.late_window = late[i]
-        candidate.turn_signals = dict(zip(signals, parts[i], strict=True))
+        candidate.turn_signals = dict(zip(names, parts[i], strict=True))
     return ordered
 
 
