@@ -98,6 +98,7 @@ def test_what_is_masked_is_not_masked_again():
         "label.password=Password",
         "設定のkeyは値です",
         "データbase64のkey: 値を返します",
+        "pytest tests/test_zip.py::test_read_format_7zip_packinfo_digests",
     ],
 )
 def test_text_without_a_secret_stays_as_it_is(text):

@@ -253,7 +253,7 @@ def _open(path: Path, mode: str, pragmas: Sequence[LiteralString]) -> Connection
 
 
 # A few free pages are for the next writes.
-KEPT_PAGES = 64
+KEPT_PAGES = 16
 
 
 def release_pages(connection: sqlite3.Connection, most: int) -> int:
