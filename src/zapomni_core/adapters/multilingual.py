@@ -23,7 +23,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zapomni_core.adapters.folder_embedder import FolderEncoder
 from zapomni_core.adapters.loaded_model import LoadedModel
 from zapomni_core.adapters.model_files import (
     MULTILINGUAL,
@@ -33,7 +32,6 @@ from zapomni_core.adapters.model_files import (
     check_file,
     find_files,
 )
-from zapomni_core.adapters.onnx import open_prepared_session
 from zapomni_core.adapters.tokenizer import read_tokenizer
 from zapomni_core.exceptions import EmbeddingError
 from zapomni_db.models import EmbeddingSpace
@@ -145,6 +143,9 @@ class _Part(LoadedModel["_Encode"]):
 
 
 def _load_large(models_path: Path) -> _Encode:
+    from zapomni_core.adapters.folder_embedder import FolderEncoder  # no search without it needs it
+    from zapomni_core.adapters.onnx import open_prepared_session
+
     folder = models_path / MULTILINGUAL_LARGE.name
     for file in MULTILINGUAL_LARGE.files:
         check_file(folder / file.name, file)

@@ -312,8 +312,8 @@ def find_matches(
 _SEGMENTS: LiteralString = "SELECT count(DISTINCT segid), count(*) FROM chunks_fts_idx"
 _MERGE: LiteralString = "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('merge', ?)"
 FEW_SEGMENTS = 3
-# Of 50,000 passages; larger indexes are left to what SQLite merges with each write.
-MOST_PAGES = 5_000
+# Of 1.5 million passages; larger indexes are left to what SQLite merges with each write.
+MOST_PAGES = 100_000
 # Merged in one transaction: a few milliseconds.
 MERGED_PAGES = 64
 
