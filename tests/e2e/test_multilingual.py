@@ -20,6 +20,7 @@ from zapomni_core.adapters.model_files import (
     MULTILINGUAL_LARGE,
     find_files,
 )
+from zapomni_core.modules.memories import embedding
 from zapomni_core.scheduler import upkeep
 from zapomni_core.settings import load_settings
 
@@ -178,6 +179,19 @@ def test_other_bytes_are_refused(models, tmp_path, monkeypatch):
     assert failed.returncode == 1
     assert "weights.bin is not genuine" in failed.stderr.decode()
     assert not find_files(models, MULTILINGUAL)
+
+
+@pytest.mark.anyio
+async def test_a_home_in_english_never_loads_the_multilingual_model(models, monkeypatch):
+    monkeypatch.setattr(embedding, "CHECKED_AT_ONCE", 1)
+    (models / MULTILINGUAL.name).symlink_to(PULLED / MULTILINGUAL.name)
+    async with await zapomni_library.open() as memory:
+        for text in NOTES[3:]:
+            await memory.add_memory(zapomni_library.AddMemoryRequest(text=text))
+        await memory.memories.fill_pending()  # as a pull does, and a server
+        await memory.search_memory(zapomni_library.SearchRequest(query=QUESTIONS[5][0]))
+        second = memory.memories.embeddings.second
+        assert [model.is_loaded for model in second.models] == [False, False]
 
 
 @pytest.mark.anyio

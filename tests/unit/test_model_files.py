@@ -42,6 +42,7 @@ NPM = """#!{python} -I
 import os, shutil, sys
 options = dict(zip(sys.argv[2:], sys.argv[3:]))
 assert sys.argv[1] == "pack" and sys.argv[-1] == "tiny@1.0" and "--ignore-scripts" in sys.argv
+assert os.path.isfile("package.json"), "settings of a project above would count"
 assert os.environ["TMPDIR"] == os.getcwd() and options["--cache"] == "npm"
 shutil.copy({archive!r}, os.path.join(options["--pack-destination"], "tiny-1.0.tgz"))
 """

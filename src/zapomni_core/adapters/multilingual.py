@@ -78,7 +78,7 @@ class MultilingualEmbedder:
     @property
     def model_id(self) -> str:
         """What spaces call the models."""
-        return "+".join(model.name for model in (MULTILINGUAL, *self._more()))
+        return _space_of(*self._more()).model
 
     async def space(self) -> EmbeddingSpace:
         """Say which space the vectors belong to, without loading a model."""
@@ -91,6 +91,8 @@ class MultilingualEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one unit-length vector per text; the event loop stays free."""
+        if not texts:  # neither model is loaded for nothing
+            return []
         parts = [await self._first.embed(texts)]
         if self._more():
             parts.append(await self._large.embed(texts))
