@@ -450,6 +450,28 @@ async def test_very_many_vectors_agree_with_the_file_after_any_mix_of_changes(pa
     assert cached.count == len(cached.scores)
 
 
+@pytest.mark.usefixtures("few_are_many")
+async def test_very_many_vectors_of_which_some_are_not_packed_yet_are_all_found(path):
+    vectors = clustered(700)
+    asked = VectorSearchRequest(query_embedding=vectors[0], limit=700, min_similarity=-1)
+    async with SqliteStorage(path) as storage:
+        made = [memory(f"m{n}", v, space=WIDE) for n, v in enumerate(vectors)]
+        await storage.store_memories(made)
+        packed = await storage.rank_by_vector(asked)
+    db = sqlite3.connect(path, isolation_level=None)
+    # As an older version stored them, amid others: the first rows read at once have both.
+    for number in range(50, 150):
+        blob = array("f", vectors[number - 1]).tobytes()
+        db.execute("UPDATE chunk_vectors SET vector = ? WHERE chunk_id = ?", (blob, number))
+    db.execute("UPDATE chunk_tokens SET rest = NULL WHERE chunk_id BETWEEN 50 AND 149")
+    db.close()
+    async with SqliteStorage(path) as fresh:
+        mixed = await fresh.rank_by_vector(asked)
+
+    assert (mixed.count, len(mixed.scores)) == (700, len(packed.scores)) == (700, 700)
+    assert mixed.scores == pytest.approx(packed.scores, abs=0.01)
+
+
 async def test_vectors_of_an_older_home_are_found_and_packed_little_by_little(path):
     vectors = clustered(30)
     asked = VectorSearchRequest(query_embedding=vectors[0], limit=50, min_similarity=-1)
